@@ -55,12 +55,12 @@ DAY_MS: Final = 86_400_000
 MAIN: Final = RequestScope("lake", "main")
 
 
-def _snapshot(number: int, *, at_ms: int) -> list[object]:
+def _snapshot(number: int, *, location: str, at_ms: int) -> list[object]:
     """Return the updates that add a snapshot with totals of a healthy table."""
     summary = {"operation": "append", "total-data-files": "4", "total-files-size": "1000", "total-delete-files": "0"}
     snapshot = {
         "snapshot-id": number, "sequence-number": number, "timestamp-ms": at_ms, "schema-id": 0, "summary": summary,
-        "manifest-list": f"file:///nowhere/metadata/snap-{number}-1-00000000-0000-0000-0000-000000000000.avro",
+        "manifest-list": f"{location}/metadata/snap-{number}-1-00000000-0000-0000-0000-000000000000.avro",
         **({"parent-snapshot-id": number - 1} if number > 1 else {}),
     }  # fmt: skip
     point = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number}
@@ -71,9 +71,9 @@ async def _make_tables(node: ServerNode, snapshots: dict[str, int], *, first_ms:
     ctx = Context(node.services, Credential("admin"), "bench")
     await namespace_create(ctx, MAIN, levels=("a",), properties={})
     for name, count in snapshots.items():
-        await table_create(ctx, MAIN, namespace=("a",), request=new_table(name))
+        document, _ = await table_create(ctx, MAIN, namespace=("a",), request=new_table(name))
         for number in range(1, count + 1):
-            updates = _snapshot(number, at_ms=first_ms + number)
+            updates = _snapshot(number, location=document.location, at_ms=first_ms + number)
             await table_commit(ctx, MAIN, namespace=("a",), name=name, requirements=[], updates=updates)
 
 

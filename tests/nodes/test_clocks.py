@@ -69,11 +69,11 @@ def wires(pair: Pair) -> Iterator[list[Wire]]:
         wire.close()
 
 
-def snapshot(number: int) -> dict[str, object]:
+def snapshot(number: int, location: str) -> dict[str, object]:
     """Write a commit of an engine with a correct clock."""
     added = {
         "snapshot-id": number, "sequence-number": number, "timestamp-ms": time.time_ns() // 1_000_000,
-        "manifest-list": f"file:///nowhere/{number}.avro", "summary": {"operation": "append"}, "schema-id": 0,
+        "manifest-list": f"{location}/metadata/{number}.avro", "summary": {"operation": "append"}, "schema-id": 0,
     }  # fmt: skip
     if number > 1:
         added["parent-snapshot-id"] = number - 1
@@ -87,7 +87,8 @@ def test_commits_on_both_nodes_use_the_stores_time(wires: list[Wire]) -> None:
     """
     right, off = wires
     off.do("POST", f"{PREFIX}/namespaces", namespace_body("a"))
-    off.do("POST", f"{PREFIX}/namespaces/a/tables", table_body("t"))
+    made = off.do("POST", f"{PREFIX}/namespaces/a/tables", table_body("t"))
+    location = str(made.body["metadata"]["location"])  # type: ignore[index]
     answers = []
     began_ms = time.time_ns() // 1_000_000  # the clock of this machine is also the database's
 
@@ -96,7 +97,7 @@ def test_commits_on_both_nodes_use_the_stores_time(wires: list[Wire]) -> None:
         answers += [
             wire.ask("POST", table_path("a", "t"), properties_body(mark=str(number))) for wire in (first, second)
         ]
-        answers.append(second.ask("POST", table_path("a", "t"), snapshot(number)))
+        answers.append(second.ask("POST", table_path("a", "t"), snapshot(number, location)))
 
     assert [answer.status for answer in answers] == [200] * 18, answers
     documents = [answer.body["metadata"] for answer in answers]

@@ -16,6 +16,7 @@ from limnos.formats.iceberg.file_lists import (
     snapshots_of,
     statistics_of,
 )
+from limnos.formats.iceberg.named_paths import NamedPath
 from limnos.model.errors import InvalidTable
 from tests.manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
 
@@ -72,9 +73,24 @@ def test_commit_adds_snapshots_with_locations() -> None:
     ]  # fmt: skip
 
     assert added_snapshots(updates) == AddedSnapshots(
-        (SnapshotFiles(5, "l", (), 9), SnapshotFiles(6, None, ("m",))), ("file:///n", "file:///d")
-    )
+        (SnapshotFiles(5, "l", (), 9), SnapshotFiles(6, None, ("m",))), ("file:///n", "file:///d"),
+        (NamedPath("manifest list of snapshot 5", "l"), NamedPath("manifest of snapshot 6", "m")),
+    )  # fmt: skip
     assert added_snapshots(updates[1:3]) == AddedSnapshots((), ())
+
+
+def test_only_the_last_locations_of_a_commit_count() -> None:
+    """A location that a later update of the same commit replaces or removes gives the table no files, in each spelling
+    of the updates: no rule has checked it.
+    """
+    added = {"action": "add-snapshot", "snapshot": {"snapshot-id": 5, "manifest-list": "l"}}
+    for sets, removes in (("updates", "removals"), ("updated", "removed")):
+        updates = [
+            {"action": "set-location", "location": "file:///x"}, {"action": "set-properties", sets: {"write.data.path": "file:///y"}},
+            added, {"action": "set-location", "location": "file:///n"}, {"action": "remove-properties", removes: ["write.data.path"]},
+        ]  # fmt: skip
+
+        assert added_snapshots(updates).new_places == ("file:///n",)
 
 
 def test_metadata_returns_snapshots_and_statistics_files() -> None:

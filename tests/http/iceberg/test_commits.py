@@ -20,16 +20,19 @@ from limnos.services.iceberg import commits
 from limnos.services.iceberg.commits import LOST_RACES
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg.wire import (
+    MISSING_LIST,
     ROOT,
     SCHEMA,
     at_once,
     commit,
     error_of,
     files_of,
+    foreign_paths_accepted,
     local,
     make_table,
     metadata_of,
     nothing_done,
+    placed,
     point,
     set_properties,
     snapshot,
@@ -120,7 +123,7 @@ def test_commit_with_met_requirements_succeeds(lake: DriverNode) -> None:
         ([{"action": "remove-partition-specs", "spec-ids": [0]}], 400, "IllegalArgumentException", "spec"),
         ([point(7)], 400, "IllegalArgumentException", "700"),
         ([point(1, "main", "tag")], 400, "IllegalArgumentException", "main"),
-        ([snapshot(1, manifest_list="file:///other.avro")], 400, "IllegalArgumentException", "100"),
+        ([snapshot(1, manifest_list=f"{MISSING_LIST}.2")], 400, "IllegalArgumentException", "100"),
         ([snapshot(1, parent=1) | {"snapshot": {"snapshot-id": 5}}], 400, "IllegalArgumentException", ""),
         (
             [{"action": "add-schema", "schema": {**SCHEMA, "fields": [{**NEW_COLUMN, "type": "timestamp_ns"}]}}],
@@ -239,10 +242,11 @@ def test_second_of_two_concurrent_branch_appends_returns_409(lake: DriverNode) -
     """Of appends to different branches with one sequence number one is 409, so that its client rebuilds it."""
     make_table(lake, "a", "t")
     commit(lake, "a", "t", updates=[snapshot(1), point(1)])
+    (added,) = placed(lake, "a", "t", updates=[snapshot(2, parent=1)])
     bodies = [
         {
             "requirements": [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": None}],
-            "updates": [snapshot(2, parent=1) | {"snapshot": {**snapshot(2, parent=1)["snapshot"], "snapshot-id": number}},
+            "updates": [added | {"snapshot": {**added["snapshot"], "snapshot-id": number}},
                         {**point(2, ref), "snapshot-id": number}],
         }
         for ref, number in (("x", 201), ("y", 202))
@@ -508,7 +512,8 @@ def test_foreign_files_that_leave_the_log_are_retained(node: DriverNode) -> None
     }  # fmt: skip
     file.write_text(json.dumps(changed))
     body = {"name": "t", "metadata-location": table["metadata-location"]}
-    assert node.post(f"{space_path('a')}/register", body).status == 200
+    with foreign_paths_accepted():
+        assert node.post(f"{space_path('a')}/register", body).status == 200
 
     assert commit(node, "a", "t", updates=[set_properties(k="v")]).status == 200
 

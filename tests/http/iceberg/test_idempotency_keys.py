@@ -19,6 +19,7 @@ from limnos.model.uuids import new_uuid
 from limnos.services.request.idempotency_replay import KEY_QUEUE
 from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import (
+    MISSING_LIST,
     ROOT,
     SCHEMA,
     SPACES,
@@ -31,6 +32,7 @@ from tests.http.iceberg.wire import (
     make_table,
     make_view,
     metadata_of,
+    placed,
     point,
     replaced_by,
     set_properties,
@@ -459,8 +461,8 @@ def test_repeated_commit_without_key_is_detected_by_its_snapshot(lake: DriverNod
     """
     make_table(lake, "a", "t")
     summary = {"operation": "append", **{f"k{number}": "v" * 20 for number in range(count)}}
-    added = snapshot(1)
-    added["snapshot"]["summary"] = summary  # type: ignore[index]
+    (added,) = placed(lake, "a", "t", updates=[snapshot(1)])
+    added["snapshot"]["summary"] = summary
     needs = [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None}]
     first = commit(lake, "a", "t", updates=[added, point(1)], requirements=needs)
     before = clocks(lake), files(lake)
@@ -472,7 +474,7 @@ def test_repeated_commit_without_key_is_detected_by_its_snapshot(lake: DriverNod
     }
     together = lake.ask("POST", f"{ROOT}/transactions/commit", body)
     other = commit(
-        lake, "a", "t", updates=[snapshot(1, manifest_list="file:///other.avro"), point(1)], requirements=needs
+        lake, "a", "t", updates=[snapshot(1, manifest_list=f"{MISSING_LIST}.2"), point(1)], requirements=needs
     )
 
     assert (again.status, again.body, together.status) == (200, first.body, 204)

@@ -63,7 +63,10 @@ def test_large_commit_changes_a_table_like_a_small_one(node: DriverNode, busy: l
     same = commit(node, "a", "s", updates=[snapshot(1), point(1)])
 
     assert (answer.status, after.status, same.status) == (200, 200, 200)
-    assert without(metadata_of(node, "a", "l"), "snapshot-log") == without(metadata_of(node, "a", "s"), "snapshot-log")
+    large, small = (without(metadata_of(node, "a", name), "snapshot-log") for name in "ls")
+    for each in (large, small):
+        each["snapshots"][0].pop("manifest-list")  # it is below the table's own location
+    assert large == small
     assert local(after["metadata-location"]).exists()
     assert {"iceberg-commit"} == set(busy)
 

@@ -27,6 +27,7 @@ from tests.http.iceberg.wire import (
     make_space,
     make_table,
     make_view,
+    metadata_of,
     point,
     replaced_by,
     set_properties,
@@ -86,7 +87,8 @@ def furnish(node: DriverNode) -> None:
     if created.status == 400:  # no location is allowed
         body["properties"].pop("write.data.path")  # type: ignore[attr-defined]
         node.done("POST", f"{space_path('a')}/tables", body)
-    one = snapshot(1, manifest_list="file:///tmp/secret-list.avro")
+    location = metadata_of(node, "a", "t")["location"]
+    one = snapshot(1, manifest_list=f"{location}/secret-list.avro")
     one["snapshot"] |= {
         "summary": {"operation": "append", "partitions.ssn=999-99-9999": "x", "total-records": "8,888"},
         "first-row-id": 0,
@@ -94,7 +96,7 @@ def furnish(node: DriverNode) -> None:
     }  # type: ignore[operator]
     stats = {
         "snapshot-id": 100,
-        "statistics-path": "file:///tmp/secret-stats.puffin",
+        "statistics-path": f"{location}/secret-stats.puffin",
         "file-size-in-bytes": 1,
         "file-footer-size-in-bytes": 1,
         "blob-metadata": [],

@@ -18,6 +18,7 @@ from tests.http.iceberg.wire import (
     make_table,
     metadata_of,
     nothing_done,
+    placed,
     point,
     set_properties,
     snapshot,
@@ -85,8 +86,9 @@ def test_later_requirements_refer_to_earlier_changes(tables: DriverNode) -> None
     ones.
     """
     after = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 100}
-    first = change("a", "t", updates=[snapshot(1), point(1)])
-    second = change("a", "t", updates=[snapshot(2, parent=1), point(2)], requirements=[after])
+    first = change("a", "t", updates=placed(tables, "a", "t", updates=[snapshot(1), point(1)]))
+    updates = placed(tables, "a", "t", updates=[snapshot(2, parent=1), point(2)])
+    second = change("a", "t", updates=updates, requirements=[after])
     refused = commit_all(tables, second, change("a", "u", updates=[set_properties(mark="1")]))
     assert refused.status == 409
 

@@ -196,7 +196,8 @@ def test_manifest_list_outside_the_table_is_not_opened(node: DriverNode) -> None
         )
         totals = {"total-data-files": "40", "total-files-size": "40"}
         snapshot_update["snapshot"]["summary"] = {"operation": "append", **totals}  # type: ignore[index]
-        assert wire.commit(node, "a", table.name, updates=[snapshot_update, wire.point(number)]).status == 200
+        with wire.foreign_paths_accepted():
+            assert wire.commit(node, "a", table.name, updates=[snapshot_update, wire.point(number)]).status == 200
     assess(node)
     assert ("a.t", "compact") not in findings(node)
     assert ("a.other", "compact") in findings(node)

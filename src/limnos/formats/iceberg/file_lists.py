@@ -14,6 +14,7 @@ import msgspec
 from limnos.formats.avro import BadAvro, values_of
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.named_paths import NamedPath, added_paths
 from limnos.model.errors import BadRequest, InvalidTable
 
 _ADDED: Final = 1
@@ -57,12 +58,13 @@ class SnapshotFiles(msgspec.Struct, frozen=True, array_like=True):
 
 
 class AddedSnapshots(msgspec.Struct, frozen=True, array_like=True):
-    """The snapshots that a commit adds and, if there are any, the locations that its updates set (table location, paths
-    in properties).
+    """The snapshots and other paths that a commit adds and, if there are any, the locations that its updates leave in
+    the document (table location, paths in properties).
     """
 
     snapshots: tuple[SnapshotFiles, ...]
     new_places: tuple[str, ...]
+    paths: tuple[NamedPath, ...] = ()
 
 
 def read_manifest_list(data: bytes) -> tuple[ListedManifest, ...]:
@@ -125,20 +127,31 @@ def statistics_of(metadata: Json) -> list[ListedFile]:
 
 
 def added_snapshots(updates: Sequence[object]) -> AddedSnapshots:
-    """Return the snapshots that a commit's updates add and, if there are any, the locations that the updates set."""
+    """Return the snapshots and paths that a commit's updates add and, if there are any, the locations that the updates
+    leave in the document.
+    """
     rows = [each for each in updates if isinstance(each, dict)]
     entries = [each.get("snapshot") for each in rows if each.get("action") == "add-snapshot"]
     snapshots = tuple([_snapshot(each) for each in entries if isinstance(each, dict)])
-    return AddedSnapshots(snapshots, tuple(_brought(rows)) if snapshots else ())
+    paths = tuple(added_paths(rows))
+    return AddedSnapshots(snapshots, tuple(_new_places(rows)) if snapshots or paths else (), paths)
 
 
-def _brought(rows: Sequence[Json]) -> Iterator[str]:
+def _new_places(rows: Sequence[Json]) -> list[str]:
+    """Return the locations that updates set and no later update replaces: the rules of locations are checked only for
+    these.
+    """
+    places: dict[str, str] = {}
     for each in rows:
-        location, sets = each.get("location"), each.get("updates")
+        location = each.get("location")
+        sets, removals = each.get("updates", each.get("updated")), each.get("removals", each.get("removed"))
         if each.get("action") == "set-location" and isinstance(location, str):
-            yield location
+            places["location"] = location
         elif each.get("action") == "set-properties" and isinstance(sets, dict):
-            yield from [path for key in iceberg_metadata.DATA_PATHS if isinstance(path := sets.get(key), str) and path]
+            places |= {key: path for key in iceberg_metadata.DATA_PATHS if isinstance(path := sets.get(key), str)}
+        elif each.get("action") == "remove-properties" and isinstance(removals, list):
+            places = {key: path for key, path in places.items() if key == "location" or key not in removals}
+    return [path for path in places.values() if path]
 
 
 def _snapshot(row: Json) -> SnapshotFiles:

@@ -15,6 +15,7 @@ import msgspec
 from limnos.formats.iceberg import (
     current_files,
     file_lists,
+    named_paths,
     read_restrictions,
     requirements,
     row_filters,
@@ -146,14 +147,16 @@ def create(request: bytes, terms: bytes) -> list[bytes]:
 
 
 def register(data: bytes, terms: bytes) -> list[bytes]:
-    """Check a metadata file. Returns outline and bytes, with the given uuid if the file has none.
+    """Check a metadata file. Returns outline and bytes, with the given uuid if the file has none, and its paths of
+    files.
 
     `terms`: the uuid, and the latest allowed time of its logs in milliseconds, separated by a space.
     """
     uuid, latest_ms = terms.split()
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
-    return _whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2]
+    paths = msgspec.json.encode(named_paths.named_paths(metadata))
+    return [*_whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2], paths]
 
 
 def view_create(request: bytes, terms: bytes) -> list[bytes]:

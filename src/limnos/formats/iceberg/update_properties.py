@@ -6,6 +6,7 @@ library, `limnos.model.errors` and this package. Must not know other updates.
 
 from __future__ import annotations
 
+from limnos.formats.iceberg.class_properties import refuse_class_properties
 from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import Json, preview_value, string_map_at, strings_at
 from limnos.formats.iceberg.metadata import METADATA_CODEC, PREVIOUS_VERSIONS_MAX, whole_number
@@ -23,8 +24,9 @@ _CODECS = ("none", "gzip")
 def persistent(properties: dict[str, str]) -> dict[str, str]:
     """Return the properties to store, without reserved properties.
 
-    Raises BadRequest if a property that the server uses has an invalid value.
+    Raises BadRequest if a property that the server uses has an invalid value, or if one names a class.
     """
+    refuse_class_properties(properties)
     entries = dict(properties)
     if not RESERVED.isdisjoint(entries):
         entries = {key: value for key, value in entries.items() if key not in RESERVED}

@@ -1,12 +1,14 @@
 """GET /v1/config: the configuration that a client reads first.
 
-May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Must not know tables.
+May import `formats.iceberg`, `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Must
+not know tables.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from limnos.formats.iceberg.class_properties import is_allowed_in_catalog
 from limnos.http.iceberg.federated_bodies import CREDENTIALS, PASSED_ON
 from limnos.http.iceberg.vended_credentials import mode_of
 from limnos.http.refusals import lacks_credential
@@ -56,7 +58,11 @@ async def config_load(
     if properties is None:
         return await _federated_config(ctx, scope, served=passed_on)
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
-    stores = {key: mask_passwords(properties[key]) for key in PASSED_ON if key in properties}
+    stores = {
+        key: mask_passwords(properties[key])
+        for key in PASSED_ON
+        if key in properties and is_allowed_in_catalog(key, properties[key])
+    }
     body: dict[str, object] = {
         "defaults": {**stores, **mode_of(catalog_scan_mode(properties))},
         "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},

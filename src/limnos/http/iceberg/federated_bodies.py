@@ -18,6 +18,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from limnos.formats.iceberg import requirements as iceberg_requirements
+from limnos.formats.iceberg.class_properties import is_allowed_in_catalog
 from limnos.http.iceberg.pages import size_of
 from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
@@ -176,6 +177,7 @@ def _client_configuration(
     entries |= {
         key: value for key, value in secret.items() if key.startswith(_OF_STORES) and not key.startswith(_SIGNING)
     }
+    entries = {key: value for key, value in entries.items() if is_allowed_in_catalog(key, value)}
     if _RENEWAL in secret:
         prefix = iceberg.encode_prefix(scope.metalake or "", scope.catalog or "")
         namespace, name = iceberg.encode_path(path[:-1]), iceberg.encode_name(path[-1])

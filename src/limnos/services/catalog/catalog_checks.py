@@ -11,6 +11,7 @@ from functools import partial
 from uuid import uuid4
 
 from limnos.access.actions import Action
+from limnos.formats.iceberg.class_properties import refuse_catalog_classes
 from limnos.model import kinds
 from limnos.model.errors import AlreadyExists, BadRequest
 from limnos.model.records import CatalogRecord
@@ -80,6 +81,7 @@ def catalog_check(
         text = words.get(expected, expected.lower())
         raise BadRequest(f"A catalog of provider {provider} has type {text}, not {catalog_type}")
     check_unmasked(properties)
+    refuse_catalog_classes(properties)
     check_nested(properties)
     check_scan_mode(properties)
     check_storage(properties, defaults, metalake=metalake, provider=provider, catalog_id=catalog_id)
@@ -159,6 +161,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     if edits.name is not None:
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
+    refuse_catalog_classes(edits.sets)
     action = Action.CATALOG_LOAD if edits == PropertyEdits() else Action.CATALOG_ALTER
 
     def read(request_view: RequestView) -> tuple[CatalogRecord, int]:

@@ -15,6 +15,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.files import STORAGE
+from limnos.formats.iceberg.class_properties import refuse_catalog_classes
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse
@@ -191,6 +192,7 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Proper
     if edits.name is not None:
         check_catalog_name(edits.name)
     check_unmasked(edits.sets)
+    refuse_catalog_classes(edits.sets)
     check_nested(edits.sets)
     check_scan_mode(edits.sets)
     defaults, label = ctx.services.defaults, await metalake_label(ctx, metalake)

@@ -1,8 +1,9 @@
-"""Added files: before a commit, checks that the added files exist, if `iceberg.check_added_files` enables it.
+"""Added files: before a commit, checks the files that it adds.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. Only files of new manifests are
-checked, within limits on count and time. Files beyond these limits are not checked, and the commit continues. Decision
-record 0136.
+May import the layers below and `formats.iceberg`. Must not know any wire format. Paths in the document itself (manifest
+lists, statistics) must always lie below the table's locations; they are compared as strings (decision record 0158). If
+`iceberg.check_added_files` enables it, the files must exist, too. Only files of new manifests are checked, within
+limits on count and time. Files beyond these limits are not checked, and the commit continues (decision record 0136).
 """
 
 from __future__ import annotations
@@ -10,12 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
 from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, SnapshotFiles, added_snapshots
+from limnos.formats.iceberg.named_paths import NamedPath
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
 from limnos.model.object_errors import name_object_in_error
@@ -26,7 +28,7 @@ from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.storage.table_files import TableFiles, own_locations
+from limnos.services.storage.table_files import TableFiles, own_locations, refuse_foreign_paths
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -34,6 +36,8 @@ from limnos.telemetry.metrics import Counter
 log = get_logger("limnos.added_files")
 MANIFEST_BYTES_MAX: Final = 16 << 20
 """The largest manifest or manifest list that a commit reads; larger ones are not checked."""
+_NAMING_WORDS: Final = (b"add-snapshot", b"set-statistics", b"set-partition-statistics", b"\\")
+"""The bytes without which a commit's body adds no path; a backslash may escape any of the words."""
 LOOKED_AT = Counter(
     "limnos_commit_files_total", "Files that commits added: found, missing, or not checked.", ("outcome",)
 )
@@ -56,18 +60,33 @@ class CommitFiles(NamedTuple):
     """The location of a table that the same transaction creates."""
 
 
+OwnFiles: TypeAlias = TableFiles
+"""A reader of the files in all locations of one table; `own_files` makes it."""
+
+
+async def own_files(ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> OwnFiles:
+    """Return a reader of the files in all locations that the register gives a table."""
+    return TableFiles(ctx, place, places=await own_locations(ctx, document))
+
+
 def files_of(ctx: Context, document: MetadataDocument, *, place: CatalogStorage, bytes_max: int) -> TableFiles:
     """Return a reader of the files below a table's own location. `bytes_max` limits the size of each manifest."""
     return TableFiles(ctx, place, places=(document.location,), bytes_max=bytes_max)
 
 
 async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> None:
-    """Check that the files which commits add exist, if `iceberg.check_added_files` enables it. Stops at a time limit.
+    """Check that the paths which commits add to a document lie below its table's locations and, if
+    `iceberg.check_added_files` enables it, that the added files exist. The latter stops at a time limit.
 
-    Raises BadRequest for a file that is missing, unreadable or outside of the table's locations, and the errors of the
-    storage.
+    Raises BadRequest for a path elsewhere, for a file that is missing, unreadable or outside of the table's locations,
+    and the errors of the storage.
     """
     defaults = ctx.services.defaults
+    for each in commits:
+        try:
+            await _check_paths(ctx, each)
+        except BadRequest as error:
+            raise (name_object_in_error(error, each.path) if each.path else error) from error
     if not defaults.check_added_files:
         return
     look = _AddedFilesCheck(ctx, files_max=defaults.check_added_files_max)
@@ -80,6 +99,32 @@ async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> Non
                     raise (name_object_in_error(error, each.path) if each.path else error) from error
     except TimeoutError:
         look.left_out("it took too long", 1)
+
+
+async def _check_paths(ctx: Context, commit: CommitFiles) -> None:
+    """Check the paths that one commit adds to the document. Raises BadRequest."""
+    if commit.raw is not None and not any(word in commit.raw for word in _NAMING_WORDS):
+        return
+    added = await _added_of(ctx, commit)
+    if not added.paths:
+        return
+    places = (*added.new_places, *(() if commit.location is None else (commit.location,)))
+    await refuse_foreign_paths(ctx, added.paths, document=commit.document, places=places, place=commit.place)
+
+
+async def check_registered_paths(
+    ctx: Context,
+    paths: Sequence[NamedPath],
+    *,
+    replaced: MetadataDocument | None,
+    places: Sequence[str],
+    place: CatalogStorage,
+) -> None:
+    """Check the paths in a document that is registered as a table, or in place of a table's document.
+
+    Raises BadRequest for a path that is not below `places`, the locations in the document, nor below one of the table.
+    """
+    await refuse_foreign_paths(ctx, paths, document=replaced, places=places, place=place)
 
 
 class _AddedFilesCheck:

@@ -19,10 +19,10 @@ import msgspec
 from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, added_snapshots
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import CommitConflict, LimnosError, ServiceUnavailable
+from limnos.services.iceberg.added_files import OwnFiles, own_files
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.storage.table_files import TableFiles, own_locations
 from limnos.store.activity.orphan_files import DELETED, REMOVING, fenced_files_read, fenced_tables_read
 
 LIST_REFRESH_S: Final = 30.0
@@ -140,7 +140,7 @@ class _FencedTable:
             for state in (REMOVING, DELETED)
         )
         try:
-            files = TableFiles(self.ctx, self.place, places=await own_locations(self.ctx, self.document))
+            files = await own_files(self.ctx, self.document, place=self.place)
             for change in changes:
                 await self._change(files, change)
         except CommitConflict:
@@ -152,7 +152,7 @@ class _FencedTable:
                     retry_after_s=_RETRY_S,
                 ) from error
 
-    async def _change(self, files: TableFiles, change: AnyChange) -> None:
+    async def _change(self, files: OwnFiles, change: AnyChange) -> None:
         added = await self._added(change)
         ids = {each.snapshot_id for each in added.snapshots}
         for path in _statistics_paths(change):
@@ -174,7 +174,7 @@ class _FencedTable:
         (data,) = await self.ctx.services.offloader.do("iceberg-added", change.raw)
         return msgspec.json.decode(data, type=AddedSnapshots)
 
-    async def _manifest(self, files: TableFiles, manifest: str) -> None:
+    async def _manifest(self, files: OwnFiles, manifest: str) -> None:
         skip, has_more = 0, True
         while has_more:
             page, _ = await files.page(manifest, only_added=False, skip=skip, limit=FILES_PER_READ)
@@ -182,7 +182,7 @@ class _FencedTable:
                 await self._check_file(files, file)
             skip, has_more = skip + len(page.files), page.has_more
 
-    async def _check_file(self, files: TableFiles, file: ListedFile) -> None:
+    async def _check_file(self, files: OwnFiles, file: ListedFile) -> None:
         """Raise CommitConflict for a file that is being deleted, or that was deleted and is missing.
 
         File names without directories are compared, since symbolic links may lead to the directory of the file.

@@ -13,7 +13,9 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.files import is_local, is_within, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.formats.iceberg.class_properties import refuse_class_properties
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.named_paths import NamedPath, named_paths
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import CommitConflict, ServiceUnavailable
 from limnos.model.kinds import Kind
@@ -24,6 +26,7 @@ from limnos.model.uuids import new_uuid
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import TableCreate, new_table_of, table_find
 from limnos.services.iceberg import tables
+from limnos.services.iceberg.added_files import check_registered_paths
 from limnos.services.iceberg.dataset_fence import DatasetGuard, check_dataset_commit, dataset_guard_of
 from limnos.services.iceberg.former_columns import EndedNames, ended_names_of, restrictions_follow
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
@@ -84,7 +87,9 @@ async def table_register(
         return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).place, None, None
 
     place, replaced, guard = await ctx.read(scope, look)
-    document, metadata, paths = await table_read_registered(ctx, place, metadata_location=metadata_location)
+    document, metadata, paths = await table_read_registered(
+        ctx, place, metadata_location=metadata_location, replaced=replaced
+    )
     # A metadata file below the location shows that the files there are the registered table's.
     is_elsewhere = not is_within(document.metadata_location, [document.location])
     had_files = is_elsewhere and await place.has_unclaimed_files(ctx.services.files, document.location)
@@ -115,33 +120,42 @@ async def table_register(
     return await ctx.write(scope, decide_again, table_replace), place.catalog
 
 
-async def table_read_registered(ctx: Context, place: CatalogStorage, *, metadata_location: str) -> RegisteredTable:
-    """Read an existing metadata file as the document of a new table. Raises OutsideRoots, BadRequest for invalid
-    metadata, MissingFile.
+async def table_read_registered(
+    ctx: Context, place: CatalogStorage, *, metadata_location: str, replaced: MetadataDocument | None = None
+) -> RegisteredTable:
+    """Read an existing metadata file as the document of a new table, or of the table whose document it replaces.
+
+    Raises OutsideRoots, BadRequest for invalid metadata and for paths of files that are not below the table's
+    locations, MissingFile.
     """
     place.check(metadata_location)
     data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    whole = await tables.add_metadata_scheme(ctx.services.offloader, await _registrable_table(ctx, data))
+    registrable, paths = await _registrable_table(ctx, data)
+    whole = await tables.add_metadata_scheme(ctx.services.offloader, registrable)
     metadata = whole.metadata
+    refuse_class_properties(iceberg_metadata.properties_of(metadata))
     document = MetadataDocument(
         node_id=0, version=1, uuid=cast("str", metadata["table-uuid"]),
         location=place.normal_location(cast("str", metadata["location"]), ""),
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
     )  # fmt: skip
-    return RegisteredTable(document, metadata, tables.new_data_paths(metadata, before=None, place=place))
+    data_paths = tables.new_data_paths(metadata, before=None, place=place)
+    await check_registered_paths(ctx, paths, replaced=replaced, places=(document.location, *data_paths), place=place)
+    return RegisteredTable(document, metadata, data_paths)
 
 
-async def _registrable_table(ctx: Context, data: bytes) -> tables.NewMetadata:
-    """Check the content of a metadata file, and return it, with a new uuid if it has none. Raises BadRequest."""
+async def _registrable_table(ctx: Context, data: bytes) -> tuple[tables.NewMetadata, list[NamedPath]]:
+    """Check the content of a metadata file, and return it, with a new uuid if it has none, and the paths in it. Raises
+    BadRequest.
+    """
     uuid, latest_ms = new_uuid(time.time_ns() // 1_000_000), tables.latest_time(ctx)
     if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        return tables.new_metadata_of(
-            await ctx.services.offloader.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
-        )
+        *parts, paths = await ctx.services.offloader.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
+        return tables.new_metadata_of(parts), msgspec.json.decode(paths, type=list[NamedPath])
     metadata = iceberg_metadata.decode(data)
     iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)
-    return tables.NewMetadata(iceberg_metadata.with_uuid(metadata, uuid))
+    return tables.NewMetadata(iceberg_metadata.with_uuid(metadata, uuid)), named_paths(metadata)
 
 
 def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:

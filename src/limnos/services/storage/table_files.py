@@ -7,15 +7,17 @@ learn about files elsewhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import Final, TypeVar
 
 import msgspec
 
 from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
+from limnos.formats.iceberg.named_paths import NamedPath
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import MissingFile, OutsideRoots
+from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
 from limnos.services.storage.table_locations import TableLocations
@@ -24,6 +26,8 @@ from limnos.store.objects.storage_locations import own_locations_read
 T = TypeVar("T")
 MANIFEST_BYTES_MAX: Final = 64 << 20
 """The maximum size of a manifest list or manifest that a check of a table reads, in bytes."""
+PATHS_AT_ONCE: Final = 200
+"""The number of paths that are compared before other requests have a turn."""
 
 
 class TableFiles:
@@ -99,3 +103,46 @@ async def own_locations(ctx: Context, document: MetadataDocument) -> tuple[str, 
     """Return a table's locations: its own, and those that the register has for it without conflicts."""
     locations = await ctx.look_up(partial(own_locations_read, document.node_id))
     return (document.location, *[each.location for each in locations if not each.claim.is_conflicting])
+
+
+async def refuse_foreign_paths(
+    ctx: Context,
+    paths: Sequence[NamedPath],
+    *,
+    document: MetadataDocument | None,
+    places: Iterable[str],
+    place: CatalogStorage,
+) -> None:
+    """Check that paths which a change adds to a table's document are below its locations, as strings.
+
+    Args:
+        ctx: The request.
+        paths: The paths.
+        document: The table's document before the change, which has further locations; None for a new table.
+        places: The locations that the change sets. The caller checks them by the rules of locations.
+        place: The storage of the table's catalog.
+
+    Raises:
+        BadRequest: A path is elsewhere, or malformed.
+    """
+    own = (*places, *(() if document is None else (document.location,)))
+    locations = TableLocations(own, place.allowed)
+    foreign = await _first_foreign(paths, locations)
+    if foreign is not None and document is not None:
+        locations = TableLocations((*own, *await own_locations(ctx, document)), place.allowed)
+        foreign = await _first_foreign(paths, locations)
+    if foreign is not None:
+        raise BadRequest(
+            f"The {foreign.what} is {foreign.path[:1000]}, which is not below a location of the table "
+            f"({', '.join(locations.roots[:3]) or 'chosen by the server'}): write the file there and name that file, or "
+            "remove the snapshot or entry that names it"
+        )
+
+
+async def _first_foreign(paths: Sequence[NamedPath], locations: TableLocations) -> NamedPath | None:
+    for number, each in enumerate(paths, 1):
+        if not locations.covers(each.path):
+            return each
+        if number % PATHS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return None

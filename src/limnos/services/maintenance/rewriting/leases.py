@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
+from limnos.formats.iceberg.class_properties import find_class_property
 from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE, WriterActivity, writer_activity
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import metadata_of
@@ -42,10 +43,12 @@ from limnos.services.maintenance.table_leases import (
     leases_expire,
     operation_close,
 )
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey, NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.storage.checked_files import check_table_files
 from limnos.store.activity.maintenance import ancestors_read
 from limnos.store.activity.rewrites import LeaseRow, WaitingRewrite, recent_use_read
 from limnos.store.ancestry import path_of
@@ -353,20 +356,27 @@ async def _path(services: NodeServices, node_id: int) -> tuple[str, tuple[str, .
 
 
 async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...]) -> MetadataDocument:
-    """Return the document of a table, if the operation's user may currently read and modify it.
+    """Return the document of a table, if the operation's user may currently read and modify it, and an executor may
+    open it: its files are below its own locations, and no property of it names a class.
 
-    Raises as `maintained_table`, and BadRequest for a dataset of SQL++.
+    Raises as `maintained_table` and `check_table_files`, and BadRequest for a dataset of SQL++.
     """
 
-    def look(request_view: RequestView) -> MetadataDocument:
+    def look(request_view: RequestView) -> tuple[MetadataDocument, CatalogStorage]:
         node, chain, _ = maintained_table(request_view, path, action=Action.TABLE_REWRITE)
         request_view.require(Action.TABLE_READ, chain)
         request_view.defaults.location_conflicts.refuse(node.id, what="table")
-        return request_view.document(node.id)
+        return request_view.document(node.id), catalog_storage_of(request_view)
 
-    document = await ctx.read(scope, look)
+    document, place = await ctx.read(scope, look)
     if await AssessmentRound(ctx.services, tables_max=0).is_dataset(document.node_id):
         raise BadRequest("SQL++ compacts its datasets by itself")
+    files = await check_table_files(ctx, document, place=place)
+    named = find_class_property(files.properties or {})
+    if named is not None:
+        raise BadRequest(
+            f"The table has the property '{named[:200]}', which names a class or a setting of the executor: remove it"
+        )
     return document
 
 

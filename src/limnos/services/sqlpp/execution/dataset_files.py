@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
+from limnos.formats.iceberg.class_properties import find_class_property
 from limnos.formats.iceberg.current_files import DocumentFiles
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import InvalidTable, OutsideRoots, PermissionDenied
@@ -87,11 +88,21 @@ def _stored(request_view: RequestView, ref: DatasetRef) -> _StoredTable:
 async def check_dataset_files(
     ctx: Context, ref: DatasetRef, *, table: _StoredTable, every_snapshot: bool = False
 ) -> DocumentFiles:
-    """Check the files of a dataset's table. Raises SqlppError with the dataset's name and no file's."""
+    """Check the files of a dataset's table, and that no property of it names a class. Raises SqlppError with the
+    dataset's name and no file's.
+    """
+    name = display_name(ref.path[1:])
     try:
-        return await check_table_files(ctx, table.document, place=table.place, every_snapshot=every_snapshot)
+        files = await check_table_files(ctx, table.document, place=table.place, every_snapshot=every_snapshot)
     except (OutsideRoots, InvalidTable, PermissionDenied) as error:
-        raise compilation(f"Dataset {display_name(ref.path[1:])} cannot be opened: {error.message}") from error
+        raise compilation(f"Dataset {name} cannot be opened: {error.message}") from error
+    named = find_class_property(files.properties or {})
+    if named is not None:
+        raise compilation(
+            f"Dataset {name} cannot be opened: its table has the property '{named[:200]}', which names a class or a setting "
+            "of the engine: remove the property from the table"
+        )
+    return files
 
 
 def pin_of(files: DocumentFiles) -> SnapshotPin:
