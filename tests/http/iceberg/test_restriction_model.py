@@ -373,7 +373,9 @@ class Lake:
         assert preview.status == 200, preview.body
         columns = preview.json()["columns"]
         assert {each["name"] for each in columns if each["masked"]} == {thing.columns[each] for each in masks}
-        assert self.node.post(f"{table_path(*path)}/plan", {}, user="bob").status == 200
+        plan = self.node.post(f"{table_path(*path)}/plan", {}, user="bob")
+        assert plan.status == 200, plan.body
+        self.node.delete(f"{table_path(*path)}/plan/{plan.json()['plan-id']}", user="bob")
         statement = {"statement": f"select value v from main.{path[0]}.{path[1]} v"}
         assert self.node.post("/query/service", statement, user="bob").status != 200
         self.counts["faces"] += 1
