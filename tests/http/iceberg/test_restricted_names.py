@@ -14,6 +14,7 @@ from tests.http.iceberg.wire import (
     space_path,
     table_path,
 )
+from tests.http.lance.wire import declare
 
 FIELDS = [
     {"id": 1, "name": "id", "required": False, "type": "long"},
@@ -99,6 +100,43 @@ def test_swap_in_one_transaction_lifts_nothing(shop: DriverNode) -> None:
 
     assert answer.status == 200, answer.body
     assert [masked(shop, "a", each) for each in ("t", "old")] == [before, before]
+
+
+def test_rebuild_in_one_transaction_lifts_nothing(shop: DriverNode) -> None:
+    """A drop and a create that commit together lift nothing."""
+    before = masked(shop, "a", "t")
+    schema = {"type": "struct", "fields": FIELDS}
+    steps = [{"do": "drop-table", "path": ["a", "t"]}, {"do": "create-table", "path": ["a", "t"], "schema": schema}]
+    answer = shop.post(f"{LAKE}/catalogs/main/transactions", {"operations": steps})
+
+    assert answer.status == 200, answer.body
+    assert masked(shop, "a", "t") == before
+
+
+def test_restored_table_keeps_its_restrictions_once(shop: DriverNode) -> None:
+    """A table that is restored from the trash has the restriction that it had, once."""
+    before = masked(shop, "a", "t")
+    assert shop.delete(table_path("a", "t")).status == 204
+    trash = f"{LAKE}/catalogs/main/trash"
+    dropped = shop.done("GET", trash)["trash"][0]["id"]
+    shop.done("POST", f"{trash}/{dropped}/undrop", {})
+
+    assert masked(shop, "a", "t") == before
+    assert len(shop.done("GET", of("x").removesuffix("/x"))["restrictions"]) == 1
+
+
+def test_lance_table_takes_over_denials_and_restrictions(shop: DriverNode) -> None:
+    """A table of another format that gets the name is closed to restricted users: its files would not be filtered."""
+    listed = f"{LAKE}/objects/TABLE/lance.a.t/restrictions"
+    shop.done("POST", f"{API}/lake/catalogs/lance/schemas", {"name": "a"})
+    declare(shop, "lance", "a", "t")
+    grant(shop, "carl", READ, kind="CATALOG", on="lance")
+    grant(shop, "carl", "select_table", kind="TABLE", on="lance.a.t", condition="deny")
+    shop.post("/lance/v1/table/lance$a$t/deregister", {})
+    declare(shop, "lance", "a", "t")
+
+    assert [each["denies"] for each in shop.done("GET", listed)["restrictions"]] == [["select_table"]]
+    assert shop.post("/lance/v1/table/lance$a$t/describe", {}, user="carl").status == 403
 
 
 def test_rebuilt_namespace_lifts_nothing(shop: DriverNode) -> None:
