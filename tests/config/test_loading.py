@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from limnos.config import ConfigError, Settings, load
 from limnos.config.report import rows
 from limnos.config.settings import keys
+from limnos.config.storage import StorageSection
 from limnos.config.values import is_loopback, split_listen
 from limnos.model.secrets import Secret
 
@@ -327,6 +328,7 @@ def test_storages_are_tables_below_their_section(tmp_path: Path) -> None:
         ("NAMED", "hunter2", "it is not JSON"),
         ("NAMED", '["hunter2"]', "it is not a table of storages"),
         ("NAMED", '{"b": {"s3.secret-access-key": "hunter2"}}', "storage 'b' has no 'locations'"),
+        ("NAMED", '{"b": {"locations": " ", "s3.secret-access-key": "hunter2"}}', "storage 'b' has no 'locations'"),
         ("NAMED", '{"b": ["hunter2"]}', "storage 'b' is not a table"),
         ("NAMED", '{"b c": {"locations": "hunter2"}}', "'b c' is not a name of a storage"),
         ("KEYS", "hunter2", "a key is 32 bytes in base64"),
@@ -349,3 +351,16 @@ def test_errors_and_representations_contain_no_secret(name: str, value: str, mes
     assert (shown_values["storage.keys"], shown_values["storage.named"]) == ("*****", "b")
     assert "hunter2" not in repr(loaded)
     assert key not in repr(loaded)
+
+
+@pytest.mark.parametrize("endpoint", [
+    "http://minio:9000/path", "http://minio:9000/a/", "http://minio:9000?x=1", "http://minio:9000\t", "http://min\tio:9000",
+    "http://minio:9000 ", "http://minio:9000\n", "ftp://minio", "http://", "minio:9000",
+])  # fmt: skip
+def test_endpoint_with_more_than_host_and_port_is_refused(endpoint: str) -> None:
+    """An allowed endpoint is a scheme, a host and perhaps a port: a path, a query, spaces and control characters are
+    refused, not ignored.
+    """
+    with pytest.raises(ValueError, match=r"minio|http://|ftp"):
+        StorageSection(allowed_endpoints=(endpoint,))
+    assert StorageSection(allowed_endpoints=("http://minio:9000", "https://s3.example.com/")).allowed_endpoints

@@ -54,6 +54,8 @@ def list_accesses(store_request: StoreRequest, properties: Mapping[str, str] = M
         (ask("POST", f"{HERE}/f?uploadId=u"), [(WRITE, "s3://lake/w/t/f")]),
         (ask("DELETE", f"{HERE}/f"), [(WRITE, "s3://lake/w/t/f")]),
         (ask("PUT", f"{HERE}/f", {"X-Amz-Copy-Source": "/lake/w/t2/g%20h"}), [(WRITE, "s3://lake/w/t/f"), (READ, "s3://lake/w/t2/g h")]),
+        (ask("PUT", f"{HERE}/f", {"x-amz-copy-source": "lake/w/t2/g+h"}), [(WRITE, "s3://lake/w/t/f"), (READ, "s3://lake/w/t2/g+h"), (READ, "s3://lake/w/t2/g h")]),
+        (ask("POST", "http://minio:9000/lake?delete", body='<?xml version="1.0" encoding="UTF-8"?>' + DELETES.format("<Object><Key>w/t/a</Key></Object>")), [(WRITE, "s3://lake/w/t/a")]),
         (ask("PUT", f"{HERE}/f?partNumber=1&uploadId=u", {"x-amz-copy-source": "lake/w/t2/g"}), [(WRITE, "s3://lake/w/t/f"), (READ, "s3://lake/w/t2/g")]),
         (ask("GET", "http://minio:9000/lake?list-type=2&prefix=w%2Ft%2F"), [(LIST, "s3://lake/w/t/")]),
         (ask("GET", "http://minio:9000/lake/?list-type=2&prefix=w/t/&delimiter=/"), [(LIST, "s3://lake/w/t/")]),
@@ -117,6 +119,12 @@ TRICKS = [
     ask("PUT", f"{HERE}/f", {"x-amz-website-redirect-location": "/x"}), ask("PUT", f"{HERE}/f", {"x-amz-object-lock-mode": "COMPLIANCE"}),
     ask("PUT", f"{HERE}/f", {"x-amz-copy-source": "lake/w/t2/../t/g"}), ask("PUT", f"{HERE}/f", {"x-amz-copy-source": "lake/w/t/g?versionId=1"}),
     ask("PUT", f"{HERE}/f", {"x-amz-copy-source": "arn:aws:s3:us-east-1:1:accesspoint/x/object/w/t/g"}), ask("PUT", f"{HERE}/f", {"x-amz-copy-source": "lake%2Fw/t/g"}),
+    *[
+        ask("POST", "http://minio:9000/lake?delete", body=f'<?xml version="1.0" encoding="{each}"?>' + DELETES.format("<Object><Key>w/t/a</Key></Object>"))
+        for each in ("UTF-16", "IBM037", "utf-7", "utf-8-sig", "")
+    ],
+    ask("POST", "http://minio:9000/lake?delete", body="<?xml version='1.0' encoding=UTF-16?>" + DELETES.format("<Object><Key>w/t/a</Key></Object>")),
+    ask("PUT", f"{HERE}/f", {"x_amz_copy_source": "lake/w/t2/g"}), ask("PUT", f"{HERE}/f", {"X-Amz_Acl": "public-read"}),
     ask("PUT", f"{HERE}/f", {"a": "1", "A": "2"}), ask("PUT", f"{HERE}/f", {"a": "1\r\nx-amz-acl: public-read"}), ask("PUT", f"{HERE}/f", {"a b": "1"}),
     ask("POST", "http://minio:9000/lake?delete"), ask("POST", "http://minio:9000/lake?delete", body="<Delete/>"), ask("POST", "http://minio:9000/lake?delete", body="x"),
     ask("POST", "http://minio:9000/lake?delete", body='<!DOCTYPE d [<!ENTITY a "b">]><Delete><Object><Key>&a;</Key></Object></Delete>'),

@@ -44,6 +44,8 @@ def _no_warehouse(text: str, why: str) -> ValueError:
 
 def _endpoint(text: str) -> str:
     parts = urlsplit(text)
+    if not text.isprintable() or " " in text:  # urlsplit removes tabs and line ends
+        raise ValueError(f"{text!a} has spaces or control characters: write http:// or https:// with a host")
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.path.strip("/") or parts.query:
         raise ValueError(f"'{text}' is not an endpoint; write http:// or https:// with a host and, if need be, a port")
     return text

@@ -179,6 +179,8 @@ def _check_headers(headers: Mapping[str, tuple[str, ...]]) -> None:
         ):
             raise BadRequest("headers has an invalid header")
         lower = name.lower()
+        if "_" in name and lower.replace("_", "-").startswith("x-amz-"):
+            raise PermissionDenied(f"Requests with the header {lower} are not signed: write its name with hyphens")
         if lower.startswith("x-amz-") and lower not in _REPLACED and not _KNOWN_HEADERS.fullmatch(lower):
             raise PermissionDenied(f"Requests with the header {lower} are not signed: a table's files do not need it")
 
@@ -194,7 +196,9 @@ def _of_object(request: StoreRequest, bucket: str, *, path: str, query: Mapping[
     accesses = [StoreAccess(known[0], _location(bucket, path))]
     source = _header(request.headers, "x-amz-copy-source")
     if source is not None:
-        accesses.append(StoreAccess(READ, _copy_source(source)))
+        # Some stores decode "+" as a space there, others do not: the caller needs the right to both objects.
+        spellings = dict.fromkeys((source, source.replace("+", "%20")))
+        accesses += [StoreAccess(READ, _copy_source(each)) for each in spellings]
     return accesses
 
 
@@ -219,6 +223,8 @@ def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str])
         raise PermissionDenied("A request to delete several objects is only signed with its body: send it as 'body'")
     if len(body) > BODY_BYTES_MAX or "<!" in body or body.count("<?") > body.startswith("<?xml "):
         raise BadRequest("body is not a plain list of objects to delete")
+    if _has_other_encoding(body):
+        raise BadRequest("body declares another encoding than UTF-8, in which the store could read other names")
     header = _header(request.headers, "x-amz-content-sha256")
     if header is not None and header != sha256(body.encode()).hexdigest():
         raise PermissionDenied(
@@ -236,6 +242,14 @@ def _of_deletes(request: StoreRequest, bucket: str, *, query: Mapping[str, str])
     if not objects or any(not set(each) <= _OF_ENTRIES or not each.get("Key") for each in objects):
         raise PermissionDenied("Such a request may only delete objects by key, not versions")
     return [StoreAccess(WRITE, _checked_location(bucket, each["Key"])) for each in objects]
+
+
+def _has_other_encoding(body: str) -> bool:
+    """Return whether an XML declaration names another encoding than UTF-8, in which the body is sent and signed."""
+    declaration = body.partition("?>")[0] if body.startswith("<?xml ") else ""
+    return (
+        "encoding" in declaration and re.search(r"""encoding\s*=\s*["']utf-8["']""", declaration, re.IGNORECASE) is None
+    )
 
 
 def _fields(entry: ET.Element) -> dict[str, str]:

@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from limnos.config.storage import StorageSection
 from limnos.model.permits import upkeep_permit
+from limnos.services.vending.credentials import VENDOR, CredentialRequest, IssuedCredentials
 from limnos.store.sql import Sql
 from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
@@ -286,6 +287,48 @@ def test_check_fails_if_vended_credentials_are_not_isolated(
     assert {name for name, outcome in step_outcomes.items() if outcome == "failed"} == {
         f"vended {word} beside" for word in ("read", "list", "write", "delete")
     }
+
+
+@pytest.mark.parametrize("method, word", [("GET", "read"), ("DELETE", "delete")])
+def test_other_failure_beside_the_location_is_no_refusal(
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path, method: str, word: str
+) -> None:
+    """If the store fails at another location for another reason than missing rights, the check does not count that as
+    isolation: the step fails.
+    """
+    with node_at(tmp_path / "data", storage=storage) as node:
+        make_catalog(node, **owned(store))
+        store.trouble = RequestFault(method, "own-beside/probe$", "400 Bad Request")
+        step_outcomes = outcomes(node)
+        store.trouble = None
+
+    assert step_outcomes[f"vended {word} beside"] == "failed"
+
+
+def test_credentials_are_not_vended_if_the_right_is_lost_meanwhile(
+    store: ObjectStoreServer, storage: StorageSection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """If the caller loses the right to read the table while the token service issues credentials, the answer has
+    none.
+    """
+    with node_at(tmp_path / "data", storage=storage) as node:
+        make_catalog(node, **owned(store))
+        make_table(node)
+        grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="cloud")
+        role = grant(node, "ana", "select_table", kind="TABLE", on="cloud.a.t")
+        vendor = VENDOR.of(node.built.services)
+        issue, is_revoked = vendor.issue_credentials, []
+
+        async def revoke_then_issue(request: CredentialRequest) -> IssuedCredentials:
+            if not is_revoked:
+                is_revoked.append(await node.answer("DELETE", f"{API}/lake/roles/{role}"))
+            return await issue(request)
+
+        monkeypatch.setattr(vendor, "issue_credentials", revoke_then_issue)
+        answer = node.get(f"{TABLE}/credentials", user="ana", **ASKED)
+
+    assert [each.status for each in is_revoked] == [200]
+    assert answer.json()["storage-credentials"] == []
 
 
 def test_check_reports_an_unreachable_token_service(
