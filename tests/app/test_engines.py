@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from limnos.app import engines as module
 from limnos.app.engine_files import RETRY_S, EngineFiles
@@ -130,7 +131,7 @@ def test_an_engine_that_cannot_start_is_not_tried_at_each_statement(run: Callabl
     async def story(engine: SparkEngine) -> None:
         with pytest.raises(EngineUnavailable, match="could not be started: no Java") as first:
             await lines(engine.run(job("unstarted")))
-        engine._forget(engine._process)  # type: ignore[arg-type]  # it ends by itself soon
+        engine._engines.end_all()  # it ends by itself soon
         with pytest.raises(EngineUnavailable, match="could not be started: no Java") as second:
             await lines(engine.run(job("rows 1")))
 
@@ -318,24 +319,124 @@ def test_job_is_cancelled_if_caller_stops_reading(run: Callable[[Story], object]
     run(story)
 
 
-def test_process_that_ignores_a_deadline_is_replaced(run: Callable[[Story], object]) -> None:
-    """A job past its deadline gets an error. If its process does not end the job, the process is replaced, and its
-    other jobs get an error that allows a retry.
+def is_alive(pid: int) -> bool:
+    """Return whether a process exists."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def leave_stuck(engine: SparkEngine, name: str, *, user: str = "") -> int:
+    """Run a job that ignores its deadline, until the engine knows that it is stuck. Returns the process's id."""
+    with pytest.raises(SqlppError, match="ASX0030"):
+        await lines(engine.run(job(name, deadline_s=-0.9, user=user)))
+    pid = pid_of(engine)
+    await asyncio.gather(*module._KEPT)
+    return pid
+
+
+async def begun(engine: SparkEngine, name: str) -> asyncio.Task[list[bytes]]:
+    """Start a job that runs until it is cancelled."""
+    task = asyncio.create_task(lines(engine.run(job(name))))
+    async with asyncio.timeout(30):
+        while engine._jobs.get(name) is None:  # noqa: ASYNC110 - the engine has no event for it
+            await asyncio.sleep(0.01)
+    return task
+
+
+async def cancelled(engine: SparkEngine, name: str, task: asyncio.Task[list[bytes]]) -> str:
+    """Cancel a running job. Returns its error."""
+    await engine.cancel(name)
+    (error,) = await asyncio.gather(task, return_exceptions=True)
+    return str(error)
+
+
+def test_process_that_ignores_a_deadline_is_replaced_behind_others(run: Callable[[Story], object]) -> None:
+    """A job past its deadline gets an error. If its process does not end the job, the next job gets another process,
+    and the process ends when its other jobs have ended, which get their own results.
     """
 
     async def story(engine: SparkEngine) -> None:
-        other = asyncio.create_task(lines(engine.run(job("obey"))))
-        with pytest.raises(SqlppError, match="ASX0030"):
-            await lines(engine.run(job("deaf", deadline_s=-0.9)))
-        pid = pid_of(engine)
-        await asyncio.gather(*module._KEPT)
-        (error,) = await asyncio.gather(other, return_exceptions=True)
+        other = await begun(engine, "obey")
+        pid = await leave_stuck(engine, "deaf")
 
-        assert isinstance(error, SqlppError)
-        assert "try again" in error.text
-        with pytest.raises(ProcessLookupError):
-            os.kill(pid, 0)
         assert len(await lines(engine.run(job("rows 1")))) == 2
+        assert pid_of(engine) != pid
+        assert is_alive(pid)
+        assert not other.done()
+        assert "cancelled" in await cancelled(engine, "obey", other)
+        assert not is_alive(pid)
+        assert len(await lines(engine.run(job("rows 1")))) == 2
+
+    run(story)
+
+
+def test_process_with_only_stuck_jobs_ends_at_once(run: Callable[[Story], object]) -> None:
+    """A process whose other jobs have ended is killed with its stuck job."""
+
+    async def story(engine: SparkEngine) -> None:
+        assert not is_alive(await leave_stuck(engine, "deaf"))
+
+    run(story)
+
+
+def test_stuck_job_counts_for_its_user_until_its_process_ends(run: Callable[[Story], object]) -> None:
+    """While a replaced process runs, its stuck jobs use slots of their user alone: the user's next job waits, others
+    have all slots of the new process.
+    """
+
+    async def story(engine: SparkEngine) -> None:
+        other = await begun(engine, "obey")
+        await leave_stuck(engine, "deaf", user="ann")
+        with pytest.raises(SqlppError, match="ASX0030"):
+            await lines(engine.run(job("rows 1", deadline_s=0.2, user="ann")))
+
+        assert len(await lines(engine.run(job("rows 1", user="ben")))) == 2
+        await cancelled(engine, "obey", other)
+        assert len(await lines(engine.run(job("rows 1", user="ann")))) == 2
+
+    run(story)
+
+
+def test_second_process_is_replaced_after_the_first_has_ended(
+    run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While one replaced process runs, another one with a stuck job takes jobs further, and is replaced afterwards."""
+    monkeypatch.setattr("tests.app.test_engines.START", structs.replace(START, statements_max=6))
+
+    async def story(engine: SparkEngine) -> None:
+        first = await begun(engine, "obey 1")
+        await leave_stuck(engine, "deaf 1", user="ann")
+        second = await begun(engine, "obey 2")
+        pid = await leave_stuck(engine, "deaf 2", user="ann")
+
+        await lines(engine.run(job("rows 1")))
+        assert pid_of(engine) == pid
+        await cancelled(engine, "obey 1", first)
+        await lines(engine.run(job("rows 1")))
+        assert pid_of(engine) != pid
+        assert is_alive(pid)
+        await cancelled(engine, "obey 2", second)
+        assert not is_alive(pid)
+
+    run(story)
+
+
+def test_damaged_process_is_replaced_behind_others(run: Callable[[Story], object]) -> None:
+    """After an error that every later job would get, the next job gets another process, and running jobs go on."""
+
+    async def story(engine: SparkEngine) -> None:
+        other = await begun(engine, "obey")
+        pid = pid_of(engine)
+        with pytest.raises(EngineFailed, match="odd"):
+            await lines(engine.run(job("damaged")))
+
+        await lines(engine.run(job("rows 1")))
+        assert pid_of(engine) != pid
+        assert "cancelled" in await cancelled(engine, "obey", other)
+        assert not is_alive(pid)
 
     run(story)
 
@@ -343,25 +444,21 @@ def test_process_that_ignores_a_deadline_is_replaced(run: Callable[[Story], obje
 def test_statement_timeout_does_not_end_a_starting_engine(
     run: Callable[[Story], object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A statement whose time ends while a new engine starts ends alone. A later statement replaces an engine that does
-    not respond.
+    """A statement whose time ends while a new engine starts ends alone. When the engine has answered another one, it is
+    replaced if it does not end that statement.
     """
     monkeypatch.setattr(module, "START_S", 60)
 
     async def story(engine: SparkEngine) -> None:
-        pids = []
-        for target in ("deaf", "rows 1", "deaf"):
-            if target == "deaf":
-                with pytest.raises(SqlppError, match="ASX0030"):
-                    await lines(engine.run(job(target, deadline_s=-0.9)))
-                pids.append(pid_of(engine))
-                await asyncio.gather(*module._KEPT)
-            else:
-                assert len(await lines(engine.run(job(target)))) == 2
-                pids.append(pid_of(engine))
+        with pytest.raises(SqlppError, match="ASX0030"):
+            await lines(engine.run(job("deaf", deadline_s=-0.9)))
+        pid = pid_of(engine)
+        assert len(await lines(engine.run(job("rows 1")))) == 2
+        assert pid_of(engine) == pid
+        await asyncio.gather(*module._KEPT)
         await lines(engine.run(job("rows 1")))
 
-        assert pids[0] == pids[1] == pids[2] != pid_of(engine)
+        assert pid_of(engine) != pid
 
     run(story)
 

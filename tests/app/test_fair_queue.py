@@ -156,3 +156,49 @@ def test_waiting_requests_in_total_are_limited(monkeypatch: pytest.MonkeyPatch) 
                 pass
 
     run(story)
+
+
+def test_free_slot_goes_to_the_user_with_the_fewest() -> None:
+    """Of two users' waiting requests, the one whose user holds fewer slots gets the next slot, though it came later."""
+
+    async def story() -> None:
+        s = Story(3)
+        s.turns = FairQueue(3, limits={"user": 3}, shares="user")
+        for who in ("a1", "a2", "a3", "a4", "a5"):
+            await s.come(who, ("user", "ann"))
+        await s.come("b1", ("user", "ben"))
+        await s.come("b2", ("user", "ben"))
+        await s.go("a1")
+        assert s.held == ["a2", "a3", "b1"]
+        await s.go("a2")
+        assert s.held == ["a3", "b1", "a4"]  # one each: in order of arrival
+        await s.go("a3")
+        assert s.held == ["b1", "a4", "a5"]
+
+    run(story)
+
+
+def test_returned_slot_counts_for_its_keys_until_it_is_released() -> None:
+    """A caller that returns its slot, but does not release it, leaves the slot to others and none to its own key. Both
+    calls do nothing the second time.
+    """
+
+    async def story() -> None:
+        s = Story(1, user=1)
+        turn = await s.turns.take((("user", "ann"),))
+        await s.come("a", ("user", "ann"))
+        await s.come("b", ("user", "ben"))
+        for _ in range(2):
+            turn.return_place()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert s.held == ["b"]
+        await s.go("b")
+        assert s.held == []
+        for _ in range(2):
+            turn.release()
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert s.held == ["a"]
+
+    run(story)

@@ -35,14 +35,17 @@ def serve(own: socket.socket) -> None:
         own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
     elif job.id == "unforeseen":
         own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(wire.JobFailure(3102, "odd", failed=True))))
+    elif job.id == "damaged":
+        failure = wire.JobFailure(3102, "odd", failed=True, replaces=True)
+        own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
     elif job.id == "told":
         text = [START.jars, START.java_home, START.java_runtime, os.environ.get("LIMNOS__SPARK__CACHE")]
         own.sendall(wire.encode_frame(wire.ROWS, msgspec.json.encode(text) + b"\n"))
-    elif job.id == "obey":
+    elif job.id.startswith("obey"):
         while own.recv(1):
             pass
         own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(wire.JobFailure(41, "cancelled"))))
-    elif job.id == "deaf":
+    elif job.id.startswith("deaf"):
         time.sleep(600)
     elif job.id == "environment":
         text = " ".join(sorted(os.environ)) + " " + str(Path.cwd())

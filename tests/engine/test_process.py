@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from limnos.app.engine_process import EngineProcess
@@ -67,24 +68,55 @@ def test_result_batches_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, si
     assert line_counts == [lines, lines, 1]
 
 
-LASTING = RuntimeError("java.lang.ExceptionInInitializerError: Cannot unpack libzstd-jni: No space left on device")
+class JavaError(Exception):
+    """An error from Java, as PySpark raises it: its exception is a chain of causes, here of class names."""
+
+    def __init__(self, message: str, *names: str) -> None:
+        super().__init__(message)
+        self.java_exception = JavaThrowable(names) if names else None
+
+
+class JavaThrowable:
+    """A Java exception with causes."""
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+
+    def getClass(self) -> JavaThrowable:  # noqa: N802 - Java's name
+        """Return the class."""
+        return self
+
+    def getName(self) -> str:  # noqa: N802
+        """Return the class's name."""
+        return self._names[0]
+
+    def getCause(self) -> JavaThrowable | None:  # noqa: N802
+        """Return the cause."""
+        return JavaThrowable(self._names[1:]) if self._names[1:] else None
+
+
+FAILED = "org.apache.spark.SparkException"
 
 
 @pytest.mark.parametrize(
-    "error,ends",
+    "error,replaces",
     [
-        (LASTING, True),
-        (RuntimeError("NoClassDefFoundError: x"), True),
+        (JavaError("no", FAILED, "java.lang.ExceptionInInitializerError"), True),
+        (JavaError("no", "java.lang.NoClassDefFoundError"), True),
+        (JavaError("no", FAILED, FAILED, "java.lang.OutOfMemoryError"), True),
+        (JavaError("the value 'java.lang.NoClassDefFoundError' cannot be cast", FAILED), False),
+        (RuntimeError("java.lang.NoClassDefFoundError"), False),
         (RuntimeError("No space left on device"), False),
     ],
 )
-def test_engine_ends_after_class_loading_error(monkeypatch: pytest.MonkeyPatch, error: Exception, ends: bool) -> None:
-    """If a class could not be loaded, the caller gets the error and the engine ends, because that Java process cannot
-    recover.
+def test_permanent_java_error_replaces_engine(
+    monkeypatch: pytest.MonkeyPatch, error: Exception, replaces: bool
+) -> None:
+    """If a class could not be loaded, or Java had no memory, the answer says that the engine is to be replaced. The
+    engine does not end, because other statements run in it. A text in a message decides nothing.
     """
-    killed = threading.Event()
-    monkeypatch.setattr(module, "REPORT_WITHIN_S", 0.0)
-    monkeypatch.setattr(module.os, "killpg", lambda *_: killed.set())
+    killed: list[object] = []
+    monkeypatch.setattr(module.os, "killpg", lambda *args: killed.append(args))
 
     def fail(*_: object, **_more: object) -> Iterator[str]:
         raise error
@@ -97,15 +129,13 @@ def test_engine_ends_after_class_loading_error(monkeypatch: pytest.MonkeyPatch, 
     thread = threading.Thread(target=served.run)
     thread.start()
     ours.sendall(wire.encode_frame(wire.JOB, encode(JOB)))
-    kind, _ = wire.receive(ours)
+    kind, body = wire.receive(ours)
     thread.join(60)
     ours.close()
-    for each in threading.enumerate():
-        if isinstance(each, threading.Timer):
-            each.join(60)
 
     assert kind == wire.FAILED
-    assert killed.is_set() is ends
+    assert msgspec.msgpack.decode(body, type=wire.JobFailure).replaces is replaces
+    assert killed == []
 
 
 @pytest.mark.spark

@@ -19,7 +19,7 @@ def started_with(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
     def session(*_: object, config: dict[str, str], **_more: object) -> SimpleNamespace:
         started.append(config)
-        return SimpleNamespace(sparkContext=MagicMock())
+        return SimpleNamespace(sparkContext=MagicMock(), _jvm=MagicMock())
 
     monkeypatch.setattr(sessions, "session", session)
     StatementSessions(START).begin()

@@ -16,18 +16,20 @@ import os
 import socket
 import tempfile
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
 
 import msgspec
 from msgspec import structs
 
+from limnos.app.engine_errors import engine_lost_error, error_of, timed_out_error
 from limnos.app.engine_files import RETRY_S, EngineFiles, cache_of, engine_files_of
 from limnos.app.engine_process import EngineProcess
+from limnos.app.engine_replacement import EngineProcesses, RunningEngine
 from limnos.app.engine_scratch import remove_stale
-from limnos.app.fair_queue import FairQueue
+from limnos.app.fair_queue import FairQueue, Turn
 from limnos.app.listening import url_of
 from limnos.app.node_builder import allowed_of
 from limnos.config.loading import PREFIX
@@ -35,16 +37,7 @@ from limnos.config.settings import Settings
 from limnos.engine import wire
 from limnos.files import root_of
 from limnos.services.sqlpp.execution.engine import NoSqlppEngine, SqlppEngine
-from limnos.sqlpp.errors import (
-    NO_ENGINE,
-    DuplicateKey,
-    EngineFailed,
-    EngineUnavailable,
-    OutcomeUnknown,
-    SnapshotMoved,
-    SqlppError,
-    TextPosition,
-)
+from limnos.sqlpp.errors import NO_ENGINE, EngineUnavailable, SqlppError
 from limnos.sqlpp.jobs import EngineJob, encode
 from limnos.sqlpp.offloaded_work import warnings_of
 from limnos.telemetry.logs import get_logger
@@ -55,7 +48,6 @@ GRACE_S: Final = 10.0
 """Seconds that a timed-out or abandoned statement has to end before its engine is replaced."""
 START_S: Final = 180.0
 """Seconds that a new engine has to answer its first statement. Statements that end earlier do not replace it."""
-BROKEN, TIMED_OUT = 3102, 30
 WAITING_PART: Final = 0.9
 """The fraction of a statement's time that it may wait for the engine's files.
 
@@ -124,6 +116,16 @@ def _directories(roots: Iterable[str]) -> Iterator[str]:
             yield unquote(urlsplit(root).path)
 
 
+class WatchedStatement(NamedTuple):
+    """A statement that is being cancelled: its engine, the job's id, its turn in the queue, and its socket."""
+
+    engine: RunningEngine
+    job: str
+    turn: Turn
+    reader: asyncio.StreamReader
+    writer: asyncio.StreamWriter
+
+
 class SparkEngine:
     """Executes statements on Spark, in a process that is started on demand."""
 
@@ -146,10 +148,13 @@ class SparkEngine:
         self._closed = False
         most = start.statements_max
         self._turns = FairQueue(
-            most, limits={"user": max(1, most - 1)}, waits={"user": USER_WAITING_MAX}, waiting_max=WAITING_MAX
+            most,
+            limits={"user": max(1, most - 1)},
+            waits={"user": USER_WAITING_MAX},
+            waiting_max=WAITING_MAX,
+            shares="user",
         )
-        self._started_at, self._has_answered = 0.0, False
-        self._process: EngineProcess | None = None
+        self._engines = EngineProcesses()
         self._jobs: dict[str, asyncio.StreamWriter | None] = {}
         self._timer: asyncio.TimerHandle | None = None
 
@@ -163,7 +168,8 @@ class SparkEngine:
         if self._timer is not None:
             self._timer.cancel()
         try:
-            async with self._slot(job) as engine_job, contextlib.aclosing(self._rows(engine_job, warnings)) as rows:
+            turn, engine_job = await self._turn(job)
+            async with contextlib.aclosing(self._rows(engine_job, warnings, turn=turn)) as rows:
                 async for line in rows:
                     yield line
             outcome = "done"
@@ -212,7 +218,7 @@ class SparkEngine:
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
-            process, own = await self._socket(within_s=START_S)
+            engine, own = await self._socket(within_s=START_S)
             reader, writer = await asyncio.open_connection(sock=own)
             try:
                 writer.write(wire.encode_frame(wire.PING))
@@ -224,7 +230,7 @@ class SparkEngine:
             log.warning("the engine of SQL++ could not be started with the server", reason=str(error))
             return
         if kind == wire.DONE:
-            self._has_answered = self._has_answered or process is self._process
+            engine.has_answered = True
             log.info("the engine of SQL++ is warm", seconds=round(loop.time() - began, 1))
 
     def close(self) -> None:
@@ -232,33 +238,36 @@ class SparkEngine:
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
-        if self._process is not None:
-            self._process.end()
-            self._process = None
+        self._engines.end_all()
 
-    @contextlib.asynccontextmanager
-    async def _slot(self, job: EngineJob) -> AsyncIterator[EngineJob]:
-        """Wait in the fair queue for a slot, and yield the job with its remaining time. No user can occupy all slots.
+    async def _turn(self, job: EngineJob) -> tuple[Turn, EngineJob]:
+        """Wait in the fair queue for a slot. Returns it, and the job with its remaining time. No user can occupy all
+        slots.
 
         Raises SqlppError after the job's deadline, ServiceUnavailable if the queue is full.
         """
         loop = asyncio.get_running_loop()
         began = loop.time()
-        async with contextlib.AsyncExitStack() as stack:
-            try:
-                async with asyncio.timeout(job.deadline_ms / 1000):
-                    await stack.enter_async_context(self._turns.turn((("user", job.user),) if job.user else ()))
-            except TimeoutError:
-                raise timed_out_error() from None
-            yield structs.replace(job, deadline_ms=job.deadline_ms - round((loop.time() - began) * 1000))
+        try:
+            async with asyncio.timeout(job.deadline_ms / 1000):
+                turn = await self._turns.take((("user", job.user),) if job.user else ())
+        except TimeoutError:
+            raise timed_out_error() from None
+        return turn, structs.replace(job, deadline_ms=job.deadline_ms - round((loop.time() - began) * 1000))
 
-    async def _rows(self, job: EngineJob, warnings: list[SqlppError] | None) -> AsyncGenerator[bytes]:
+    async def _rows(self, job: EngineJob, warnings: list[SqlppError] | None, *, turn: Turn) -> AsyncGenerator[bytes]:
+        """Run a job and yield its result lines. The turn is released when the engine has ended the job."""
         loop = asyncio.get_running_loop()
         ends_at = loop.time() + job.deadline_ms / 1000
-        process, own = await self._socket(within_s=WAITING_PART * job.deadline_ms / 1000)
+        try:
+            engine, own = await self._socket(within_s=WAITING_PART * job.deadline_ms / 1000)
+            reader, writer = await asyncio.open_connection(sock=own)
+        except BaseException:
+            turn.release()
+            raise
         job = structs.replace(job, deadline_ms=round((ends_at - loop.time()) * 1000))
-        reader, writer = await asyncio.open_connection(sock=own)
         self._jobs[job.id] = writer
+        engine.statements.add(job.id)
         ended = False
         try:
             async with asyncio.timeout_at(ends_at + 1):
@@ -267,7 +276,7 @@ class SparkEngine:
             while True:
                 async with asyncio.timeout_at(ends_at + 1):
                     kind, body = await _frame(reader)
-                self._has_answered = self._has_answered or process is self._process
+                engine.has_answered = True
                 if kind == wire.DONE:
                     ended = True
                     if body and warnings is not None:
@@ -275,38 +284,47 @@ class SparkEngine:
                     return
                 if kind == wire.FAILED:
                     ended = True
-                    raise self._job_error(_error(msgspec.msgpack.decode(body, type=wire.JobFailure)))
+                    raise self._failure(engine, msgspec.msgpack.decode(body, type=wire.JobFailure))
                 for line in body.splitlines():
                     yield line
         except TimeoutError:
             raise timed_out_error() from None
         except (ConnectionError, asyncio.IncompleteReadError):
             ended = True
-            self._forget(process)
-            raise _engine_lost_error(job) from None
+            self._engines.end(engine)
+            raise engine_lost_error(job) from None
         finally:
-            if not ended:
-                self._cancel_or_replace(process, job, reader=reader, writer=writer)
-            else:
+            if ended:
                 writer.close()
+                turn.release()
+                self._engines.end_statement(engine, job.id)
+            else:
+                watched = WatchedStatement(engine, job.id, turn, reader, writer)
+                _keep(asyncio.get_running_loop().create_task(self._cancel_or_replace(watched)))
 
-    async def _socket(self, *, within_s: float) -> tuple[EngineProcess, socket.socket]:
+    def _failure(self, engine: RunningEngine, failure: wire.JobFailure) -> SqlppError:
+        """Return the error of a failed job. If the engine cannot run later jobs after it, the engine is replaced."""
+        if failure.replaces:
+            self._engines.replace(engine, reason="damaged")
+        return self._job_error(error_of(failure))
+
+    async def _socket(self, *, within_s: float) -> tuple[RunningEngine, socket.socket]:
         """Return the socket of a new job, with the engine started if needed. Raises EngineUnavailable."""
         for _ in range(2):
-            process = self._process or await self._running_process(within_s)
+            engine = self._engines.current or await self._running_engine(within_s)
             try:
-                own = process.job()
+                own = engine.process.job()
             except OSError:
-                self._forget(process)
+                self._engines.end(engine)
                 continue
             own.setblocking(False)
-            return process, own
+            return engine, own
         raise EngineUnavailable(
             "The engine ended as soon as it was started; the server's log has the reason: try again"
         )
 
-    async def _running_process(self, within_s: float) -> EngineProcess:
-        """Return the engine's process, started when its files are ready.
+    async def _running_engine(self, within_s: float) -> RunningEngine:
+        """Return the engine that takes statements, started when its files are ready.
 
         Raises EngineUnavailable, also for `RETRY_S` seconds after a failed start.
         """
@@ -320,18 +338,18 @@ class SparkEngine:
             start = structs.replace(start, jars=files.jars, java_home=files.java_home, java_runtime=files.java_runtime)
         if self._closed:
             raise EngineUnavailable("The server was stopped: try again")
-        if self._process is None:  # another statement may have started it during the wait
-            STARTS[()] += 1
-            try:
-                self._process = EngineProcess(start, settings=self._settings)
-            except OSError as error:
-                reason = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
-                message = f"The engine could not be started: {reason}. Nothing was changed: try again"
-                log.warning("the engine of SQL++ could not be started", reason=reason)
-                raise self._job_error(EngineUnavailable(message)) from None
-            self._started_at, self._has_answered = loop.time(), False
-            log.info("the engine of SQL++ has been started", pid=self._process.pid)
-        return self._process
+        if self._engines.current is not None:  # another statement has started it during the wait
+            return self._engines.current
+        STARTS[()] += 1
+        try:
+            process = EngineProcess(start, settings=self._settings)
+        except OSError as error:
+            reason = f"{error.filename or tempfile.gettempdir()}: {error.strerror or error}"
+            message = f"The engine could not be started: {reason}. Nothing was changed: try again"
+            log.warning("the engine of SQL++ could not be started", reason=reason)
+            raise self._job_error(EngineUnavailable(message)) from None
+        log.info("the engine of SQL++ has been started", pid=process.pid)
+        return self._engines.add(process, started_at=loop.time())
 
     def _job_error(self, error: SqlppError) -> SqlppError:
         """Return the error to raise for a failed job or a failed start.
@@ -346,38 +364,38 @@ class SparkEngine:
             return EngineUnavailable(error.message, retry_after_s=RETRY_S)
         return error
 
-    def _cancel_or_replace(
-        self, process: EngineProcess, job: EngineJob, *, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-    ) -> None:
-        """Cancel a job in the background, and replace the engine if the job does not end within `GRACE_S` seconds."""
+    async def _cancel_or_replace(self, statement: WatchedStatement) -> None:
+        """Cancel a statement, and replace the engine behind the others if it does not end within `GRACE_S` seconds.
 
-        async def watch() -> None:
-            try:
-                with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
-                    writer.write_eof()
-                    async with asyncio.timeout(GRACE_S):
-                        while (await _frame(reader))[0] == wire.ROWS:
-                            pass
-            except TimeoutError:
-                if process is self._process and self.is_starting:
-                    log.info("the engine of SQL++ is still starting", job=job.id)
-                else:
-                    log.warning("the engine of SQL++ does not cancel a statement and is replaced", job=job.id)
-                    self._forget(process)
-            finally:
-                writer.close()
-
-        _keep(asyncio.get_running_loop().create_task(watch()))
+        An engine that is still starting is not replaced.
+        """
+        engine = statement.engine
+        end = asyncio.create_task(_end_of(statement))
+        try:
+            while not (await asyncio.wait({end}, timeout=GRACE_S))[0]:
+                if not self._is_starting(engine):
+                    log.warning("the engine of SQL++ does not cancel a statement", job=statement.job)
+                    self._engines.add_stuck(engine, statement.job, turn=statement.turn)
+                    return
+            statement.turn.release()
+            self._engines.end_statement(engine, statement.job)
+        finally:
+            end.cancel()
+            statement.writer.close()
 
     @property
     def is_starting(self) -> bool:
         """Whether the engine was started recently, and has not executed a job yet."""
-        return not self._has_answered and asyncio.get_running_loop().time() < self._started_at + START_S
+        return self._engines.current is not None and self._is_starting(self._engines.current)
 
-    def _forget(self, process: EngineProcess) -> None:
-        process.end()
-        if self._process is process:
-            self._process = None
+    def _is_starting(self, engine: RunningEngine) -> bool:
+        """Return whether an engine was started recently, and has not executed a job yet."""
+        return not engine.has_answered and asyncio.get_running_loop().time() < engine.started_at + START_S
+
+    @property
+    def _process(self) -> EngineProcess | None:
+        """The process that takes statements."""
+        return None if self._engines.current is None else self._engines.current.process
 
     def _start_idle_timer(self) -> None:
         """Start the timer that kills the engine if no job is running: an idle engine uses a gigabyte of memory."""
@@ -385,8 +403,8 @@ class SparkEngine:
             self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._tire)
 
     def _tire(self) -> None:
-        if not self._jobs and self._process is not None:
-            self._forget(self._process)
+        if not self._jobs and self._engines.current is not None:
+            self._engines.end(self._engines.current)
 
 
 _KEPT: set[asyncio.Task[None]] = set()
@@ -399,33 +417,15 @@ def _keep(task: asyncio.Task[None]) -> None:
     task.add_done_callback(_KEPT.discard)
 
 
+async def _end_of(statement: WatchedStatement) -> None:
+    """Tell the engine that nobody waits for a statement, and return when it has ended."""
+    with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+        statement.writer.write_eof()
+        while (await _frame(statement.reader))[0] == wire.ROWS:
+            pass
+    statement.engine.has_answered = True
+
+
 async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     kind, size = wire.HEAD.unpack(await reader.readexactly(wire.HEAD.size))
     return kind, await reader.readexactly(size)
-
-
-def timed_out_error() -> SqlppError:
-    """Return the error of a statement that exceeded its time limit."""
-    return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
-
-
-def _error(failure: wire.JobFailure) -> SqlppError:
-    if failure.unknown:
-        return OutcomeUnknown()
-    if failure.duplicate:
-        return DuplicateKey(failure.message.partition(": ")[2])
-    if failure.moved:
-        return SnapshotMoved()
-    if failure.again:
-        return EngineUnavailable(failure.message, number=failure.number, retry_after_s=failure.retry_after_s)
-    if failure.failed:
-        return EngineFailed(failure.message)
-    place = None if failure.line is None or failure.column is None else TextPosition(failure.line, failure.column)
-    return SqlppError(failure.number, failure.message, place, failure.has_position)
-
-
-def _engine_lost_error(job: EngineJob) -> SqlppError:
-    """Return the error of a job whose engine ended while it ran."""
-    if job.kind in ("query", "export"):
-        return EngineUnavailable("The engine ended in the middle of the statement: try again", number=BROKEN)
-    return OutcomeUnknown()

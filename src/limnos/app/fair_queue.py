@@ -21,11 +21,33 @@ Key = tuple[str, str]
 """A key of work: its kind, and an id among the keys of that kind."""
 
 
+class Turn:
+    """An acquired slot of a queue, to be released once by its holder."""
+
+    def __init__(self, queue: FairQueue, keys: tuple[Key, ...]) -> None:
+        self._queue = queue
+        self._keys = keys
+        self._has_place, self._is_held = True, True
+
+    def return_place(self) -> None:
+        """Return the slot itself, while it still counts for the limits of its keys. A second call does nothing."""
+        if self._has_place and self._is_held:
+            self._has_place = False
+            self._queue.leave((), places=1)
+
+    def release(self) -> None:
+        """Release the slot. A second call does nothing."""
+        if self._is_held:
+            self._is_held = False
+            self._queue.leave(self._keys, places=int(self._has_place))
+
+
 class FairQueue:
     """A fair queue with `places` slots.
 
     `limits` is the maximum of slots per key of a kind, such as `caller`; `waits` is the maximum of waiting callers per
-    key of a kind. `waiting_max` limits all waiting callers.
+    key of a kind. `waiting_max` limits all waiting callers. A free slot goes to the caller whose keys of the kind
+    `shares` have the fewest slots; among equals, and without `shares`, to the one that has waited longest.
     """
 
     def __init__(
@@ -35,11 +57,13 @@ class FairQueue:
         limits: Mapping[str, int],
         waits: Mapping[str, int] = NO_WAITS,
         waiting_max: int | None = None,
+        shares: str = "",
     ) -> None:
         self._free = places
         self._limits = limits
         self._waits = waits
         self._waiting_max = waiting_max or WAITING_MAX
+        self._shares = shares
         self._held: Counter[Key] = Counter()
         self._waiting: list[tuple[tuple[Key, ...], asyncio.Future[None]]] = []
 
@@ -49,11 +73,16 @@ class FairQueue:
 
         Raises ServiceUnavailable if too many callers wait, in all or for one of the keys.
         """
-        await self._enter(keys)
+        turn = await self.take(keys)
         try:
             yield
         finally:
-            self._leave(keys)
+            turn.release()
+
+    async def take(self, keys: tuple[Key, ...]) -> Turn:
+        """Acquire a slot, which the caller must release. Waits and raises as `turn`."""
+        await self._enter(keys)
+        return Turn(self, keys)
 
     async def _enter(self, keys: tuple[Key, ...]) -> None:
         if not any(self._may(waiting) for waiting, _ in self._waiting) and self._may(keys):
@@ -69,7 +98,7 @@ class FairQueue:
             await mine[1]
         except asyncio.CancelledError:
             if mine[1].done() and not mine[1].cancelled():
-                self._leave(keys)  # the slot was granted at the same moment
+                self.leave(keys)  # the slot was granted at the same moment
             else:
                 self._waiting.remove(mine)
             raise
@@ -85,15 +114,25 @@ class FairQueue:
         self._free -= 1
         self._held.update(keys)
 
-    def _leave(self, keys: tuple[Key, ...]) -> None:
-        self._free += 1
+    def leave(self, keys: tuple[Key, ...], *, places: int = 1) -> None:
+        """Return a slot with its keys, or a part of them, and pass free slots on. Only for `Turn`."""
+        self._free += places
         self._held.subtract(keys)
         for key in keys:
             if not self._held[key]:
                 del self._held[key]
-        for waiting in tuple(self._waiting):
-            # A waiter that is done was cancelled and removes itself.
-            if not waiting[1].done() and self._may(waiting[0]):
-                self._waiting.remove(waiting)
-                self._take(waiting[0])
-                waiting[1].set_result(None)
+        while (waiting := self._next()) is not None:
+            self._waiting.remove(waiting)
+            self._take(waiting[0])
+            waiting[1].set_result(None)
+
+    def _next(self) -> tuple[tuple[Key, ...], asyncio.Future[None]] | None:
+        """Return the waiting caller that gets the next slot; None if no slot is free for any."""
+        if self._free <= 0:
+            return None
+        # A waiter that is done was cancelled and removes itself.
+        candidates = (each for each in self._waiting if not each[1].done() and self._may(each[0]))
+        return min(candidates, key=lambda each: self._share(each[0]), default=None)
+
+    def _share(self, keys: tuple[Key, ...]) -> int:
+        return sum(self._held[key] for key in keys if key[0] == self._shares)

@@ -1,19 +1,21 @@
 """Mapping of errors of Spark and of the server to SQL++ errors.
 
-May import `sqlpp.errors`, `model`, the wire and PySpark's errors. Must not know statements. Messages of Spark and Java
-go to the engine's log only: the caller's message has advice, without the source position inside a library.
+May import `sqlpp.errors`, `model`, `spark`, the wire and PySpark's errors. Must not know statements. Messages of Spark
+and Java go to the engine's log only: the caller's message has advice, without the source position inside a library.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
 from limnos.engine.wire import EngineStart, JobFailure
 from limnos.model.errors import LimnosError
+from limnos.spark.allowed_classes import REFUSED, UnsafeTable
 from limnos.sqlpp.errors import (
     DuplicateKey,
     EngineFailed,
@@ -34,6 +36,11 @@ OVERFLOW, TIMED_OUT, CANCELLED = 7, 30, 41
 NO_DATASET, BROKEN, EXTERNAL = 1050, 3102, 1108
 SPACE_BYTES_MIN: Final = 1 << 20
 
+
+CAUSES_MAX: Final = 20
+_PERMANENT: Final = frozenset(
+    {"java.lang.ExceptionInInitializerError", "java.lang.NoClassDefFoundError", "java.lang.OutOfMemoryError"}
+)
 
 LOCK_LOST: Final = "doesn't hold its lock"
 """The message with which the server rejects a commit of a statement that has lost its lock. A retry cannot succeed."""
@@ -108,6 +115,8 @@ def sqlpp_error_of(error: BaseException) -> SqlppError | None:
         return EngineUnavailable(
             "Other statements wrote to the dataset repeatedly; nothing was changed: try again", number=BROKEN
         )
+    if isinstance(error, UnsafeTable):
+        return SqlppError(EXTERNAL, f"External source error. {error.message}")
     if isinstance(error, RecursionError):
         return too_deep()
     if isinstance(error, MemoryError):
@@ -174,12 +183,25 @@ def is_planner_bug(error: BaseException) -> bool:
 
 
 def is_permanent(error: BaseException) -> bool:
-    """Return whether every later statement in this JVM would fail with the same error.
+    """Return whether later statements in this JVM would fail, too.
 
-    A class that failed to load, as after a full disk, is never loaded again.
+    A class that failed to load, as after a full disk, is never loaded again; after an error of memory, threads of Spark
+    may be missing. The classes of Java's exceptions decide: a message may have a user's text.
     """
-    text = text_of(error)
-    return any(mark in text for mark in ("ExceptionInInitializerError", "NoClassDefFoundError"))
+    return not _PERMANENT.isdisjoint(java_classes_of(error))
+
+
+def java_classes_of(error: BaseException) -> list[str]:
+    """Return the names of the classes of an error's Java exception and its causes; empty for other errors, and if the
+    JVM does not respond.
+    """
+    java: Any = getattr(error, "java_exception", None) or getattr(error, "_origin", None)
+    names: list[str] = []
+    with contextlib.suppress(Exception):
+        while java is not None and len(names) < CAUSES_MAX:
+            names.append(str(java.getClass().getName()))
+            java = java.getCause()
+    return names
 
 
 def _denied_error() -> SqlppError:
@@ -224,6 +246,8 @@ _MARKS: Mapping[str, Callable[[], SqlppError]] = {
     "NotFoundException": _gone_error,
     "FileNotFoundException": _unreachable_error,
     "AccessDeniedException": _unreachable_error,
+    "UnsupportedFileSystemException": _unreachable_error,
+    REFUSED: _unreachable_error,
     "java.net.ConnectException": lambda: EngineUnavailable(
         "The engine could not reach the server; try again", number=BROKEN
     ),

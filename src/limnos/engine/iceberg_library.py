@@ -20,6 +20,7 @@ class IcebergLibrary:
     def __init__(self, machine: JVMView) -> None:
         iceberg = machine.org.apache.iceberg
         self.text = machine.java.lang.String
+        self.current_thread = machine.java.lang.Thread.currentThread
         self.identifier = machine.org.apache.spark.sql.connector.catalog.Identifier.of
         self.make_active = machine.org.apache.spark.sql.SparkSession.setActiveSession
         self.read = iceberg.data.IcebergGenerics.read

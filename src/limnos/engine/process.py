@@ -47,6 +47,8 @@ A statement that needs more fails; the others continue.
 """
 THREAD_TRIES = 100
 """The maximum number of tries to start a thread, 0.1 s apart."""
+END_AGAIN_S = 1.0
+"""Seconds between the attempts to cancel a job in Spark, until it has ended."""
 REPORT_WITHIN_S = 2.0
 """Seconds that an engine which cannot start or continue stays alive to report the reason."""
 
@@ -154,11 +156,12 @@ class _JobConnection:
         self._job: EngineJob | None = None
         self._ends_at = float("inf")
         self._left = threading.Event()
+        self._over = threading.Event()
 
     def run(self) -> None:
         """Run the job, or start and warm up Spark for a PING. Sends any error to the server if it is still connected.
 
-        Kills the engine if its JVM has died or cannot run later jobs.
+        Kills the engine if its JVM has died. If the JVM cannot run later jobs, the server replaces the engine.
         """
         with self._socket:
             try:
@@ -169,12 +172,8 @@ class _JobConnection:
                     os.killpg(0, signal.SIGKILL)
                 with contextlib.suppress(OSError):
                     self._send_error(error)
-                if is_permanent(error):
-                    logger.warning(
-                        "The Java process cannot continue after this error: the engine ends, and the next statement starts another"
-                    )
-                    _end_soon()
             finally:
+                self._over.set()
                 with contextlib.suppress(OSError):
                     self._socket.shutdown(socket.SHUT_RDWR)  # ends the thread that listens on it
 
@@ -267,8 +266,10 @@ class _JobConnection:
         event.wait(max(0.0, min(self._ends_at - time.monotonic(), threading.TIMEOUT_MAX)))
         if event.is_set():
             self._left.set()
-        if self._job is not None and self._begun.done() and self._begun.exception() is None:
-            self._begun.result().end(self._job.id)
+        while not self._over.is_set():
+            if self._job is not None and self._begun.done() and self._begun.exception() is None:
+                self._begun.result().end(self._job.id)
+            self._over.wait(END_AGAIN_S)
 
     def _listen(self, event: threading.Event) -> None:
         """Wait until the server closes its end of the socket, then set the event. After the job the server sends no
@@ -279,13 +280,14 @@ class _JobConnection:
                 pass
         event.set()
 
-    def _send_error(self, error: BaseException) -> None:
+    def _send_error(self, reason: BaseException) -> None:
+        error = reason
         job = "no job" if self._job is None else self._job.id
         if self._left.is_set():
             error = cancelled_error(job)
         elif time.monotonic() > self._ends_at:
             error = timed_out_error()
-        failure = failure_of(error, job)
+        failure = msgspec.structs.replace(failure_of(error, job), replaces=is_permanent(reason))
         self._socket.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
 
 

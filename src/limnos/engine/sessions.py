@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING
 
 from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import STATEMENT
+from limnos.spark.allowed_classes import LOCAL_IO, catalog_settings, hadoop_settings, pin_file_io, restrict
 from limnos.spark.files import SparkFiles
 from limnos.spark.session import another_session, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from py4j.java_gateway import JavaObject
     from pyspark.sql import SparkSession
 
     from limnos.engine.wire import EngineStart
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 RESULT_BYTES_MAX = 512 << 20
 """The maximum size in bytes of a result on the driver."""
 APP = "limnos-sqlpp"
+CONNECTS_MS, WAITS_MAX_MS = 5_000, 60_000
+"""The maximum times in ms in which the server accepts a connection, and in which it sends a part of an answer."""
+WAITING_PART = 0.8
+"""The maximum fraction of a statement's time that it waits for a part of an answer."""
 PARSER_CACHE_PERCENT = 15
 """The maximum size of the cache of Spark's parser, in percent of the driver's memory."""
 POOLS = 64
@@ -35,6 +41,16 @@ Jobs in one pool get free slots in order, and pools in turn; concurrent statemen
 """
 
 
+def client_settings(deadline_ms: int) -> dict[str, str]:
+    """Return the catalog settings of a statement's client: time-outs before its deadline, and no metrics reports."""
+    waits_ms = max(1, min(WAITS_MAX_MS, round(deadline_ms * WAITING_PART)))
+    return {
+        "rest-metrics-reporting-enabled": "false",
+        "rest.client.connection-timeout-ms": str(min(CONNECTS_MS, waits_ms)),
+        "rest.client.socket-timeout-ms": str(waits_ms),
+    }
+
+
 class StatementSessions:
     """The engine's Spark application; `begin` starts it."""
 
@@ -42,6 +58,8 @@ class StatementSessions:
         self._start = start
         self._spark: SparkSession | None = None
         self._pools = cycle(range(POOLS))
+        self._threads: dict[str, JavaObject] = {}
+        """The JVM thread of each running job."""
 
     def begin(self, network: Mapping[str, str] | None = None) -> None:
         """Start Spark, which takes seconds. `network` are settings of its ports.
@@ -49,7 +67,7 @@ class StatementSessions:
         Raises the errors of `limnos.spark.session`.
         """
         start = self._start
-        settings = {
+        settings = hadoop_settings({}) | {
             "spark.driver.memory": start.memory,
             "spark.driver.maxResultSize": str(RESULT_BYTES_MAX),
             "spark.sql.shuffle.partitions": str(self.parts),
@@ -64,11 +82,15 @@ class StatementSessions:
             # Without a limit, the cache of Spark's parser grows with each statement whose text has a new structure.
             "spark.sql.parser.manageParserCaches": "true",
             "spark.sql.parser.parserDfaCacheFlushRatio": str(PARSER_CACHE_PERCENT),
+            # A task without memory fails its statement, not the JVM with all statements.
+            "spark.executor.killOnFatalError.depth": "0",
             # An event log masks only keys that Spark was started with, so the tokens of statements would be in it.
             "spark.eventLog.enabled": "false",
+            "spark.sql.runSQLOnFiles": "false",
+            "spark.sql.catalogImplementation": "in-memory",
         }
         files = SparkFiles(start.jars, start.java_home, start.java_runtime) if start.jars else None
-        self._spark = session(
+        spark = session(
             start.uri,
             metalake=start.metalake,
             catalogs=(),
@@ -77,7 +99,9 @@ class StatementSessions:
             config={**settings, **(network or {})},
             files=files,
         )
-        self._spark.sparkContext.setLogLevel("ERROR")
+        spark.sparkContext.setLogLevel("ERROR")
+        restrict(spark)
+        self._spark = spark
 
     def warm_up(self) -> None:
         """Run a small job to load the classes that every first statement needs. Raises RuntimeError before `begin`."""
@@ -101,10 +125,15 @@ class StatementSessions:
             return False
 
     def end(self, job: str) -> None:
-        """Cancel a job's work in Spark. May be called from any thread."""
+        """Cancel a job's work in Spark, and interrupt its thread in the JVM. May be called from any thread, repeatedly:
+        a call does not reach work that begins later.
+        """
         if self._spark is not None:
             self._spark.sparkContext.cancelJobGroup(job)
             self._spark.sparkContext.cancelJobsWithTag(job)  # for actions that set job groups of their own
+        thread = self._threads.get(job)
+        if thread is not None:
+            thread.interrupt()  # of a plan, a commit's retry or a wait for tasks
 
     @contextmanager
     def of(self, job: EngineJob) -> Iterator[SparkSession]:
@@ -118,12 +147,9 @@ class StatementSessions:
         catalogs = sorted({ref.path[0] for ref in refs})
         if self._spark is None:
             raise RuntimeError("Spark has not been started")
-        more = {
-            "rest-metrics-reporting-enabled": "false",  # metrics reports of statements are not used
-            # A statement loads each table once: Spark reads the very metadata whose snapshot was compared with the pin.
-            "cache-enabled": "true",
-            "cache.expiration-interval-ms": "-1",
-        }
+        more = catalog_settings(LOCAL_IO) | client_settings(job.deadline_ms)
+        # A statement loads each table once: Spark reads the very metadata whose snapshot was compared with the pin.
+        more |= {"cache-enabled": "true", "cache.expiration-interval-ms": "-1"}
         if job.lock:
             more["header.X-Limnos-Lock"] = job.lock
         spark = another_session(
@@ -134,9 +160,14 @@ class StatementSessions:
         context.setLocalProperty("spark.scheduler.pool", f"statement-{next(self._pools)}")
         context.setJobGroup(job.id, APP, interruptOnCancel=True)
         context.addJobTag(job.id)
-        # PySpark sets the thread's session, in which catalogs are looked up, only sometimes.
-        library_of(spark).make_active(spark._jsparkSession)  # noqa: SLF001
+        library = library_of(spark)
+        self._threads[job.id] = library.current_thread()
         try:
+            # PySpark sets the thread's session, in which catalogs are looked up, only sometimes.
+            library.make_active(spark._jsparkSession)  # noqa: SLF001
+            for name in catalogs:
+                pin_file_io(spark, name, implementation=LOCAL_IO)
             yield spark
         finally:
+            del self._threads[job.id]
             context.removeJobTag(job.id)  # a thread may run several jobs, and each of them carries all its tags

@@ -1,8 +1,8 @@
 """Tables of datasets in Spark, at the snapshot that a statement reads.
 
-May import the sibling modules, `sqlpp` and PySpark. Must not know plans. Names are passed to Spark as quoted parts,
-never as a user's text. Each table that the catalog returns is checked, so that a name of one of Iceberg's metadata
-tables is rejected.
+May import the sibling modules, `spark`, `sqlpp` and PySpark. Must not know plans. Names are passed to Spark as quoted
+parts, never as a user's text. Each table that the catalog returns is checked, so that a name of one of Iceberg's
+metadata tables is rejected, and a property that names a class.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import quote_name
+from limnos.spark.allowed_classes import check_table
 from limnos.sqlpp.errors import SnapshotMoved, SqlppError
 from limnos.sqlpp.jobs import form_of as made_form
 from limnos.sqlpp.stored import OPEN, StorageForm, columns, form_of, has_open
@@ -81,8 +82,9 @@ def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
 
 
 def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:
-    """Load the table as an object of Iceberg's Java library. Raises SqlppError for a metadata table, RuntimeError if
-    Spark has been stopped, and Spark's errors, such as for a table that was dropped.
+    """Load the table as an object of Iceberg's Java library. Raises SqlppError for a metadata table, UnsafeTable for a
+    property that names a class, RuntimeError if Spark has been stopped, and Spark's errors, such as for a table that
+    was dropped.
     """
     library = library_of(spark)
     manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001 - PySpark has no other way to a catalog's own tables
@@ -96,6 +98,7 @@ def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:
     table = java_table.table()
     if _is_metadata(table):
         raise SqlppError(NO_DATASET, f"Cannot find dataset with name {ref.name} in dataverse {'.'.join(ref.dataverse)}")
+    check_table(table)
     return table
 
 

@@ -50,6 +50,8 @@ class JobFailure(Struct, frozen=True):
     retry_after_s: int = 1
     moved: bool = False
     """The error is `SnapshotMoved`: the server checks the tables again and repeats the job."""
+    replaces: bool = False
+    """Whether later jobs of this engine would fail too, so that the server replaces it behind its running jobs."""
 
 
 class EngineStart(Struct, frozen=True):

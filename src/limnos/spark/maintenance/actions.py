@@ -14,6 +14,17 @@ import time
 from typing import TYPE_CHECKING, Any, Final
 
 from limnos.model.errors import ServiceUnavailable
+from limnos.spark.allowed_classes import (
+    LOCAL_IO,
+    STORAGE_IO,
+    catalog_settings,
+    check_storage,
+    check_table,
+    hadoop_settings,
+    pin_file_io,
+    restrict,
+    schemes_of,
+)
 from limnos.spark.maintenance.executor import DONE, YIELDED, OperationEnd
 from limnos.spark.maintenance.old_rows import RETENTION, delete_old_rows
 from limnos.spark.maintenance.outcomes import (
@@ -82,16 +93,23 @@ class SparkRunner:
         """Execute an operation in a new session of the application. Returns its outcome, also for an error."""
         try:
             spark = self._started()
+            more = {"warehouse": f"{self._metalake}/{operation.catalog}", **catalog_settings(self._file_io)}
+            more |= _DELEGATION if self._s3 else {}
             own = another_session(
-                spark, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token,
-                more={"warehouse": f"{self._metalake}/{operation.catalog}", **(_DELEGATION if self._s3 else {})},
-            )  # fmt: skip
+                spark, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token, more=more
+            )
             spark.sparkContext.setJobGroup(str(operation.operation), f"maintenance {operation.kind}", True)
-            return OperationEnd(DONE, _rewrite(own, operation))
+            return OperationEnd(DONE, _rewrite(own, operation, file_io=self._file_io))
         except Exception as error:  # noqa: BLE001 - whatever Java raises ends this operation alone
             if self._forget_stopped():
                 return OperationEnd(YIELDED, f"Spark at {self._master} has stopped: {error_text(error)}")
             return end_of_error(error)
+
+    @property
+    def _file_io(self) -> str:
+        """The class of FileIO for all tables: for files of this machine, unless the JAR archives include others."""
+        has_storage = self._s3 or any(key.startswith("spark.jars") for key in self._config)
+        return STORAGE_IO if has_storage else LOCAL_IO
 
     def cancel(self, operation: int) -> None:
         """Cancel the Spark jobs of an operation, whose lease is lost. `operation` is its id."""
@@ -141,12 +159,13 @@ class SparkRunner:
         try:
             spark = session(
                 self._uri, metalake=self._metalake, catalogs=(), master=self._master, app_name="limnos-maintenance",
-                config={**SETTINGS, **self._config, _TOKEN_KEY: ""}, ca_file=self._ca_file, s3=self._s3, files=self._files,
+                config={**SETTINGS, **hadoop_settings(self._config), **self._config, _TOKEN_KEY: ""}, ca_file=self._ca_file, s3=self._s3, files=self._files,
                 lance=False,
             )  # fmt: skip
         except Exception as error:
             raise ServiceUnavailable(f"Spark did not start with master {self._master}: {error_text(error)}") from error
         try:
+            restrict(spark, schemes=schemes_of(self._config))
             _await_executor(spark, self._master, wait_s=self._executor_wait_s)
         except Exception as error:
             with contextlib.suppress(Exception):  # a stopped application cannot be stopped again
@@ -180,15 +199,18 @@ def _await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:
         time.sleep(0.5)
 
 
-def _rewrite(spark: SparkSession, operation: LeasedOperation) -> str:
-    """Execute an operation in its session. Returns the result as human-readable text."""
+def _rewrite(spark: SparkSession, operation: LeasedOperation, *, file_io: str) -> str:
+    """Execute an operation in its session, with a class of FileIO. Returns the result as human-readable text."""
     machine: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to Iceberg's actions
     java: Any = spark._jsparkSession  # noqa: SLF001
     name = table_identifier(operation.path)
     sessions = machine.org.apache.spark.sql.classic.SparkSession
     sessions.setActiveSession(java)
     try:
+        pin_file_io(spark, CATALOG, implementation=file_io)
         table = machine.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(java, name)
+        check_table(table)
+        check_storage(table)
         if table.currentSnapshot() is None:
             return "the table is empty"
         if operation.kind == RETENTION:

@@ -10,6 +10,7 @@ import threading
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
 
+from limnos.spark.allowed_classes import check_names
 from limnos.spark.connect import connect_session
 from limnos.spark.maintenance.executor import DONE, OperationEnd
 from limnos.spark.maintenance.old_rows import RETENTION, delete_old_rows
@@ -117,7 +118,9 @@ class ConnectRunner:
 
 
 def _call(spark: SparkSession, operation: LeasedOperation) -> str:
-    """Call the procedures of an operation. Returns the result as human-readable text."""
+    """Call the procedures of an operation. Returns the result as human-readable text. Raises UnsafeTable."""
+    rows = spark.sql(f"SHOW TBLPROPERTIES {table_identifier(operation.path)}").collect()
+    check_names(row["key"] for row in rows)
     return _OPERATIONS[operation.kind](spark, operation)
 
 
