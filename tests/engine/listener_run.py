@@ -114,7 +114,7 @@ def timers(machine: Any) -> int:  # noqa: ANN401
     """Return how many timers without a name have been constructed."""
     field = machine.java.lang.Class.forName(TIMER).getDeclaredField("nextSerialNumber")
     field.setAccessible(True)
-    return int(field.get(None).get())
+    return int(field.get(None))
 
 
 def try_case(at: int, name: str, listener: Listener, *, server: ScriptedServer, ground: Ground, role: Any) -> None:  # noqa: ANN401

@@ -8,7 +8,7 @@ from unittest.mock import MagicMock
 import pytest
 
 from limnos.engine import sessions
-from limnos.engine.sessions import StatementSessions
+from limnos.engine.sessions import StatementSessions, client_settings
 from limnos.sqlpp.jobs import EngineJob
 from tests.engine.test_failures import START
 
@@ -64,3 +64,18 @@ def test_job_tags_are_removed_after_session(monkeypatch: pytest.MonkeyPatch) -> 
         fail()
 
     spark.sparkContext.removeJobTag.assert_called_once_with("job-7")
+
+
+@pytest.mark.parametrize("deadline_ms", [1, 500, 8_000, 300_000, 86_400_000])
+def test_client_times_out_before_the_deadline(deadline_ms: int) -> None:
+    """A statement's requests to the server end before its deadline, and after a minute at most."""
+    settings = client_settings(deadline_ms)
+    waits_ms = int(settings["rest.client.socket-timeout-ms"])
+
+    assert 0 < waits_ms <= min(max(1, 0.8 * deadline_ms), 60_000)
+    assert 0 < int(settings["rest.client.connection-timeout-ms"]) <= min(waits_ms, 5_000)
+
+
+def test_memory_error_of_a_task_does_not_end_the_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark ends its JVM for an error of memory in a task, unless the depth of causes that it looks at is 0."""
+    assert started_with(monkeypatch)["spark.executor.killOnFatalError.depth"] == "0"

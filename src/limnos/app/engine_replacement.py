@@ -51,29 +51,32 @@ class EngineProcesses:
         self.current = RunningEngine(process, started_at)
         return self.current
 
-    def end_statement(self, engine: RunningEngine, statement: str) -> None:
-        """Note that a statement has ended. A replaced process ends with its last one."""
+    def end_statement(self, engine: RunningEngine, statement: str, *, turn: Turn) -> None:
+        """Note that a statement has ended, and release its turn. A replaced process ends with its last one."""
         engine.statements.discard(statement)
+        if turn not in engine.stuck:
+            turn.release()
         if not engine.statements and (engine.is_due or engine in self._draining):
             self.end(engine)
 
-    def add_stuck(self, engine: RunningEngine, statement: str, *, turn: Turn) -> None:
-        """Replace the process of a statement that it does not cancel. The statement counts for its user until then."""
+    def add_stuck(self, engine: RunningEngine, statement: str, *, turn: Turn, reason: str) -> None:
+        """Replace the process of a statement that it does not end, or that damaged it. The statement counts for its
+        user until the process has ended.
+        """
         engine.statements.discard(statement)
         engine.stuck.append(turn)
-        if engine is not self.current:
-            turn.return_place()
-            self.end_statement(engine, statement)
+        if engine is self.current:
+            self._replace(engine, reason=reason)
             return
-        self.replace(engine, reason="stuck")
+        turn.return_place()
+        if not engine.statements:
+            self.end(engine)
 
-    def replace(self, engine: RunningEngine, *, reason: str) -> None:
+    def _replace(self, engine: RunningEngine, *, reason: str) -> None:
         """Let the next statement start another process. This one ends with its last running statement.
 
         If `DRAINING_MAX` replaced processes run, it is replaced when one of them has ended.
         """
-        if engine is not self.current:
-            return
         if not engine.statements:
             REPLACEMENTS[reason,] += 1
             self.end(engine)
@@ -101,7 +104,7 @@ class EngineProcesses:
         engine.stuck.clear()
         if self.current is not None and self.current.is_due and len(self._draining) < DRAINING_MAX:
             self.current.is_due = False
-            self.replace(self.current, reason="stuck")
+            self._replace(self.current, reason="stuck")
 
     def end_all(self) -> None:
         """Kill all processes."""

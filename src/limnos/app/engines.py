@@ -284,7 +284,10 @@ class SparkEngine:
                     return
                 if kind == wire.FAILED:
                     ended = True
-                    raise self._failure(engine, msgspec.msgpack.decode(body, type=wire.JobFailure))
+                    failure = msgspec.msgpack.decode(body, type=wire.JobFailure)
+                    if failure.replaces:
+                        self._engines.add_stuck(engine, job.id, turn=turn, reason="damaged")
+                    raise self._job_error(error_of(failure))
                 for line in body.splitlines():
                     yield line
         except TimeoutError:
@@ -296,17 +299,10 @@ class SparkEngine:
         finally:
             if ended:
                 writer.close()
-                turn.release()
-                self._engines.end_statement(engine, job.id)
+                self._engines.end_statement(engine, job.id, turn=turn)
             else:
                 watched = WatchedStatement(engine, job.id, turn, reader, writer)
                 _keep(asyncio.get_running_loop().create_task(self._cancel_or_replace(watched)))
-
-    def _failure(self, engine: RunningEngine, failure: wire.JobFailure) -> SqlppError:
-        """Return the error of a failed job. If the engine cannot run later jobs after it, the engine is replaced."""
-        if failure.replaces:
-            self._engines.replace(engine, reason="damaged")
-        return self._job_error(error_of(failure))
 
     async def _socket(self, *, within_s: float) -> tuple[RunningEngine, socket.socket]:
         """Return the socket of a new job, with the engine started if needed. Raises EngineUnavailable."""
@@ -370,15 +366,15 @@ class SparkEngine:
         An engine that is still starting is not replaced.
         """
         engine = statement.engine
-        end = asyncio.create_task(_end_of(statement))
+        end = asyncio.create_task(_is_ended(statement))
         try:
             while not (await asyncio.wait({end}, timeout=GRACE_S))[0]:
                 if not self._is_starting(engine):
-                    log.warning("the engine of SQL++ does not cancel a statement", job=statement.job)
-                    self._engines.add_stuck(engine, statement.job, turn=statement.turn)
-                    return
-            statement.turn.release()
-            self._engines.end_statement(engine, statement.job)
+                    break
+            if not end.done() or not end.result():
+                log.warning("the engine of SQL++ does not cancel a statement", job=statement.job)
+                self._engines.add_stuck(engine, statement.job, turn=statement.turn, reason="stuck")
+            self._engines.end_statement(engine, statement.job, turn=statement.turn)
         finally:
             end.cancel()
             statement.writer.close()
@@ -417,13 +413,18 @@ def _keep(task: asyncio.Task[None]) -> None:
     task.add_done_callback(_KEPT.discard)
 
 
-async def _end_of(statement: WatchedStatement) -> None:
-    """Tell the engine that nobody waits for a statement, and return when it has ended."""
+async def _is_ended(statement: WatchedStatement) -> bool:
+    """Tell the engine that nobody waits for a statement, and wait until its thread has ended. Returns whether its tasks
+    have ended too.
+    """
+    kind, body = wire.DONE, b""
     with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
         statement.writer.write_eof()
-        while (await _frame(statement.reader))[0] == wire.ROWS:
+        while (answer := await _frame(statement.reader))[0] == wire.ROWS:
             pass
+        kind, body = answer
     statement.engine.has_answered = True
+    return kind != wire.FAILED or not msgspec.msgpack.decode(body, type=wire.JobFailure).replaces
 
 
 async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:

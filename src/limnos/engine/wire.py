@@ -51,7 +51,9 @@ class JobFailure(Struct, frozen=True):
     moved: bool = False
     """The error is `SnapshotMoved`: the server checks the tables again and repeats the job."""
     replaces: bool = False
-    """Whether later jobs of this engine would fail too, so that the server replaces it behind its running jobs."""
+    """Whether the engine is to be replaced behind its running jobs: later ones would fail too, or tasks of this one do
+    not end.
+    """
 
 
 class EngineStart(Struct, frozen=True):

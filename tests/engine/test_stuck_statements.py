@@ -1,0 +1,88 @@
+"""Statements that an engine cannot end: other users' statements in the same engine get their results."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import psutil
+import pytest
+from msgspec import structs
+
+from limnos.sqlpp.errors import SqlppError
+from limnos.sqlpp.jobs import EngineJob
+from tests.engine.conftest import Do
+from tests.engine.live_engine import EngineDataverse
+
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
+
+TYPE = "closed { id: bigint, v: bigint }"
+STATEMENTS = {"a lookup": "select value t from {} as t where t.id = 1", "a scan": "select value t.v from {} as t"}
+
+LONG = "select value count(*) from {0} as a, {0} as b, {0} as c, {0} as d where a.v + b.v + c.v + d.v < 0"
+
+
+def made(asking: EngineDataverse, do: Do, name: str, *, count: int = 1) -> Path:
+    """Make a dataset of some objects. Returns its data file."""
+    asking.make(name, TYPE, "id")
+    do(asking.insert(name, f"(select value {{'id': i, 'v': i}} from range(1, {count}) as i)"))
+    (task,) = asking.table(name).scan().plan_files()
+    return Path(urlsplit(task.file.file_path).path)
+
+
+def silent(file: Path) -> None:
+    """Replace a file by a pipe without a writer, which no reader opens until there is one."""
+    file.unlink()
+    os.mkfifo(file)
+
+
+async def run(asking: EngineDataverse, job: EngineJob, *, user: str) -> list[object] | SqlppError:
+    """Return the results of a user's job, or its error."""
+    try:
+        return await asking.run(structs.replace(job, user=user))
+    except SqlppError as error:
+        return error
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_stuck_statement_ends_no_other_statement(asking: EngineDataverse, do: Do, name: str) -> None:
+    """Two statements over a file that does not answer end at their deadlines. A statement of another user in the same
+    engine runs on, the next one gets another engine, and the first engine ends after its last statement.
+    """
+    number = list(STATEMENTS).index(name)
+    dataset, other = f"silent_{number}", f"other_{number}"
+    file = made(asking, do, dataset)
+    made(asking, do, other, count=2_000)
+    process = asking.engine._process
+    assert process is not None
+
+    async def story() -> None:
+        stuck = asking.job(STATEMENTS[name].format(dataset), deadline_s=4)
+        again = asking.job(STATEMENTS[name].format(dataset), deadline_s=4)
+        long = asking.job(LONG.format(other), deadline_s=600)
+        silent(file)
+        running = asyncio.create_task(run(asking, long, user="ben"))
+        errors = await asyncio.gather(run(asking, stuck, user="ann"), run(asking, again, user="ann"))
+        async with asyncio.timeout(60):
+            while asking.engine._process is process:  # noqa: ASYNC110 - the engine has no event for it
+                await asyncio.sleep(0.2)
+        small = await run(asking, asking.job(f"select value o.v from {other} as o where o.id = 7"), user="ben")
+
+        assert ["ASX0030" in str(error) for error in errors] == [True, True]
+        assert small == [7]
+        assert not running.done()
+        await asking.engine.cancel(long.id)
+        assert "ASX0041" in str(await running)
+
+    do(story())
+
+    until = time.monotonic() + 30
+    while psutil.pid_exists(process.pid) and time.monotonic() < until:
+        time.sleep(0.1)
+    assert not psutil.pid_exists(process.pid)
+    with suppress(FileNotFoundError):
+        file.unlink()
