@@ -49,8 +49,6 @@ THREAD_TRIES = 100
 """The maximum number of tries to start a thread, 0.1 s apart."""
 END_AGAIN_S = 1.0
 """Seconds between the attempts to cancel a job in Spark, until it has ended."""
-TASKS_END_S = 4.0
-"""Seconds that the tasks of a cancelled job may run on. If one of them does not end, the server replaces the engine."""
 REPORT_WITHIN_S = 2.0
 """Seconds that an engine which cannot start or continue stays alive to report the reason."""
 
@@ -282,17 +280,6 @@ class _JobConnection:
                 pass
         event.set()
 
-    def _has_tasks(self) -> bool:
-        """Return whether tasks of a cancelled job run on for `TASKS_END_S` seconds: they would keep their slots."""
-        until = time.monotonic() + TASKS_END_S
-        if self._job is None or not self._begun.done() or self._begun.exception() is not None:
-            return False
-        while self._begun.result().has_tasks(self._job.id):
-            if time.monotonic() > until:
-                return True
-            time.sleep(0.1)
-        return False
-
     def _send_error(self, reason: BaseException) -> None:
         error = reason
         job = "no job" if self._job is None else self._job.id
@@ -300,8 +287,7 @@ class _JobConnection:
             error = cancelled_error(job)
         elif time.monotonic() > self._ends_at:
             error = timed_out_error()
-        replaces = is_permanent(reason) or (error is not reason and self._has_tasks())
-        failure = msgspec.structs.replace(failure_of(error, job), replaces=replaces)
+        failure = msgspec.structs.replace(failure_of(error, job), replaces=is_permanent(reason))
         self._socket.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
 
 

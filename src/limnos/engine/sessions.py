@@ -6,10 +6,9 @@ use all task slots except one, and the size of its results on the driver is limi
 
 from __future__ import annotations
 
-import re
 from contextlib import contextmanager
 from itertools import cycle
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import STATEMENT
@@ -50,10 +49,6 @@ def client_settings(deadline_ms: int) -> dict[str, str]:
         "rest.client.connection-timeout-ms": str(min(CONNECTS_MS, waits_ms)),
         "rest.client.socket-timeout-ms": str(waits_ms),
     }
-
-
-_TASK_STAGE = re.compile(r"Executor task launch worker for task [\d.]+ in stage (\d+)\.")
-"""The stage in the name of a thread that runs a task of Spark."""
 
 
 class StatementSessions:
@@ -139,19 +134,6 @@ class StatementSessions:
         thread = self._threads.get(job)
         if thread is not None:
             thread.interrupt()  # of a plan, a commit's retry or a wait for tasks
-
-    def has_tasks(self, job: str) -> bool:
-        """Return whether tasks of a job still run, also after Spark has given the job up. Raises RuntimeError before
-        `begin`.
-        """
-        if self._spark is None:
-            raise RuntimeError("Spark has not been started")
-        machine: Any = self._spark._jvm  # noqa: SLF001 - PySpark has no API for it
-        tracker: Any = self._spark.sparkContext._jsc.sc().statusTracker()  # noqa: SLF001
-        infos = [tracker.getJobInfo(number) for number in tracker.getJobIdsForTag(job)]
-        stages = {int(stage) for info in infos if info.isDefined() for stage in info.get().stageIds()}
-        names = str(machine.java.lang.Thread.getAllStackTraces().keySet().toString())
-        return any(int(stage) in stages for stage in _TASK_STAGE.findall(names))
 
     @contextmanager
     def of(self, job: EngineJob) -> Iterator[SparkSession]:

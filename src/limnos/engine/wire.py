@@ -51,9 +51,7 @@ class JobFailure(Struct, frozen=True):
     moved: bool = False
     """The error is `SnapshotMoved`: the server checks the tables again and repeats the job."""
     replaces: bool = False
-    """Whether the engine is to be replaced behind its running jobs: later ones would fail too, or tasks of this one do
-    not end.
-    """
+    """Whether later jobs of this engine would fail too, so that the server replaces it behind its running jobs."""
 
 
 class EngineStart(Struct, frozen=True):
