@@ -403,3 +403,21 @@ def test_upkeep_registers_locations_of_older_nodes(node: DriverNode) -> None:
     answer = node.post(filesets, {"name": "f", "type": "external", "storageLocation": location})
 
     assert answer.status == 400
+
+
+@pytest.mark.parametrize("place", ["{}", "{}/data", "{}/.."])
+def test_conflict_with_a_location_of_an_older_node_is_marked(node: DriverNode, place: str) -> None:
+    """If a fileset was made at, below or above the location of a table that an older node created, the next upkeep
+    round marks it: its files are not listed.
+    """
+    make_space(node, "s")
+    root = warehouse_of(node)
+    location = where(table(node, "t", location=f"{root}/old/t"))
+    filesets = files_over(node, root)
+    run(node, f"DELETE FROM place WHERE location = '{location}'")
+    at = place.format(location).replace("/t/..", "")
+    node.done("POST", filesets, {"name": "f", "type": "external", "storageLocation": at})
+    before = node.get(f"{filesets}/f/files?sub_path=/").status
+    node.runner.run(locations_refresh(node.built.services))
+
+    assert (before, node.get(f"{filesets}/f/files?sub_path=/").status) == (200, 403)

@@ -46,3 +46,11 @@ def overlap_params(location: str) -> dict[str, Value]:
     Locations below it sort between `<location>/` and `<location>0`, the next character.
     """
     return {"above": _down_to(location[: location.rfind("/")])[1], "low": f"{location}/", "high": f"{location}0"}
+
+
+def lower_params(location: str, *, but: int, limit: int, after: tuple[str, int, int] | None = None) -> dict[str, Value]:
+    """Return the query parameters that find a page of the locations inside a location, without those of owner `but`,
+    after a row (location, owner, kind).
+    """
+    low, owner_id, kind = (f"{location}/", -1, -1) if after is None else after
+    return {"low": low, "after_id": owner_id, "after_kind": kind, "high": f"{location}0", "id": but, "limit": limit}

@@ -24,6 +24,7 @@ from tests.http.iceberg.wire import (
     properties_of,
     space_path,
     table_path,
+    view_body,
 )
 
 MOVE = "/api/limnos/v1/metalakes/lake/catalogs/main/move"
@@ -74,7 +75,8 @@ def test_table_staged_below_its_namespace_location_is_created(lake: DriverNode) 
 
 def test_renamed_namespace_keeps_its_location(lake: DriverNode) -> None:
     """A renamed or moved namespace keeps its location. A new namespace under the old name gets another one."""
-    make_space(lake, "b")
+    for name in ("a", "b"):
+        make_space(lake, name)
     table = make_table(lake, "a", "t")
     before = location_of(lake, "a")
 
@@ -195,7 +197,7 @@ def test_new_tables_in_a_disallowed_warehouse_are_refused(fresh: Callable[[str],
 @pytest.mark.parametrize("end", ["", "/"])
 def test_table_at_a_namespace_location_returns_400(node: DriverNode, end: str) -> None:
     """A table at another namespace's computed location is refused with 400, because it would contain that namespace's
-    tables. A table below the location is allowed.
+    tables. Below it only that namespace's own tables are allowed.
     """
     make_space(node, "theirs")
     make_table(node, "mine", "t")
@@ -203,7 +205,7 @@ def test_table_at_a_namespace_location_returns_400(node: DriverNode, end: str) -
 
     created = node.post(f"{space_path('mine')}/tables", {"name": "u", "schema": SCHEMA, "location": f"{place}{end}"})
     moved = commit(node, "mine", "t", updates=[{"action": "set-location", "location": f"{place}{end}"}])
-    below = make_table(node, "mine", "u", location=f"{place}/u")
+    below = make_table(node, "theirs", "u", location=f"{place}/u")
 
     assert [error_of(answer)[:2] for answer in (created, moved)] == [(400, "IllegalArgumentException")] * 2
     assert below["metadata"]["location"] == f"{place}/u"
@@ -265,3 +267,60 @@ def test_staged_create_by_a_reader_is_refused(node: DriverNode) -> None:
 
     assert node.post(f"{space_path('a')}/tables", body, user="ana").status == 403
     assert sorted(node.data.rglob("*/")) == before
+
+
+@pytest.mark.parametrize("directory", ["n{id}", "%6e{id}", "/n{id}", "n9007199254740"])
+def test_directory_of_another_namespace_is_refused(lake: DriverNode, directory: str) -> None:
+    """No table, view or data path of another namespace can be in a namespace's directory, not even that of a later
+    namespace, in any spelling. The namespace's own tables can.
+    """
+    for name in ("a", "b"):
+        make_space(lake, name)
+    own = location_of(lake, "a")
+    place = f"{root_of(lake)}/{directory.format(id=own.rpartition('/n')[2])}"
+    body = {"name": "t", "schema": SCHEMA, "location": f"{place}/orders"}
+    sends = {"name": "t", "schema": SCHEMA, "properties": {"write.data.path": f"{place}/orders"}}
+    update = {"action": "set-location", "location": f"{place}/orders"}
+    make_table(lake, "b", "mine")
+    refused = [
+        lake.post(f"{space_path('b')}/tables", body).status,
+        lake.post(f"{space_path('b')}/tables", sends).status,
+        lake.post(table_path("b", "mine"), {"requirements": [], "updates": [update]}).status,
+        lake.post(f"{space_path('b')}/views", view_body("v", location=f"{place}/v")).status,
+    ]
+    taken = lake.post(f"{space_path('a')}/tables", body | {"location": f"{own}/orders"})
+
+    assert (refused, taken.status) == ([400] * 4, 200)
+
+
+def test_directory_below_a_set_location_belongs_to_its_namespace(lake: DriverNode) -> None:
+    """The directory of a namespace below the location of the namespace around it is closed to others, too. A table
+    that leaves its namespace keeps its location there, and may return to it.
+    """
+    place = f"{root_of(lake)}/set"
+    make_space(lake, "a", location=place)
+    make_space(lake, "a", "c")
+    make_space(lake, "b")
+    own = location_of(lake, "a", "c")
+    other = lake.post(f"{space_path('b')}/tables", {"name": "t", "schema": SCHEMA, "location": f"{own}/t"})
+    lake.done("POST", f"{space_path('a', 'c')}/tables", {"name": "t", "schema": SCHEMA, "location": f"{own}/t"})
+    source, target = {"namespace": ["a", "c"], "name": "t"}, {"namespace": ["b"], "name": "t"}
+    moved = lake.post("/iceberg/v1/lake.main/tables/rename", {"source": source, "destination": target})
+    statuses = [
+        lake.post(
+            table_path("b", "t"), {"requirements": [], "updates": [{"action": "set-location", "location": location}]}
+        ).status
+        for location in (f"{place}/free", f"{own}/t", f"{own}/new")
+    ]
+
+    assert own.startswith(f"{place}/n")
+    assert (other.status, moved.status, statuses) == (400, 204, [200, 200, 400])
+
+
+@pytest.mark.parametrize("spelling", ["%72estricted-reads", "restricted%2Dreads/x", "x/%72estricted%2Dreads"])
+def test_directory_of_restricted_reads_is_refused_in_any_spelling(lake: DriverNode, spelling: str) -> None:
+    """The directory for rewritten files of restricted tables is reserved however it is spelled."""
+    make_space(lake, "a")
+    body = {"name": "t", "schema": SCHEMA, "location": f"{root_of(lake)}/{spelling}"}
+
+    assert lake.post(f"{space_path('a')}/tables", body).status == 400

@@ -61,11 +61,14 @@ class TableCreate(msgspec.Struct, frozen=True):
     """Locations outside its own to which its properties send writers."""
     had_files: bool = False
     """Whether its location has files of nobody, for which clients get no credentials."""
+    adopts: bool = False
+    """Whether the table existed before, at this location, and is registered."""
 
 
 class StagedLocation(msgspec.Struct, frozen=True):
     """The command to claim the location of a staged create until a time, in milliseconds since 1970."""
 
+    namespace: Node
     location: str
     keys_until: int
     had_files: bool
@@ -190,7 +193,13 @@ class NewTable(NamedTuple):
     """The location set on its namespace; None if it has none."""
 
     def command(
-        self, name: str, document: MetadataDocument, *, data_paths: tuple[str, ...] = (), had_files: bool = False
+        self,
+        name: str,
+        document: MetadataDocument,
+        *,
+        data_paths: tuple[str, ...] = (),
+        had_files: bool = False,
+        adopts: bool = False,
     ) -> Permit[TableCreate]:
         """Return the permit to create the table with this name and document."""
         return self.permit.about(
@@ -202,6 +211,7 @@ class NewTable(NamedTuple):
                 self.owner_id,
                 data_paths=data_paths,
                 had_files=had_files,
+                adopts=adopts,
             )
         )
 
@@ -257,11 +267,17 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
         catalog_id=permit.zone,
         location=document.location,
         had_files=command.had_files,
+        adopts=command.adopts,
     )
     documents.insert(document)
     if command.data_paths:
         locations_claim(
-            tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths
+            tx,
+            LocationKind.DATA_PATH,
+            owner_id=node.id,
+            catalog_id=permit.zone,
+            locations=command.data_paths,
+            adopts=command.adopts,
         )
     return document
 
@@ -272,6 +288,7 @@ def table_stage_claim(tx: Tx, permit: Permit[StagedLocation]) -> None:
     location_stage(
         tx,
         catalog_id=permit.zone,
+        namespace_id=command.namespace.id,
         location=command.location,
         keys_until=command.keys_until,
         had_files=command.had_files,

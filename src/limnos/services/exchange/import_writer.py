@@ -252,7 +252,12 @@ class ImportWriter:
         elif isinstance(record, FilesetRecord):
             kind = LocationKind.EXTERNAL_FILESET if record.external else LocationKind.FILESET
             locations_claim(
-                tx, kind, owner_id=owner, catalog_id=catalog, locations=dict.fromkeys(record.locations.values())
+                tx,
+                kind,
+                owner_id=owner,
+                catalog_id=catalog,
+                locations=dict.fromkeys(record.locations.values()),
+                adopts=True,
             )
         elif ready.document is not None:
             is_lance = TABLE_FORMATS.get(ref.provider) == LANCE
@@ -263,8 +268,13 @@ class ImportWriter:
                 if is_lance
                 else LocationKind.TABLE
             )
-            location_claim(tx, kind, owner_id=owner, catalog_id=catalog, location=ready.document.location)
+            location_claim(tx, kind, owner_id=owner, catalog_id=catalog, location=ready.document.location, adopts=True)
             if ready.data_paths:
                 locations_claim(
-                    tx, LocationKind.DATA_PATH, owner_id=owner, catalog_id=catalog, locations=ready.data_paths
+                    tx,
+                    LocationKind.DATA_PATH,
+                    owner_id=owner,
+                    catalog_id=catalog,
+                    locations=ready.data_paths,
+                    adopts=True,
                 )

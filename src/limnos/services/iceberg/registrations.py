@@ -100,7 +100,7 @@ async def table_register(
 
     def decide(request_view: RequestView) -> Permit[TableCreate]:
         return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).command(
-            name, document, data_paths=paths, had_files=had_files
+            name, document, data_paths=paths, had_files=had_files, adopts=not is_elsewhere
         )
 
     def decide_again(request_view: RequestView) -> Permit[TableReplace]:
@@ -180,6 +180,7 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
         catalog_id=permit.zone,
         location=command.document.location,
         had_files=command.had_files,
+        adopts=is_within(command.document.metadata_location, [command.document.location]),
     )
     if command.data_paths:
         locations_claim(

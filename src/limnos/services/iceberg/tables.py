@@ -159,7 +159,7 @@ async def _claim_staged(
     until = now_ms + (life_ms if is_chosen else max(life_ms, OWN_KEYS_MS))
     if vended is not None:
         until = max(until, vended.credentials.expires_ms)
-    command = StagedLocation(location, until, had_files)
+    command = StagedLocation(draft.namespace, location, until, had_files)
     await ctx.write(
         scope,
         lambda request_view: look(request_view).permit.about(command),

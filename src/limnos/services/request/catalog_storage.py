@@ -78,14 +78,15 @@ class CatalogStorage(NamedTuple):
             return f"{self.home}/{name}"  # the default location: nothing to parse
         self.check(location)
         check_size(location)
-        if self.home is not None and is_within(self.home, [location]):
+        key, home = place_key(location), None if self.home is None else place_key(self.home)
+        if home is not None and relation_of(key, home) in (LocationRelation.SAME, LocationRelation.ABOVE):
             raise BadRequest(f"Location {location} contains the catalog's warehouse: choose one below it")
-        if self.allowed.holds_server_files(location):
+        if self.allowed.holds_server_files(location) or self.allowed.holds_server_files(key):
             raise BadRequest(f"Location {location} contains the server's own directory: choose another")
         if is_local(location):
             refuse_alias(location, self.roots)
         normal = normalise(location)
-        if self.home is not None and _NAMESPACE.fullmatch(normal.removeprefix(f"{self.home}/")):
+        if home is not None and _NAMESPACE.fullmatch(key.removeprefix(f"{home}/")):
             raise BadRequest(
                 f"Location {location} is the location of a namespace's tables: choose one below it, or leave it out"
             )
@@ -117,7 +118,7 @@ class CatalogStorage(NamedTuple):
 
         Raises OutsideRoots if not, and BadRequest for a location in the directory of restricted reads.
         """
-        if RESTRICTED_READS_DIRECTORY in location.split("/"):
+        if RESTRICTED_READS_DIRECTORY in place_key(location).split("/"):
             raise BadRequest(
                 f"Location {location} is reserved for rewritten files of restricted tables: choose another"
             )

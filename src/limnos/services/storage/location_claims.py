@@ -9,6 +9,7 @@ the caller's own object and location, since other objects may be hidden from the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Final
 
 from limnos.files import STORAGE, is_local, key_of, parse, place_key
@@ -16,6 +17,7 @@ from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
 from limnos.services.request.location_rules import ClaimVerdict, LocationRelation, judge_claim, relation_of
+from limnos.services.storage.namespace_locations import check_namespace_directory
 from limnos.sources.vending import keys_life_ms
 from limnos.store.location_params import location_locks
 from limnos.store.objects.catalogs import catalog_read
@@ -53,7 +55,14 @@ def locations_lock(tx: Tx, *, documents: Iterable[MetadataDocument] = (), locati
 
 
 def location_claim(
-    tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str, had_files: bool = False
+    tx: Tx,
+    kind: LocationKind,
+    *,
+    owner_id: int,
+    catalog_id: int,
+    location: str,
+    had_files: bool = False,
+    adopts: bool = False,
 ) -> None:
     """Register an object's location. The caller holds its locks (`locations_lock`).
 
@@ -65,23 +74,35 @@ def location_claim(
         location: The location in its normal form.
         had_files: Whether files are there. Clients get no credentials for them, unless they were the caller's before:
             those of a dropped object, or of a staged create.
+        adopts: Whether the object existed before, at this location: a registered table, an import. Then it may be in
+            the directory of another namespace.
 
     Raises:
         BadRequest: A location rule forbids it.
         ServiceUnavailable: Files there are being deleted.
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
+    if not adopts:
+        _check_directory(tx, owner_id, key=key, location=location)
     if not tx.places.insert_free(claim, key, had_files=had_files):
         replaced = location_check(tx, claim, key=key, location=location)
         tx.places.put(claim, key, had_files=had_files and (replaced is None or replaced.had_files))
 
 
-def location_stage(tx: Tx, *, catalog_id: int, location: str, keys_until: int, had_files: bool) -> None:
+def _check_directory(tx: Tx, owner_id: int, *, key: str, location: str) -> None:
+    if "/n" in key:
+        check_namespace_directory(tx, key=key, location=location, namespace_id=tx.nodes.by_id(owner_id).parent_id)
+
+
+def location_stage(
+    tx: Tx, *, catalog_id: int, namespace_id: int, location: str, keys_until: int, had_files: bool
+) -> None:
     """Register the location of a staged create for the caller. The claim ends at `keys_until`, in milliseconds since
     1970, or when the caller creates an object at the location. Raises as `location_claim`.
     """
     locations_lock(tx, locations=(location,))
     claim, key = LocationClaim(LocationKind.STAGED_TABLE, tx.next_id(), catalog_id, 0), key_of(location)
+    check_namespace_directory(tx, key=key, location=location, namespace_id=namespace_id)
     replaced = location_check(tx, claim, key=key, location=location)
     had_files = had_files and (replaced is None or replaced.had_files)
     tx.places.put(claim, key, claimant_id=tx.actor_id, keys_until=keys_until, had_files=had_files)
@@ -95,6 +116,7 @@ def locations_claim(
     catalog_id: int,
     locations: Iterable[str],
     had_files: frozenset[str] = frozenset(),
+    adopts: bool = False,
 ) -> None:
     """Lock several locations in a fixed order, then register them. `had_files` are those that have files of nobody;
     data paths count as such, since nobody looks. Raises as `location_claim`.
@@ -103,11 +125,20 @@ def locations_claim(
     locations_lock(tx, locations=requested_names)
     for each in requested_names:
         is_used = each in had_files or kind is LocationKind.DATA_PATH
-        location_claim(tx, kind, owner_id=owner_id, catalog_id=catalog_id, location=each, had_files=is_used)
+        location_claim(
+            tx, kind, owner_id=owner_id, catalog_id=catalog_id, location=each, had_files=is_used, adopts=adopts
+        )
 
 
 def location_move(
-    tx: Tx, kind: LocationKind, *, owner_id: int, catalog_id: int, location: str, had_files: bool = False
+    tx: Tx,
+    kind: LocationKind,
+    *,
+    owner_id: int,
+    catalog_id: int,
+    location: str,
+    had_files: bool = False,
+    adopts: bool = False,
 ) -> None:
     """Register an object's new location. The earlier one stays registered, since the object's older files are there.
 
@@ -115,6 +146,8 @@ def location_move(
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
     before = [each for each in tx.places.of(owner_id) if each.location == key]
+    if not before and not adopts:
+        _check_directory(tx, owner_id, key=key, location=location)
     replaced = location_check(tx, claim, key=key, location=location)
     mine = [*before, *([] if replaced is None else [replaced])]
     tx.places.moved(owner_id, kind=kind, location=key)
@@ -160,15 +193,19 @@ def rivals_near(tx: Tx, claim: LocationClaim, *, key: str) -> Iterator[Registere
 
     For a root, only claims below it that may conflict are included.
     """
-    upwards = tx.places.upwards(key, but=claim.owner_id)
-    yield from sorted(upwards, key=lambda each: (-len(each.location), each.claim.owner_id))
-    after = ""
     root_of = claim.metalake_id if claim.kind in ROOTS else None
-    while page := tx.places.lower(key, but=claim.owner_id, after=after, root_of=root_of):
+    return _claims_near(tx, key, but=claim.owner_id, root_of=root_of)
+
+
+def _claims_near(tx: Tx, key: str, *, but: int, root_of: int | None = None) -> Iterator[RegisteredLocation]:
+    upwards = tx.places.upwards(key, but=but)
+    yield from sorted(upwards, key=lambda each: (-len(each.location), each.claim.owner_id))
+    after: RegisteredLocation | None = None
+    while page := tx.places.lower(key, but=but, after=after, root_of=root_of):
         yield from page
         if len(page) < RIVALS_MAX:
             return
-        after = page[-1].location
+        after = page[-1]
 
 
 def _end_claim(tx: Tx, rival: RegisteredLocation) -> None:
@@ -245,9 +282,9 @@ def rivals_of(tx: Tx, location: str, *, but: int = 0) -> list[str]:
     Roots of catalogs do not count, nor an object at the same location whose files are being deleted.
     """
     key = place_key(location)
-    near = [*tx.places.upwards(key, but=but), *tx.places.lower(key, but=but)]
-    return [
+    rivals = (
         each.location
-        for each in near
+        for each in _claims_near(tx, key, but=but)
         if each.claim.kind not in ROOTS and not (each.claim.state is LocationState.DELETING and each.location == key)
-    ]
+    )
+    return list(islice(rivals, RIVALS_MAX))

@@ -17,7 +17,7 @@ from limnos.files import key_of, place_key
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
-from limnos.model.storage_locations import ROOTS, LocationClaim, LocationKind
+from limnos.model.storage_locations import LocationClaim, LocationKind
 from limnos.services.request.location_rules import find_conflicting_claims, relation_of
 from limnos.services.request.node_services import NodeServices
 from limnos.services.storage.catalog_locations import catalog_locations
@@ -190,12 +190,8 @@ def _register_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool
 
 def _mark(tx: Tx, claim: LocationClaim, *, key: str) -> None:
     """Mark a new location, or other locations, as conflicting where they violate a rule."""
-    root_of = claim.metalake_id if claim.kind in ROOTS else None
     own = next(each for each in tx.places.of(claim.owner_id) if each.location == key and each.claim.kind is claim.kind)
-    for rival in (
-        *tx.places.upwards(key, but=claim.owner_id),
-        *tx.places.lower(key, but=claim.owner_id, root_of=root_of),
-    ):
+    for rival in list(rivals_near(tx, claim, key=key)):
         relation = relation_of(key, rival.location)
         for marked in () if relation is None else find_conflicting_claims(own.claim, rival.claim, relation=relation):
             place = own if marked is own.claim else rival

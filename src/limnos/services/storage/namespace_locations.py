@@ -1,26 +1,32 @@
 """Namespace locations: the location of a namespace's tables: its own or inherited property `location`, else a directory
 below the warehouse.
 
-May import `model`, `files` for the normal form of locations, `services.request.catalog_storage` and the request view.
-Performs no I/O. A default is computed from the namespace's id and not stored. Ids are never reused and the location
-contains no name. So renaming or moving a namespace does not move its tables' files, and a later namespace of the same
-name does not overlap them.
+May import `model`, `store`, `files` for the normal form of locations, `services.request.catalog_storage` and the
+request view. Performs no I/O. A default is computed from the namespace's id and not stored. Ids are never reused and
+the location contains no name. So renaming or moving a namespace does not move its tables' files, and a later namespace
+of the same name does not overlap them. Objects of other namespaces are refused there.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Final, cast
 
-from limnos.files import is_local, normalise
+from limnos.files import is_local, normalise, place_key
 from limnos.model.decisions import SecurableChain
 from limnos.model.entities import Node
+from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.records import NamespaceRecord
+from limnos.model.storage_locations import LocationKind
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.request_view import RequestView
+from limnos.store.tx import Tx
 
 LOCATION: Final = "location"
+_DIRECTORY: Final = re.compile("/n([0-9]{1,18})(?=/|$)")
+"""A segment of a location that may be the directory of a namespace."""
 
 
 def inherited_location(request_view: RequestView, chain: SecurableChain) -> str | None:
@@ -56,6 +62,48 @@ def namespace_base_location(request_view: RequestView, chain: SecurableChain) ->
     if place.home is not None and is_local(place.home):
         return place.home  # the warehouse's URI, because the setting may be a plain path
     return place.warehouse
+
+
+def check_namespace_directory(tx: Tx, *, key: str, location: str, namespace_id: int) -> None:
+    """Refuse a new location at or below a directory that the server hands out to another namespace than the object's:
+    `n` and an id, directly below a catalog's warehouse or below the location of a namespace around that one.
+
+    Args:
+        tx: The transaction.
+        key: The location, as a key of the register.
+        location: The location as the caller spelled it, for the message.
+        namespace_id: The id of the object's namespace.
+
+    Raises:
+        BadRequest: The directory is another namespace's, which may be a later one's.
+    """
+    for match in _DIRECTORY.finditer(key):
+        above, owner = key[: match.start()], int(match[1])
+        if owner != namespace_id and (_is_warehouse(tx, above) or _is_base(tx, above, namespace_id=owner)):
+            raise BadRequest(
+                f"Location {location} is in the directory of another namespace's tables: choose one below the location of "
+                "its own namespace, or leave it out"
+            )
+
+
+def _is_warehouse(tx: Tx, key: str) -> bool:
+    return any(
+        each.location == key and each.claim.kind is LocationKind.WAREHOUSE for each in tx.places.upwards(key, but=0)
+    )
+
+
+def _is_base(tx: Tx, key: str, *, namespace_id: int) -> bool:
+    """Return whether the default directory of a namespace lies directly in a location, which a namespace around it
+    has set.
+    """
+    node = tx.nodes.live(namespace_id)
+    node = None if node is None or node.kind is not Kind.NAMESPACE else tx.nodes.live(node.parent_id)
+    while node is not None and node.kind is Kind.NAMESPACE:
+        location = cast("NamespaceRecord", node.record).properties.get(LOCATION)
+        if location:
+            return place_key(location) == key
+        node = tx.nodes.live(node.parent_id)
+    return False
 
 
 def check_new_location(

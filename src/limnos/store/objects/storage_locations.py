@@ -20,7 +20,7 @@ import msgspec
 
 from limnos.model.kinds import Kind
 from limnos.model.storage_locations import OF_CATALOGS, ROOTS, LocationClaim, LocationKind, LocationState
-from limnos.store.location_params import location_locks, overlap_params, parent_locations
+from limnos.store.location_params import location_locks, lower_params, overlap_params, parent_locations
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Query, Row, Sql, Value
 from limnos.store.transaction import Writes
@@ -64,8 +64,9 @@ _UPWARDS = f"{_ROW} place p {_JOIN} WHERE p.location = ANY(ARRAY(SELECT jsonb_ar
 _UPWARDS_SQLITE = f"{_ROW} json_each(:upwards) AS a CROSS JOIN place p ON p.location = a.value {_JOIN} WHERE {_OTHERS}"
 UPWARDS = Sql(_UPWARDS, on_sqlite=_UPWARDS_SQLITE)
 """The query for rows at a location, or above it."""
-_LOWER = f"{_ROW} place p {_JOIN} WHERE p.location > :low AND p.location < :high AND {_OTHERS}"
-_PAGED = "ORDER BY p.location LIMIT :limit"
+_AFTER = "(p.location, p.owner_id, p.kind) > (:low, :after_id, :after_kind)"
+_LOWER = f"{_ROW} place p {_JOIN} WHERE {_AFTER} AND p.location < :high AND {_OTHERS}"
+_PAGED = "ORDER BY p.location, p.owner_id, p.kind LIMIT :limit"
 LOWER = Sql(f"{_LOWER} {_PAGED}")
 LOWER_OF_ROOT = Sql(
     f"{_LOWER} AND (p.metalake_id <> :metalake OR p.kind = {int(LocationKind.LANCE_DIRECTORY)}) {_PAGED}"
@@ -199,14 +200,13 @@ def rivals_read(location: str, *, but: int = 0) -> Load[list[RegisteredLocation]
     `RIVALS_MAX`).
     """
     upwards = yield UPWARDS, {"upwards": _upwards(location), "id": but}
-    lower = yield LOWER, {"low": f"{location}/", "high": f"{location}0", "id": but, "limit": RIVALS_MAX}
+    lower = yield LOWER, lower_params(location, but=but, limit=RIVALS_MAX)
     return [registered_location_of(row) for row in (*upwards, *lower)]
 
 
 def near_query(location: str) -> Query:
     """Return the query for all claims at a location, above it, and the first `RIVALS_MAX` below it."""
-    params: dict[str, Value] = {"low": f"{location}/", "high": f"{location}0", "id": 0, "limit": RIVALS_MAX}
-    return NEAR, params | {"upwards": _upwards(location)}
+    return NEAR, lower_params(location, but=0, limit=RIVALS_MAX) | {"upwards": _upwards(location)}
 
 
 def own_locations_read(owner_id: int) -> Load[list[RegisteredLocation]]:
@@ -268,18 +268,14 @@ class LocationWrites(Writes):
         ]
 
     def lower(
-        self, location: str, *, but: int, after: str = "", root_of: int | None = None
+        self, location: str, *, but: int, after: RegisteredLocation | None = None, root_of: int | None = None
     ) -> list[RegisteredLocation]:
         """Read a page of other objects' locations below a location, after `after`.
 
         With `root_of`, read only those that may conflict with a catalog root in that metalake.
         """
-        params: dict[str, Value] = {
-            "low": after or f"{location}/",
-            "high": f"{location}0",
-            "id": but,
-            "limit": RIVALS_MAX,
-        }
+        last = None if after is None else (after.location, after.claim.owner_id, int(after.claim.kind))
+        params = lower_params(location, but=but, limit=RIVALS_MAX, after=last)
         rows = (
             self.tx.rows(LOWER, params)
             if root_of is None
