@@ -139,7 +139,7 @@ class Model:
 
 
 class Register:
-    """The register of a store, with a catalog that vends credentials, a namespace, and a catalog of another metalake."""
+    """The register of a store with a catalog that vends credentials, and a catalog of another metalake."""
 
     def __init__(self, lab: StoreLab, model: Model) -> None:
         self.lab, self.model = lab, model

@@ -46,7 +46,7 @@ def work(node: DriverNode) -> None:
 
 
 @pytest.mark.parametrize("keeps_data", [True, False])
-def test_purge_keeps_the_data_of_tables_that_collect_no_garbage(node: DriverNode, keeps_data: bool) -> None:  # noqa: FBT001 - a parameter of the test
+def test_purge_keeps_the_data_of_tables_that_collect_no_garbage(node: DriverNode, keeps_data: bool) -> None:
     """With gc.enabled=false a purge keeps the data files, which other tables may share, and deletes the metadata."""
     table, data, listing = written(node)
     if keeps_data:
