@@ -288,9 +288,9 @@ def test_directory_of_another_namespace_is_refused(lake: DriverNode, directory: 
         lake.post(table_path("b", "mine"), {"requirements": [], "updates": [update]}).status,
         lake.post(f"{space_path('b')}/views", view_body("v", location=f"{place}/v")).status,
     ]
-    taken = lake.post(f"{space_path('a')}/tables", body | {"location": f"{own}/orders"})
+    answer = lake.post(f"{space_path('a')}/tables", body | {"location": f"{own}/orders"})
 
-    assert (refused, taken.status) == ([400] * 4, 200)
+    assert (refused, answer.status) == ([400] * 4, 200)
 
 
 def test_directory_below_a_set_location_belongs_to_its_namespace(lake: DriverNode) -> None:

@@ -249,13 +249,13 @@ class Story:
         self.number += 1
         document = MetadataDocument(0, 1, f"u{self.number}", location, f"{location}/metadata/1", b"{}")
         command = TableCreate(space, f"t{self.number}", "table", document, user, had_files=had_files)
-        made: list[MetadataDocument] = []
+        documents: list[MetadataDocument] = []
         reasons, replaced = self.model.verdict(path, user)
-        work = lambda: made.append(self.register.call(table_insert, user, command))  # type: ignore[arg-type, func-returns-value] # noqa: E731
+        work = lambda: documents.append(self.register.call(table_insert, user, command))  # type: ignore[arg-type, func-returns-value] # noqa: E731
         if self.judge(self.outcome(work), reasons):
             self._replace(replaced)
-            owner = made[0].node_id
-            self.files[owner] = made[0].metadata_location
+            owner = documents[0].node_id
+            self.files[owner] = documents[0].metadata_location
             self.makers[owner] = frozenset({user})
             had_files = had_files and (replaced is None or replaced.had_files)
             self.model.claims.append(PlainClaim(path, "table", owner, frozenset({user}), had_files=had_files))
