@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
@@ -111,3 +113,14 @@ def test_refusal_names_owners_or_missing_rights(lake: DriverNode) -> None:
     assert "Owners of the object" not in server.text
     assert "lacks the rights of a service admin" in server.text
     assert "server server" not in server.text
+
+
+def test_page_of_a_missing_metalake_is_like_that_of_a_foreign_one(lake: DriverNode) -> None:
+    """A user of another metalake, or of none, gets the same page about a metalake that exists and one that does not."""
+    stranger = ConsoleVisitor(lake).sign_in("stranger")
+    answers = [stranger.get(f"/console/o/table/{name}/main/raw/flights") for name in ("lake", "nope")]
+    texts = [PageReader(text_of(each)).text.replace("lake", "").replace("nope", "") for each in answers]
+    ids = re.compile("[0-9a-f]{16,}")
+
+    assert answers[0].status == answers[1].status
+    assert ids.sub("", texts[0]) == ids.sub("", texts[1])

@@ -8,8 +8,10 @@ the console sent it.
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Mapping
 from typing import Final, NamedTuple
+from urllib.parse import unquote
 
 from limnos.model.errors import PermissionDenied
 
@@ -100,12 +102,13 @@ class ConsoleSite(NamedTuple):
 
     def path_below(self, text: str | None) -> str:
         """Validate the target of a redirect: return `text` if it is a path of the console, otherwise the console's
-        first page.
+        first page. A path with dot segments, which browsers resolve, is not one.
         """
         home = f"{self.base}/"
         if text is None or not text.startswith(home) or not text.isascii() or not text.isprintable() or "\\" in text:
             return home
-        return text
+        segments = re.split("[?#]", text, maxsplit=1)[0].split("/")
+        return home if any(unquote(segment) in {".", ".."} for segment in segments) else text
 
 
 def _host_of(headers: Mapping[bytes, bytes]) -> str:

@@ -133,6 +133,10 @@ def test_search_returns_only_objects_the_caller_may_load(node: DriverNode) -> No
     assert list_hit_paths(node, "seen", user="ana") == ["main.a.seen"]
     for question in ("seen", CANARY, f"main.{CANARY}.seen", f"tag:{CANARY}", "kind:table", "owner:admin", "kind:tag"):
         assert CANARY not in str(ask(node, question, user="ana")["hits"]), question
+    assert list_hit_paths(node, f"tag:{CANARY}") == ["main.a.seen"]
+    assert list_hit_paths(node, f"tag:{CANARY}", user="ana") == [], (
+        "who has a tag is told to those who may load the tag"
+    )
     assert list_hit_paths(node, "seen", user="bob") == []
     assert node.get(f"{SEARCH}?q=seen", user="stranger").status == 403
     assert node.get(f"{SEARCH}?q=seen", user=None).status == 403

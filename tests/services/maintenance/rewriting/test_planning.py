@@ -97,6 +97,20 @@ def test_catalog_policy_applies_to_tables_except_excluded_ones(
         assert {each["options"]["max-file-group-input-files"] for each in leased} == {"9"}
 
 
+@pytest.mark.parametrize("policy_type", [COMPACTION, WHOLE])
+def test_disabled_policy_keeps_the_setting_from_rewriting_a_table(
+    node: DriverNode, tables: dict[str, HistoryTable], policy_type: str
+) -> None:
+    """With the setting, a table whose policy is disabled is left out, and the others are not."""
+    services = node.built.services
+    services.defaults = services.defaults._replace(maintenance=services.defaults.maintenance._replace(rewrite=True))
+    add_policy(node, "off", policy_type, {}, on="main.a.t", kind="table")
+    assert node.patch("/api/metalakes/lake/policies/off", {"enable": False}).status == 200
+
+    assert plan(node) == 1
+    assert [each["table"] for each in list_operations(node)] == ["a.u"]
+
+
 def test_requests_have_the_target_size(node: DriverNode) -> None:
     """A requested operation uses the target size of the policy or, if the policy has none, that of the table."""
     HistoryTable(node).append(2)
