@@ -223,6 +223,22 @@ def test_a_statement_that_takes_all_memory_is_refused(asking: EngineDataverse, d
     assert asking.engine._process is before
 
 
+def test_engine_has_namespaces_of_its_own(asking: EngineDataverse, do: Do, people: list[object]) -> None:
+    """The engine and its Java process are in a PID namespace and a file tree of their own, where the server's data have
+    no path.
+    """
+    assert do(asking.query("select value count(*) from people p")) == [5]
+    process = asking.engine._process
+    assert process is not None
+    inner = [pid for pid in descendants([process.pid]) if pid != process.pid]
+    spaces = {Path(f"/proc/{pid}/ns/pid").readlink() for pid in inner}
+    trees = [Path(f"/proc/{pid}/root{asking.server.data}/admin.token").exists() for pid in inner]
+
+    assert "java" in [Path(f"/proc/{pid}/comm").read_text().strip() for pid in inner]
+    assert (len(spaces), Path("/proc/self/ns/pid").readlink() in spaces, any(trees)) == (1, False, False)
+    assert (asking.server.data / "admin.token").exists()
+
+
 def test_an_engine_without_its_java_machine_is_replaced(asking: EngineDataverse, do: Do, people: list[object]) -> None:
     """If the Java process has ended, the caller is asked to retry, and the next statement gets another engine."""
     process = asking.engine._process

@@ -244,7 +244,11 @@ def test_server_executor_starts_on_demand_without_exposed_token(
             operation = admin.maintenance.run("main.care.own", operation="compact")
             row = wait_for(lambda: (current := operation_of(admin, operation)).ended_at and current)
         children = psutil.Process(server.pid).children(recursive=True)
-        executors = [each for each in children if "limnos.spark.maintenance.child" in command_line(each)]
+        executors = [
+            each
+            for each in children
+            if each.ppid() == server.pid and "limnos.spark.maintenance.child" in command_line(each)
+        ]
         assert (row.state, row.result) == ("done", "6 files became 1")
         assert (len(executors), files(own, "main.care.own"), sum_of(own, "main.care.own")) == (1, 1, before)
         tokens = admin.tokens.list()

@@ -29,7 +29,7 @@ if role == "engine":
     spark = task.result()._spark
 else:
     from limnos.spark.maintenance import child
-    runner = child.runner_of(child.ChildStart(uri, "lake", "t", "local[2]"))
+    runner = child.runner_of(child.ChildStart(uri=uri, metalake="lake", token="t", master="local[2]", scratch=scratch))
     runner._started()
     spark = runner._spark
 machine = spark._jvm

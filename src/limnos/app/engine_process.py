@@ -11,7 +11,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -34,10 +34,7 @@ class EngineProcess:
     """
 
     def __init__(self, start: wire.EngineStart, *, settings: Mapping[str, str] | None = None) -> None:
-        for directory in start.writable:
-            # The sandbox cannot allow a directory that does not exist.
-            if any(Path(directory).is_relative_to(own) for own in start.closed):
-                Path(directory).mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_writable_directories(start.writable, closed=start.closed)
         self._scratch = ScratchDirectory()
         self.scratch = self._scratch.path
         environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ} | dict(settings or {})
@@ -73,6 +70,16 @@ class EngineProcess:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
         self._scratch.remove()
+
+
+def make_writable_directories(paths: Iterable[str], *, closed: Iterable[str]) -> None:
+    """Create missing directories within `closed` ones: a confined process cannot be allowed a missing one.
+
+    Raises OSError.
+    """
+    for path in map(Path, paths):
+        if any(path.is_relative_to(own) for own in closed):
+            path.mkdir(mode=0o700, parents=True, exist_ok=True)
 
 
 def _spawn(control: socket.socket, environment: Mapping[str, str]) -> int:

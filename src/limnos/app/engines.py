@@ -82,8 +82,8 @@ def engine_of(settings: Settings, bound: socket.socket) -> SqlppEngine:
         slots=slots,
         statements_max=own.statements_max,
         scratch="",
-        readable=tuple(_directories(map(root_of, settings.sqlpp.file_roots))),
-        writable=tuple(_directories(allowed_of(settings).roots)),
+        readable=tuple(local_directories(map(root_of, settings.sqlpp.file_roots))),
+        writable=tuple(local_directories(allowed_of(settings).roots)),
         closed=(str(Path(settings.server.data).absolute()),),
     )
     return SparkEngine(
@@ -109,7 +109,7 @@ def local_url(bound: socket.socket) -> str:
     return url_of(bound).replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")
 
 
-def _directories(roots: Iterable[str]) -> Iterator[str]:
+def local_directories(roots: Iterable[str]) -> Iterator[str]:
     """Yield the paths of the roots that are local directories."""
     for root in roots:
         if root.startswith("file:"):

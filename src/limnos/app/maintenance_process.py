@@ -1,8 +1,8 @@
 """The server's own executor of maintenance: a process with Spark, started when operations wait, which ends when idle.
 
-May import `config`, `services`, `access`, `store`, `model`, `telemetry`, msgspec and this package. Must not know
-operations. The process uses the server over HTTP, as any executor does. Its token only allows it to lease operations.
-The process reads the token from its standard input, and the server revokes it when the process ends.
+May import `config`, `services`, `access`, `store`, `model`, `sqlpp`, `telemetry`, msgspec and this package. Must not
+know operations. The process uses the server over HTTP, as any executor does. Its token only allows it to lease
+operations. The process reads the token from its standard input, and the server revokes it when the process ends.
 """
 
 from __future__ import annotations
@@ -13,14 +13,18 @@ import os
 import socket
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from limnos.access.authentication import hash_secret, new_secret, token_text
 from limnos.access.confinement import LEASES_ALONE
-from limnos.app.engine_process import PASSED_ON
-from limnos.app.engines import engine_settings, local_url
+from limnos.app.engine_files import engine_files_of
+from limnos.app.engine_process import PASSED_ON, make_writable_directories
+from limnos.app.engine_scratch import ScratchDirectory
+from limnos.app.engines import engine_settings, local_directories, local_url
+from limnos.app.node_builder import allowed_of
 from limnos.app.work_poller import WorkPoller
 from limnos.config.settings import Settings
 from limnos.model.entities import Token
@@ -28,6 +32,7 @@ from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.services.request.node_services import NodeServices
+from limnos.sqlpp.errors import EngineUnavailable
 from limnos.store.activity.rewrites import metalake_due
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -41,6 +46,8 @@ EXTEND_EVERY_S: Final = 120.0
 LOOK_EVERY: Final = 5
 """The store is queried in every n-th round of the poller; rounds are two seconds apart."""
 ENDS_WITHIN_S: Final = 5.0
+FILES_WITHIN_S: Final = 600.0
+"""Seconds to wait for the archives of Spark and a Java runtime."""
 STARTS = Counter("limnos_maintenance_executor_starts_total", "Starts of the server's executor of maintenance.", ())
 
 
@@ -55,8 +62,15 @@ class MaintenanceProcess(WorkPoller):
     def __init__(self, services: NodeServices, settings: Settings, *, uri: str) -> None:
         super().__init__()
         self.services = services
-        self.master = settings.maintenance.executor_master
-        self.uri = uri
+        self._writable = tuple(local_directories(allowed_of(settings).roots))
+        self._closed = (str(Path(settings.server.data).absolute()),)
+        self._start = {
+            "uri": uri,
+            "master": settings.maintenance.executor_master,
+            "writable": self._writable,
+            "closed": self._closed,
+        }
+        self._files = engine_files_of(settings)
         self._environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         self._environment |= engine_settings(settings)
         self._permit = upkeep_permit("limnos")
@@ -73,7 +87,16 @@ class MaintenanceProcess(WorkPoller):
             self._begin(self._run(metalake))
 
     async def _run(self, metalake: str) -> None:
-        """Run the process until it ends, with its own token, which is revoked afterwards."""
+        """Run the process until it ends, with its own token, which is revoked afterwards.
+
+        The server fetches its files, because the process confines itself. If they are not ready, a later round tries
+        again.
+        """
+        try:
+            files = await self._files.get(within_s=FILES_WITHIN_S)
+        except EngineUnavailable as error:
+            log.warning("the executor of maintenance waits for its files", reason=error.message)
+            return
         secret = new_secret()
         token = await self.services.store.submit(
             self._permit,
@@ -83,13 +106,28 @@ class MaintenanceProcess(WorkPoller):
                 purpose=TokenPurpose.OPERATION, table_id=LEASES_ALONE,
             ),
         )  # fmt: skip
-        start = {"uri": self.uri, "metalake": metalake, "token": token_text(token.id, secret), "master": self.master}
         STARTS[()] += 1
         extending = asyncio.create_task(self._extend(token))
+        scratch: ScratchDirectory | None = None
         try:
-            await self._process(msgspec.json.encode(start) + b"\n")
+            scratch = await asyncio.to_thread(ScratchDirectory)
+            make_writable_directories(self._writable, closed=self._closed)
+            start = {
+                **self._start,
+                "metalake": metalake,
+                "token": token_text(token.id, secret),
+                "scratch": scratch.path,
+                "jars": files.jars,
+                "java_home": files.java_home,
+                "java_runtime": files.java_runtime,
+            }
+            await self._process(msgspec.json.encode(start) + b"\n", scratch.path)
+        except OSError as error:
+            log.warning("the executor of maintenance could not be started", reason=str(error))
         finally:
             extending.cancel()
+            if scratch is not None:
+                await asyncio.shield(asyncio.to_thread(scratch.remove))
             await asyncio.shield(self._revoke(token))
 
     async def _extend(self, token: Token) -> None:
@@ -103,10 +141,10 @@ class MaintenanceProcess(WorkPoller):
             except LimnosError as error:
                 log.warning("the token of the executor of maintenance was not extended", error=error.message)
 
-    async def _process(self, start: bytes) -> None:
+    async def _process(self, start: bytes, scratch: str) -> None:
         process = await asyncio.create_subprocess_exec(
             sys.executable, "-P", "-m", MODULE, stdin=asyncio.subprocess.PIPE, stdout=sys.stderr, stderr=sys.stderr,
-            env=self._environment, start_new_session=True,
+            env=self._environment | {"TMPDIR": scratch}, start_new_session=True,
         )  # fmt: skip
         try:
             if process.stdin is not None:

@@ -122,6 +122,35 @@ def run_first_process(child: int) -> int:
             return status
 
 
+def isolate(rules: FileRules) -> str:
+    """Continue in a child process in new PID, mount and IPC namespaces with a private file tree.
+
+    This process, and the first process of the PID namespace, wait for the child and end as it ends; if this process is
+    killed, all others are. Must be called before the process has other threads.
+
+    Returns an empty string in the child. If the machine allows no namespaces, this process continues as it is, and the
+    result is the reason. Raises OSError.
+    """
+    reason = obstacle()
+    if reason:
+        return reason
+    enter_pid_namespace()
+    first = os.fork()
+    if first:
+        _end_like(os.waitpid(first, 0)[1])
+    die_with_parent()
+    enter_namespaces(rules, network=True)
+    child = os.fork()
+    if child:
+        _end_like(run_first_process(child))
+    return ""
+
+
+def _end_like(status: int) -> NoReturn:
+    code = os.waitstatus_to_exitcode(status)
+    os._exit(code if code >= 0 else 128 - code)
+
+
 def obstacle(account: pwd.struct_passwd | None = None, *, network: bool = True) -> str:
     """Return why this machine cannot confine a process in namespaces; empty if it can.
 

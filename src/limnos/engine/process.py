@@ -20,16 +20,15 @@ import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from limnos.confinement.file_rules import SYSTEM, FileRules
-from limnos.confinement.landlock import confine
+from limnos.confinement.file_rules import FileRules
 from limnos.engine import wire
 from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_error, timed_out_error
 from limnos.engine.sessions import StatementSessions
+from limnos.spark.confined_process import confine_spark_process
 from limnos.spark.network import limit_java_network
 from limnos.sqlpp.jobs import EngineJob
 
@@ -62,16 +61,14 @@ def main() -> None:
     _, body = wire.receive(control)
     start = msgspec.msgpack.decode(body, type=wire.EngineStart)
     os.umask(0o077)
-    os.chdir(start.scratch)
     rules = FileRules(
-        readable=(*SYSTEM, *_readable_directories(), *start.readable),
+        readable=start.readable,
         writable=(start.scratch, *start.writable),
         closed=start.closed,
         opened=tuple(filter(None, (*start.jars, start.java_home, start.java_runtime))),
     )
-    confined = confine(rules)
-    if not confined:
-        logger.warning("This kernel has no Landlock: the engine can access all files of the server's user")
+    confine_spark_process(rules)
+    os.chdir(start.scratch)
     task: Future[StatementSessions] = Future()
     threading.Thread(target=_begin, args=(start, task), daemon=True).start()
     from limnos.engine.table_files import TableClient  # noqa: PLC0415 - heavy, so after the rights are taken away
@@ -106,14 +103,6 @@ def _start_thread(run: Callable[[], None]) -> None:
             time.sleep(0.1)
         else:
             return
-
-
-def _readable_directories() -> Iterable[str]:
-    """Return the directories that this process reads: of Python, its libraries, Java and the cache of archives."""
-    from limnos.spark.jars import cache_directory  # noqa: PLC0415
-
-    named = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
-    return [str(Path(path).resolve()) for path in named if path]
 
 
 def _begin(start: wire.EngineStart, task: Future[StatementSessions]) -> None:

@@ -1,8 +1,8 @@
 """The process that executes a server's maintenance operations on Spark (`limnos.spark.maintenance.child`).
 
-May import `spark`, `client` and msgspec. Must not know the server's packages. Its first line of input is JSON with the
-server's URL, the metalake and a token, so that the token is on no command line. The process ends when it is idle, and
-when its input is closed.
+May import `spark`, `client`, `confinement` and msgspec. Must not know the server's packages. Its first line of input is
+JSON with the server's URL, the metalake and a token, so that the token is on no command line. The process ends when it
+is idle, and when its input is closed.
 """
 
 from __future__ import annotations
@@ -15,20 +15,30 @@ import threading
 import msgspec
 
 from limnos.client import Client, ClientError
+from limnos.confinement.file_rules import FileRules
+from limnos.spark.confined_process import confine_spark_process
+from limnos.spark.files import SparkFiles
 from limnos.spark.maintenance.executor import MaintenanceExecutor, OperationRunner
 from limnos.spark.maintenance.runners import runner_for
 from limnos.spark.network import limit_java_network
 
 
-class ChildStart(msgspec.Struct, frozen=True):
-    """The first input line of the process: the server's URL, the metalake, the token, the Spark master, and the
-    executor's limits.
-    """
+class ChildStart(msgspec.Struct, frozen=True, kw_only=True):
+    """The first input line of the process: the server, the Spark master, the executor's limits, and its files."""
 
     uri: str
     metalake: str
     token: str
     master: str
+    scratch: str
+    """The directory of temporary files."""
+    writable: tuple[str, ...] = ()
+    """Directories of tables."""
+    closed: tuple[str, ...] = ()
+    """Directories that stay inaccessible except for the files below, and for `writable` ones."""
+    jars: tuple[str, ...] = ()
+    java_home: str = ""
+    java_runtime: str = ""
     idle_s: float = 60.0
     threads: int = 4
 
@@ -38,10 +48,18 @@ def main() -> None:
 
     Exits with 1 and a line on standard error if the server refuses, or does not answer.
     """
-    logger = logging.getLogger("limnos.spark.maintenance")
+    logger = logging.getLogger("limnos.spark")
     logger.setLevel(logging.INFO)
     logger.addHandler(logging.StreamHandler())
-    start = msgspec.json.decode(sys.stdin.buffer.readline(), type=ChildStart)
+    start = msgspec.json.decode(_first_line(), type=ChildStart)
+    rules = FileRules(
+        readable=(),
+        writable=(start.scratch, *start.writable),
+        closed=start.closed,
+        opened=tuple(filter(None, (*start.jars, start.java_home, start.java_runtime))),
+    )
+    confine_spark_process(rules)
+    os.chdir(start.scratch)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     runner = runner_of(start)
     try:
@@ -52,10 +70,25 @@ def main() -> None:
         sys.exit(1)
 
 
+def _first_line() -> bytes:
+    """Read a line from standard input without buffering: the process may continue in a child process."""
+    line = bytearray()
+    while not line.endswith(b"\n") and (piece := os.read(sys.stdin.fileno(), 1)):
+        line += piece
+    return bytes(line)
+
+
 def runner_of(start: ChildStart) -> OperationRunner:
-    """Return the runner of operations, whose Java process may connect to the server and to its own ports only."""
-    network = limit_java_network(start.uri, master=start.master)
-    return runner_for(start.uri, metalake=start.metalake, master=start.master, config=network)
+    """Return the runner of operations. Its Java process may connect to the server and to its own ports only, and has
+    its temporary files in `scratch`.
+    """
+    config = {
+        "spark.local.dir": start.scratch,
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={start.scratch}",
+        **limit_java_network(start.uri, master=start.master),
+    }
+    files = SparkFiles(start.jars, start.java_home, start.java_runtime) if start.jars else None
+    return runner_for(start.uri, metalake=start.metalake, master=start.master, config=config, files=files)
 
 
 def _end_with_parent() -> None:

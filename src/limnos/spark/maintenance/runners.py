@@ -17,6 +17,7 @@ from limnos.spark.maintenance.outcomes import EXECUTOR_WAIT_S
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from limnos.spark.files import SparkFiles
     from limnos.spark.maintenance.executor import OperationRunner
 
 
@@ -34,9 +35,10 @@ def runner_for(
     ca_file: str | None = None,
     s3: bool = False,
     executor_wait_s: float = EXECUTOR_WAIT_S,
+    files: SparkFiles | None = None,
 ) -> OperationRunner:
     """Return a runner of operations: a ConnectRunner for a `sc://` URL, else a SparkRunner that starts Spark for
-    `master`.
+    `master`. `files` are existing JAR archives and a Java runtime.
 
     Raises BadRequest for an address that is not a Spark master, and for `ca_file` with a Spark Connect server, which
     has its own trust store.
@@ -48,7 +50,7 @@ def runner_for(
     if not master.startswith(SCHEME):
         return SparkRunner(
             uri, metalake=metalake, master=master, config=config, ca_file=ca_file, s3=s3,
-            executor_wait_s=executor_wait_s,
+            executor_wait_s=executor_wait_s, files=files,
         )  # fmt: skip
     if ca_file is not None:
         raise BadRequest(
