@@ -11,9 +11,12 @@ import msgspec
 import pytest
 
 from limnos.app import maintenance_process
+from limnos.app.engine_files import EngineFiles
 from limnos.app.maintenance_process import MODULE, TOKEN_MS, MaintenanceProcess
+from limnos.config.server import ServerSection
 from limnos.config.settings import Settings
 from limnos.model.entities import Token
+from limnos.spark.files import SparkFiles
 from limnos.store.identity.tokens import token_read
 from tests.http.driver import DriverNode, node_at
 from tests.services.maintenance.histories import MovedClock
@@ -28,7 +31,8 @@ class LongProcess(MaintenanceProcess):
     text = ""
     was_valid = False
 
-    async def _process(self, start: bytes) -> None:
+    async def _process(self, start: bytes, scratch: str) -> None:
+        assert Path(scratch).is_dir()
         self.text = str(msgspec.json.decode(start)["token"])
         for _ in range(75):
             self.clock.at_ms += TOKEN_MS * 4 // 5
@@ -55,7 +59,9 @@ def test_token_is_extended_while_the_process_lives(tmp_path: Path, monkeypatch: 
     """
     monkeypatch.setattr(maintenance_process, "EXTEND_EVERY_S", 0.001)
     with node_at(tmp_path / "data") as node:
-        process = LongProcess(node.built.services, Settings(), uri="http://127.0.0.1:1")
+        settings = Settings(server=ServerSection(data=str(tmp_path / "data")))
+        process = LongProcess(node.built.services, settings, uri="http://127.0.0.1:1")
+        process._files = EngineFiles(lambda _: SparkFiles((), "", ""))
         process.clock = node.built.services.store.time = MovedClock(node.built.services.store.time.now_ms())
         node.runner.run(process._run("lake"))
 
@@ -70,9 +76,15 @@ def whoami(node: DriverNode, token: str) -> int:
 
 
 @pytest.mark.integration
-def test_process_reports_an_unreachable_server_in_a_line() -> None:
+def test_process_reports_an_unreachable_server_in_a_line(tmp_path: Path) -> None:
     """A process whose server does not answer ends with a line on standard error, not with a traceback."""
-    start = {"uri": "http://127.0.0.1:1", "metalake": "lake", "token": "lim_1_x", "master": "local[1]"}
+    start = {
+        "uri": "http://127.0.0.1:1",
+        "metalake": "lake",
+        "token": "lim_1_x",
+        "master": "local[1]",
+        "scratch": str(tmp_path),
+    }
     with subprocess.Popen(
         [sys.executable, "-P", "-m", MODULE], stdin=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

@@ -98,7 +98,7 @@ def test_all_processes_end_together(home: Path, ending: str) -> None:
             process.send_signal(signal.SIGKILL)
         assert process.stdout.read() == b"", "the end of the pipe: all have ended"
 
-    assert process.returncode != 0
+    assert process.returncode == -signal.SIGKILL
 
 
 def test_executor_of_maintenance_is_confined(home: Path) -> None:

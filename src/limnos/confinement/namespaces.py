@@ -37,6 +37,7 @@ _NEW_USER: Final = 0x10000000
 _NEW_PIDS: Final = 0x20000000
 _NEW_NETWORK: Final = 0x40000000
 _GET_INTERFACE_FLAGS, _SET_INTERFACE_FLAGS, _UP = 0x8913, 0x8914, 1
+_SIGNALLED: Final = 128
 _ADVICE: Final = {
     errno.EPERM: "a container needs CAP_SYS_ADMIN or a seccomp profile with unshare and mount, and a /proc without masks; "
     "a service needs RestrictNamespaces= without pid, mnt, ipc, user and net",
@@ -147,8 +148,17 @@ def isolate(rules: FileRules) -> str:
 
 
 def _end_like(status: int) -> NoReturn:
+    """End as a child ended. The first process of a PID namespace cannot end by a signal of its own: it exits with 128
+    and the signal's number, and its parent ends by the signal.
+    """
     code = os.waitstatus_to_exitcode(status)
-    os._exit(code if code >= 0 else 128 - code)
+    number = -code if code < 0 else code - _SIGNALLED
+    if number > 0:
+        with suppress(OSError, ValueError):
+            signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+        code = _SIGNALLED + number
+    os._exit(code)
 
 
 def obstacle(account: pwd.struct_passwd | None = None, *, network: bool = True) -> str:
