@@ -75,9 +75,14 @@ def ask(server: LiveServer, statement: str) -> tuple[int, str | None, dict[str, 
 
 
 def engines(server: LiveServer) -> list[psutil.Process]:
-    """Return the engine processes of a server."""
-    children = psutil.Process(server.pid).children()
-    return [each for each in children if "limnos.engine.process" in each.cmdline()]
+    """Return the engine processes of a server, without those that only wait for the end of one in namespaces."""
+    processes = [
+        each
+        for each in psutil.Process(server.pid).children(recursive=True)
+        if "limnos.engine.process" in each.cmdline()
+    ]
+    waiting = {each.ppid() for each in processes}
+    return [each for each in processes if each.pid not in waiting]
 
 
 def test_first_statement_fetches_archive_and_creates_launcher(server: LiveServer) -> None:

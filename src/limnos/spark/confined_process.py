@@ -39,6 +39,9 @@ def confine_spark_process(rules: FileRules) -> None:
 
 
 def _directories() -> Iterable[str]:
-    """Return the directories that the process reads: of Python, its libraries, Java and the cache of archives."""
+    """Return the directories that the process reads: of Python, its libraries, Java, the cache of archives, and the
+    programs of PATH, with which Spark's scripts start Java.
+    """
     named = (sys.prefix, sys.base_prefix, os.environ.get("JAVA_HOME", ""), *sys.path, str(cache_directory()))
-    return [str(Path(path).resolve()) for path in named if path]
+    programs = [each for each in os.environ.get("PATH", "").split(os.pathsep) if each.startswith("/")]
+    return [str(Path(path).resolve()) for path in (*named, *programs) if path]
