@@ -174,6 +174,32 @@ def test_purge_deletes_named_files_at_the_data_path(world: World) -> None:
     assert statuses == [200 if early[0] == 400 else 400, 400]
 
 
+@pytest.mark.parametrize("place", ["earlier", "unset", "stated"])
+def test_place_that_a_table_has_left_is_freed_without_files(world: World, place: str) -> None:
+    """The earlier location of a table, and a data path that it no longer states, are freed a day later if no file is
+    there. A stated data path stays the table's.
+    """
+    at = f"{world.root}/left"
+    table = "/iceberg/v1/lake.c/namespaces/s/tables/t"
+    if place == "earlier":
+        assert world.create("t", location=at) == 200
+        update: dict[str, object] = {"action": "set-location", "location": f"{world.root}/now"}
+    else:
+        assert world.create("t", **{"write.data.path": at}) == 200
+        update = {"action": "remove-properties", "removals": ["write.data.path" if place == "unset" else "none"]}
+    world.node.done("POST", table, {"requirements": [], "updates": [update]})
+    world.write(f"{at}/data/f")
+    world.round()
+    kept_status = world.create("early", user="eve", location=at)
+    for each in list(store_for(at, world.properties).below(at)):
+        store_for(at, world.properties).delete(each)
+    world.round(days=False)
+    world.round()
+    status = world.create("late", user="eve", location=at)
+
+    assert (kept_status, status) == (400, 400 if place == "stated" else 200)
+
+
 @DISK
 def test_location_released_by_an_older_node_is_freed_later(world: World) -> None:
     """A purge by a node of an earlier release, which does not know the register of locations, leaves a released

@@ -4,7 +4,8 @@ May import the layers below. A round reads the register page by page, up to a ma
 round continues from there. A location is checked a day after its object was dropped, when credentials have expired and
 statements have ended. Conflicting locations from before the rules existed, and those of external filesets, are freed
 without a check: the files belong to another object. If a node of an earlier release deleted the purge task of a
-location, the location is released. Claims that lasted as long as credentials end when these have expired.
+location, the location is released. An earlier location or data path of a live object is freed once it has no file and
+the object's metadata does not state it. Claims that lasted as long as credentials end when these have expired.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from typing import Final
 
 import msgspec
 
-from limnos.files import key_of
+from limnos.files import key_of, place_key
+from limnos.formats.iceberg import metadata as iceberg_metadata
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import LimnosError
 from limnos.model.storage_locations import OF_CATALOGS, LocationKind, LocationState
 from limnos.services.lance.purges import LANCE_PURGE, LancePurgePayload
@@ -59,6 +62,9 @@ class _ReleaseRound:
     async def take(self, work: TaskContext, page: list[RegisteredLocation], *, pending: frozenset[int]) -> None:
         """Check the released locations of a page of the register, and free those without files."""
         for each in page:
+            if each.claim.kind is LocationKind.DATA_PATH and each.claim.state is LocationState.LIVE:
+                await self._take_earlier(work, each)
+                continue
             is_left = each.claim.state is LocationState.DELETING and each.claim.owner_id not in pending
             if each.claim.kind in OF_CATALOGS or not (each.claim.state is LocationState.RELEASED or is_left):
                 continue
@@ -70,6 +76,15 @@ class _ReleaseRound:
             elif is_due:
                 self.kept_locations.append(each.location)
 
+    async def _take_earlier(self, work: TaskContext, each: RegisteredLocation) -> None:
+        """Free a live object's data path that it no longer states, or an earlier location, if no file is left there."""
+        document = await work.submit(partial(_left_document, each))
+        if document is None or await work.run_in_thread(lambda _: _states(document.body, each.location)):
+            return
+        if await self._is_empty(work, each):
+            self.freed += await work.submit(partial(_free_earlier, each, document.version))
+            log.info("released an earlier location", location=each.location, id=each.claim.owner_id)
+
     async def _is_empty(self, work: TaskContext, each: RegisteredLocation) -> bool:
         self.looks += 1
         place = await catalog_storage_find(work, each.claim.catalog_id)
@@ -80,6 +95,27 @@ class _ReleaseRound:
         except LimnosError as error:
             log.warning("a location of a dropped object cannot be read", location=each.location, error=error.message)
             return False
+
+
+def _left_document(each: RegisteredLocation, tx: Tx) -> MetadataDocument | None:
+    """Return the object's document if it claimed or left the location a day ago, when credentials have expired."""
+    return tx.documents.read(each.claim.owner_id) if tx.now_ms - each.since >= GRACE_MS else None
+
+
+def _states(body: bytes, location: str) -> bool:
+    """Return whether an object's metadata states a location as a data path."""
+    return location in {
+        place_key(path) for path in iceberg_metadata.outside_paths(iceberg_metadata.decode(body)).values()
+    }
+
+
+def _free_earlier(each: RegisteredLocation, version: int, tx: Tx) -> bool:
+    """Delete an earlier location, unless the object has changed since. Returns whether it was deleted."""
+    document = tx.documents.read(each.claim.owner_id)
+    if document is None or document.version != version:
+        return False
+    tx.places.clear(each.claim.owner_id, location=each.location, kind=each.claim.kind)
+    return True
 
 
 def _is_due(each: RegisteredLocation, tx: Tx) -> bool:

@@ -79,7 +79,7 @@ NEAR = Sql(_NEAR.format(_UPWARDS), on_sqlite=_NEAR.format(_UPWARDS_SQLITE))
 """The query for rows at a location, above it, or below it."""
 OWN = Sql(f"{_ROW} place p {_JOIN} WHERE p.owner_id = :id ORDER BY p.kind, p.location")
 MOVED = Sql(
-    f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)} WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
+    f"UPDATE place SET kind = {int(LocationKind.DATA_PATH)}, since = :now WHERE owner_id = :id AND kind = :place_kind AND location <> :place"
 )
 DOUBLED = Sql(
     "DELETE FROM place WHERE owner_id = :id AND kind = :place_kind AND location <> :place AND EXISTS (SELECT 1 FROM place d"
@@ -301,7 +301,7 @@ class LocationWrites(Writes):
 
         Their files still exist, so the locations stay registered. Some may be registered as `DATA_PATH` already.
         """
-        params: dict[str, Value] = {"id": owner_id, "place_kind": int(kind), "place": location}
+        params: dict[str, Value] = {"id": owner_id, "place_kind": int(kind), "place": location, "now": self.tx.now_ms}
         self.tx.count(DOUBLED, params)
         self.tx.count(MOVED, params)
 
