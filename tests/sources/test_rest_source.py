@@ -254,6 +254,31 @@ def test_all_pages_are_requested_and_endless_pages_stopped(
         source.table_names(("a",))
 
 
+def test_pages_without_names_are_stopped(script: ScriptedServer, opened: Opener) -> None:
+    """A list of pages without names that always have another token ends with an error after a bounded number of
+    requests, and so does one that repeats a page. A list of 150 pages with ten names each is complete.
+    """
+    source = opened()
+
+    def page(names: int, number: int, token: str | None) -> ScriptedAnswer:
+        entries = [{"namespace": ["a"], "name": f"t{number}-{each}"} for each in range(names)]
+        return ScriptedAnswer(body={"identifiers": entries, "next-page-token": token})
+
+    script.answers["GET /v1/namespaces/a/tables"] = [page(0, each, f"p{each}") for each in range(500)]
+    before = len(script.targets())
+    with pytest.raises(SourceFailed, match="another object"):
+        source.table_names(("a",))
+    assert len(script.targets()) - before <= 102
+    script.answers["GET /v1/namespaces/a/tables"] = page(10, 1, "again")
+    before = len(script.targets())
+    with pytest.raises(SourceFailed, match="another object"):
+        source.table_names(("a",))
+    assert len(script.targets()) - before == 2
+    pages = [page(10, each, f"p{each}") for each in range(149)] + [page(10, 149, None)]
+    script.answers["GET /v1/namespaces/a/tables"] = pages
+    assert len(source.table_names(("a",))) == 1500
+
+
 @pytest.mark.parametrize(
     "answer",
     [ScriptedAnswer(body=b"<html>"), ScriptedAnswer(body={"overrides": {"prefix": "../x"}}), ScriptedAnswer(404, b""), ScriptedAnswer(400, b""), ScriptedAnswer(500, b""), ScriptedAnswer(body={"endpoints": 1})],

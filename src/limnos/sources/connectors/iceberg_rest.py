@@ -25,6 +25,9 @@ TABLE: Final = f"{TABLES}/{{table}}"
 VIEWS: Final = f"{NAMESPACE}/views"
 VIEW: Final = f"{VIEWS}/{{view}}"
 _NAMES_MAX: Final = 1_000_000
+_PAGES_FREE: Final = 100
+_NAMES_PER_PAGE: Final = 10
+"""A list may have `_PAGES_FREE` pages, and one more for each `_NAMES_PER_PAGE` names. So pages without names end."""
 _UNREADABLE: Final = (BadRequest, StopIteration, RecursionError, LookupError, TypeError, ValueError, AttributeError)
 """Errors that parsing malformed metadata may raise."""
 _TRIES_MAX: Final = 5
@@ -112,13 +115,17 @@ class RestSource:
 
     def names(self, call: RestCall) -> SourceNames:
         """Return one page of names if `call` has `pageToken`; else follow the page tokens and return all names, sorted.
-        Raises SourceFailed for more than `_NAMES_MAX` names.
+        Raises SourceFailed for more than `_NAMES_MAX` names, a repeated page, and too many pages with few names.
         """
         if any(name == "pageToken" for name, _ in call.query):
             return names_of(call, self.exchange(call).body)
         entries: list[str] = []
         token: str | None = ""
+        seen: set[str] = set()
         while token is not None:
+            if token in seen or len(seen) > _PAGES_FREE + len(entries) // _NAMES_PER_PAGE:
+                raise _strange("a list has endless pages")
+            seen.add(token)
             names, token = names_of(call, self.exchange(call._replace(query=(("pageToken", token), *call.query))).body)
             entries += names
             if len(entries) > _NAMES_MAX:
