@@ -95,18 +95,21 @@ def test_session_is_valid_on_both_nodes(nodes: tuple[Process, Process], admins: 
 
 
 def test_disabled_user_is_refused_on_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:
-    """After a user is disabled at one node, both refuse the next request and open no session. After the user is
-    enabled, the session is valid again.
+    """After a user is disabled at one node, both refuse the next request and open no session. The session, and a token
+    that was created in it, stay invalid after the user is enabled.
     """
     for number in range(ROUNDS):
         session = log_in(nodes[number % 2])
-        assert statuses(nodes, session) == [200, 200]
+        own = Wire(nodes[number % 2].uri, token=str(session["token"]))
+        minted = own.do("POST", f"{OWN}/tokens", {})[1]
+        own.close()
+        assert statuses(nodes, session) == statuses(nodes, minted) == [200, 200]
 
         admins[number % 2].do("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": False})
-        assert statuses(nodes, session) == [403, 403]
+        assert statuses(nodes, session) == statuses(nodes, minted) == [401, 401]
         assert [ask_login(node, {"user": "ana", "password": WORDS})[0] for node in nodes] == [401, 401]
         admins[1 - number % 2].do("PATCH", f"{OWN}/metalakes/lake/users/ana", {"enabled": True})
-        assert statuses(nodes, session) == [200, 200]
+        assert statuses(nodes, session) == statuses(nodes, minted) == [401, 401]
 
 
 def test_password_change_ends_sessions_on_both_nodes(nodes: tuple[Process, Process], admins: tuple[Wire, Wire]) -> None:

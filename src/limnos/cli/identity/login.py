@@ -114,10 +114,10 @@ def _end_session(ended: Profile, *, timeout_s: float) -> None:
         issuers.revoke(ended.external_issuer, ended.refresh_token, reach=issuers.IssuerAccess(timeout_s, ended.ca_file))
         return
     token = renew_profile(ended, timeout_s=timeout_s).token
-    with Client(ended.uri, token=token, ca_file=ended.ca_file, timeout_s=timeout_s) as own:
-        # The refresh token last: `token` was issued for it and ends with it.
-        for text in (ended.token, ended.refresh_token):
-            own.tokens.revoke(text.split("_")[1])
+    # Each by a token that is valid then: `token` was issued for the refresh token and ends with it.
+    for own, text in ((token, ended.refresh_token), (ended.token, ended.token)):
+        with Client(ended.uri, token=own, ca_file=ended.ca_file, timeout_s=timeout_s) as client:
+            client.tokens.revoke(text.split("_")[1])
 
 
 @app.command(name="list")
