@@ -8,13 +8,14 @@ import pytest
 
 from limnos.access.authentication import Credential
 from limnos.model.errors import PermissionDenied
-from limnos.model.permits import Permit
+from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.principals import TokenTrust
 from limnos.services.identity.console_sessions import code_create, session_open_with_code, session_open_with_header
 from limnos.services.identity.logins import FRESH_MS, PasswordPut, password_put, password_set
 from limnos.services.identity.tokens import token_create
 from limnos.services.identity.users import user_enable
 from limnos.store.identity.passwords import password_read
+from limnos.store.sql import Sql
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 
@@ -73,6 +74,21 @@ def test_session_opened_with_an_api_token_is_not_a_sign_in(desk: ServiceDesk) ->
 
     assert set_first(desk, cookie(desk, session.text)) is False
     assert set_first(desk, cookie(desk, minted)._replace(is_cookie=False)) is False
+
+
+def test_sign_ins_end_before_a_disabled_user_is_enabled(desk: ServiceDesk) -> None:
+    """If the sessions of a user did not end when the user was disabled, because the store was lost then, they end
+    before the user is enabled.
+    """
+    token, _ = desk.run(token_create(desk.node.ctx(signed_in(desk, ago_ms=0)), user=None, name="t", expires_in_s=None))
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
+    restore = Sql("UPDATE token SET revoked = :no WHERE id = :id")
+    params = {"no": False, "id": token.id}
+    desk.run(desk.node.store.submit(upkeep_permit("test"), lambda tx: tx.count(restore, params)))
+
+    desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=True))
+
+    assert desk.rows("SELECT revoked FROM token WHERE id = ?", token.id) == [(1,)]
 
 
 def test_user_disabled_before_the_commit_sets_no_password(desk: ServiceDesk) -> None:

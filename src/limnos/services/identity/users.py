@@ -5,6 +5,7 @@ May import the layers below. Must not know any wire format.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
@@ -15,7 +16,14 @@ from limnos.access.filters import list_filter
 from limnos.access.principal_names import check_new_name, check_principal_name
 from limnos.access.subjects import principal_of
 from limnos.model.entities import Principal
-from limnos.model.errors import AlreadyExists, AuthenticationFailed, BadRequest, NotFound, PermissionDenied
+from limnos.model.errors import (
+    AlreadyExists,
+    AuthenticationFailed,
+    BadRequest,
+    NotFound,
+    PermissionDenied,
+    ServiceUnavailable,
+)
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import escape_percent
@@ -263,7 +271,8 @@ def principal_delete(tx: Tx, permit: Permit[PrincipalRemove]) -> None:
 async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) -> Principal:
     """Enable or disable a user. Every node refuses a disabled user from the next request on. Idempotent.
 
-    Sessions of a user who is then disabled in every metalake end for good, and so do the tokens created with them.
+    Sessions of a user who is then disabled in every metalake end for good, and so do the tokens created with them: if
+    the store is lost meanwhile, then before the user is enabled again.
 
     Raises NotFound, BadRequest for the metalake's owner, PermissionDenied.
     """
@@ -276,10 +285,14 @@ async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) 
             raise BadRequest(f"User {name} owns metalake {metalake}: give it another owner before disabling the user")
         return request_view.permit(UserEnable(principal, enabled), decision)
 
+    end = partial(_end_sign_ins, rules=ctx.services.rules, user=name)
+    if enabled:
+        await ctx.read(RequestScope(metalake), decide)
+        await ctx.services.store.submit(upkeep_permit("limnos"), end)
     changed = await ctx.write(RequestScope(metalake), decide, user_update)
     if not enabled:
-        end = partial(_end_sign_ins, rules=ctx.services.rules, user=name)
-        await ctx.services.store.submit(upkeep_permit("limnos"), end)
+        with suppress(ServiceUnavailable):
+            await ctx.services.store.submit(upkeep_permit("limnos"), end)
     return changed
 
 

@@ -8,6 +8,7 @@ as the lease is renewed, and is revoked at its end. If a lease expires, the oper
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Final, TypeVar
 
@@ -21,7 +22,7 @@ from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE, WriterAc
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.entities import MetadataDocument, Token
-from limnos.model.errors import BadRequest, LimnosError, NotFound
+from limnos.model.errors import BadRequest, LimnosError, NotFound, ServiceUnavailable
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.principals import TokenPurpose
 from limnos.services.maintenance.acting import ended_secret
@@ -160,7 +161,8 @@ async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: 
 
     own = await _write(ctx, metalake, mutation=renew)
     if own:
-        await ctx.services.store.submit(_PERMIT, partial(_tokens_extend, token_ids=tuple(own.values())))
+        with suppress(ServiceUnavailable):  # the leases are renewed; the next renewal extends the tokens
+            await ctx.services.store.submit(_PERMIT, partial(_tokens_extend, token_ids=tuple(own.values())))
     lost = tuple([each for each in operations if each not in own])
     EXECUTOR_REQUESTS.of(ctx.services)[metalake] = ctx.services.store.time.now_ms()
     return lost
