@@ -6,16 +6,18 @@ Each role runs in a process of its own, as the server starts it, but with its Ja
 from __future__ import annotations
 
 import json
+import shutil
 import socket
 import subprocess
 import sys
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
 from limnos.confinement.landlock import version
 from limnos.confinement.network import SINCE
-from limnos.spark.network import limit_java_network, port_of
+from limnos.spark.network import _socket_directory, limit_java_network, port_of
 
 RUN = """
 import json, sys
@@ -108,6 +110,20 @@ class ServerSockets:
     def __exit__(self, *_: object) -> None:
         for each in self._sockets:
             each.close()
+
+
+def test_socket_directory_has_a_short_path(tmp_path: Path) -> None:
+    """A parent whose path is too long for a socket, or that is missing, is left out; without another there is none."""
+    long = tmp_path / ("x" * 100)
+    long.mkdir()
+
+    directory = _socket_directory((str(long), "/no/such", "/tmp"))
+    assert directory is not None
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{directory}/.{uuid4()}.sock")
+    shutil.rmtree(directory)
+    assert Path(directory).parent == Path("/tmp")
+    assert _socket_directory((str(long),)) is None
 
 
 def test_network_of_other_masters_is_not_limited(caplog: pytest.LogCaptureFixture) -> None:

@@ -7,8 +7,10 @@ files, and Iceberg, Hadoop and Java open addresses for them.
 from __future__ import annotations
 
 import logging
+import os
 import socket
-from contextlib import ExitStack
+import tempfile
+from contextlib import ExitStack, suppress
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import urlsplit
 
@@ -20,6 +22,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 _HOST: Final = "127.0.0.1"
+_SHORT_DIRECTORY: Final = "/tmp"  # noqa: S108 - a new directory in it; confined processes have a /tmp of their own
+_PARENT_MAX: Final = 50
+"""The maximum length of a parent directory in bytes: a socket's path has at most 107, and Spark adds 42 to it."""
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 _PORT_SETTINGS: Final = ("spark.driver.port", "spark.driver.blockManager.port")
 
@@ -37,10 +42,29 @@ def limit_java_network(uri: str, *, master: str) -> dict[str, str]:
     if version() < SINCE:
         logger.warning("This kernel has no Landlock rules for TCP (Linux 6.7): Java may connect to every address")
         return {}
+    directory = _socket_directory((tempfile.gettempdir(), _SHORT_DIRECTORY))
+    if directory is None:
+        logger.warning("No temporary directory has a path short enough for sockets: Java may connect to every address")
+        return {}
     own = _free_ports(len(_PORT_SETTINGS))
     _start_java_with((port_of(uri), *own), listening=(EPHEMERAL, *own))
     ports = dict(zip(_PORT_SETTINGS, map(str, own), strict=True))
-    return ports | {"spark.port.maxRetries": "0", "spark.python.unix.domain.socket.enabled": "true"}
+    return ports | {
+        "spark.port.maxRetries": "0",
+        "spark.python.unix.domain.socket.enabled": "true",
+        "spark.python.unix.domain.socket.dir": directory,
+    }
+
+
+def _socket_directory(parents: Iterable[str]) -> str | None:
+    """Create a directory for Spark's sockets in the first of the directories where that is possible. Returns its path;
+    None if every path is too long or no directory can be written.
+    """
+    for parent in parents:
+        if len(os.fsencode(parent)) <= _PARENT_MAX:
+            with suppress(OSError):
+                return tempfile.mkdtemp(prefix="s", dir=parent)
+    return None
 
 
 def port_of(uri: str) -> int:
