@@ -453,3 +453,14 @@ def test_stored_root_or_endpoint_no_longer_allowed_is_refused(
         listening.settimeout(0)
         with pytest.raises(BlockingIOError):
             listening.accept()
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_only_owners_disable_a_catalog_unless_a_setting_says_otherwise(node: DriverNode, is_shared: bool) -> None:
+    """A user with USE_CATALOG disables a catalog only with `access.catalog_enable = users`; other users never do."""
+    grant(node, "ana", "use_catalog", kind="catalog", on="main")
+    node.done("POST", f"{API}/lake/users", {"name": "ben"})
+    node.built.services.rules = node.built.services.rules._replace(users_enable_catalogs=is_shared)
+    statuses = [node.patch(f"{API}/lake/catalogs/main", {"inUse": False}, user=user).status for user in ("ben", "ana")]
+
+    assert statuses == [403, 200 if is_shared else 403]

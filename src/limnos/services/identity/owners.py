@@ -66,7 +66,7 @@ async def owner_set(ctx: Context, *, metalake: str, kind: Kind, full_name: str, 
 
     def decide(request_view: RequestView) -> Permit[OwnerSet]:
         action = _setting_action(request_view, kind)
-        if action is Action.OWNER_SET:
+        if action is not Action.METALAKE_TAKE:
             request_view.require_in_metalake_use()
         target = target_require(request_view, kind, full_name, codec_of(request_view), action)
         decision = request_view.require(action, target.chain)
