@@ -166,7 +166,7 @@ class StatementSessions:
             # PySpark sets the thread's session, in which catalogs are looked up, only sometimes.
             library.make_active(spark._jsparkSession)  # noqa: SLF001
             for name in catalogs:
-                pin_file_io(spark, name, implementation=LOCAL_IO)
+                pin_file_io(spark, name, implementation=LOCAL_IO, uri=start.uri)
             yield spark
         finally:
             del self._threads[job.id]

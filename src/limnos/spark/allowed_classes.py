@@ -49,7 +49,8 @@ _OF_COLUMNS: Final = (
     "write.parquet.stats-enabled.column.",
 )
 """Prefixes of properties whose names end with the name of a column."""
-_REDIRECTS: Final = ("rest.client.proxy.", "rest.client.tls.")
+_REDIRECTS: Final = ("rest.client.proxy.hostname", "rest.client.tls.")
+_URI: Final = re.compile(r"[{ ]uri=([^,}]*)")
 _HADOOP: Final = (
     "dfs. fs. hadoop. io.compression io.erasurecode io.file io.map io.native io.seqfile io.serializations ipc. java."
     " javax. kms. mapred net.topology orc.encrypt orc.key orc.mask parquet.crypto parquet.encryption yarn."
@@ -146,27 +147,28 @@ def schemes_of(configured: Mapping[str, str]) -> frozenset[str]:
     return LOCAL | {match[1] for match in named if match is not None}
 
 
-def pin_file_io(spark: SparkSession, catalog: str, *, implementation: str) -> None:
+def pin_file_io(spark: SparkSession, catalog: str, *, implementation: str, uri: str) -> None:
     """Load a session's REST catalog, and let it create FileIO objects of one class only.
 
     Otherwise the configuration in a response to a table's load could name any class. `implementation` is a FileIO
-    class. The session is the active one of the thread. Raises UnsafeTable if the catalog's configuration sends the
-    client to another address, and Py4J's errors, such as for a server that does not respond.
+    class, `uri` the server's base URL. The session is the active one of the thread. Raises UnsafeTable if the catalog's
+    configuration sends the client to another address, and Py4J's errors, such as for a server that does not respond.
     """
     library = _pins(_machine(spark), spark.sparkContext._gateway, implementation=implementation)  # noqa: SLF001
     manager = spark._jsparkSession.sessionState().catalogManager()  # noqa: SLF001
     rest = manager.catalog(catalog).icebergCatalog()
     if str(rest.getClass().getName()) == _CACHE:
         rest = library.cached_field.get(rest)
-    _check_catalog(rest.properties(), catalog, uri=spark.conf.get(f"spark.sql.catalog.{catalog}.uri") or "")
+    _check_catalog(str(rest.properties().toString()), catalog, uri=f"{uri.rstrip('/')}/iceberg")
     library.builder_field.set(library.session_field.get(rest), library.builder)
 
 
-def _check_catalog(properties: JavaObject, catalog: str, *, uri: str) -> None:
-    """Raise UnsafeTable if a catalog's merged configuration has another URI than the session's, or a proxy."""
-    names = str(properties.keySet().toString())[1:-1].split(", ")
-    redirects = sorted(name for name in names if name.startswith(_REDIRECTS))
-    if properties.get("uri") != uri:
+def _check_catalog(text: str, catalog: str, *, uri: str) -> None:
+    """Raise UnsafeTable if a catalog's merged configuration, as a Java map's text, has another URI than the session's,
+    or a proxy. A text takes one call to the JVM; whatever could be such a name in it counts.
+    """
+    redirects = [name for name in _REDIRECTS if name in text]
+    if any(each != uri for each in _URI.findall(text)):
         redirects.append("uri")
     if redirects:
         raise UnsafeTable(

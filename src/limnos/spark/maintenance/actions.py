@@ -99,7 +99,7 @@ class SparkRunner:
                 spark, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token, more=more
             )
             spark.sparkContext.setJobGroup(str(operation.operation), f"maintenance {operation.kind}", True)
-            return OperationEnd(DONE, _rewrite(own, operation, file_io=self._file_io))
+            return OperationEnd(DONE, _rewrite(own, operation, file_io=self._file_io, uri=self._uri))
         except Exception as error:  # noqa: BLE001 - whatever Java raises ends this operation alone
             if self._forget_stopped():
                 return OperationEnd(YIELDED, f"Spark at {self._master} has stopped: {error_text(error)}")
@@ -199,15 +199,15 @@ def _await_executor(spark: SparkSession, master: str, *, wait_s: float) -> None:
         time.sleep(0.5)
 
 
-def _rewrite(spark: SparkSession, operation: LeasedOperation, *, file_io: str) -> str:
-    """Execute an operation in its session, with a class of FileIO. Returns the result as human-readable text."""
+def _rewrite(spark: SparkSession, operation: LeasedOperation, *, file_io: str, uri: str) -> str:
+    """Execute an operation in its session, with a class of FileIO; `uri` is the server. Returns the result as text."""
     machine: Any = spark._jvm  # noqa: SLF001 - PySpark has no other way to Iceberg's actions
     java: Any = spark._jsparkSession  # noqa: SLF001
     name = table_identifier(operation.path)
     sessions = machine.org.apache.spark.sql.classic.SparkSession
     sessions.setActiveSession(java)
     try:
-        pin_file_io(spark, CATALOG, implementation=file_io)
+        pin_file_io(spark, CATALOG, implementation=file_io, uri=uri)
         table = machine.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(java, name)
         check_table(table)
         check_storage(table)
