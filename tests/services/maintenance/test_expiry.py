@@ -12,10 +12,13 @@ from typing import Any
 import pytest
 
 from limnos.access.authentication import Credential
+from limnos.formats.gravitino.policies import SNAPSHOT_EXPIRATION
 from limnos.model.errors import CommitConflict, PermissionDenied
 from limnos.services.iceberg import commits
 from limnos.services.maintenance import expiry
+from limnos.services.maintenance.assessing import effective_policies
 from limnos.services.maintenance.expiry import ExpiryResult, table_expire
+from limnos.services.maintenance.table_access import maintained_table
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from tests.http.admin.activity.test_runs import started
@@ -29,7 +32,14 @@ MAIN = RequestScope("lake", "main")
 def expire(node: DriverNode, *path: str, user: str = "admin") -> ExpiryResult:
     """Expire the snapshots of a table."""
     ctx = Context(node.built.services, Credential(user), "test")
-    return node.runner.run(table_expire(ctx, MAIN, path=path or ("a", "t")))
+    levels = path or ("a", "t")
+
+    async def run() -> ExpiryResult:
+        node_id = await ctx.read(MAIN, lambda view: maintained_table(view, levels).entity.id)
+        policy = (await effective_policies(node.built.services, node_id)).get(SNAPSHOT_EXPIRATION)
+        return await table_expire(ctx, MAIN, path=levels, planned=None if policy is None else policy.terms)
+
+    return node.runner.run(run())
 
 
 @pytest.fixture
