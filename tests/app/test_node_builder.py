@@ -9,7 +9,8 @@ from unittest import mock
 import pytest
 
 from limnos.app.bootstrap import bootstrap
-from limnos.app.node_builder import allowed_of, build, warehouse_of
+from limnos.app.node_builder import allowed_of, build
+from limnos.app.request_defaults import warehouse_of
 from limnos.config.server import ServerSection
 from limnos.config.settings import Settings
 from limnos.config.storage import StorageSection

@@ -17,7 +17,7 @@ import psycopg
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from limnos.app.node_builder import warehouse_of
+from limnos.app.request_defaults import warehouse_of
 from limnos.app.server import check, migrate
 from limnos.app.startup_errors import explain_startup_errors, masked_address, startup_error_of
 from limnos.config import Settings

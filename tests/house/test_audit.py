@@ -19,6 +19,7 @@ OWN = {
     "app/search_indexing.py": "the lease of the index of words",
     "app/server.py": "a task's state, for the log",
     "app/upkeep.py": "tasks, and what is deleted because it is old",
+    "services/identity/users.py": "the end of a disabled user's sessions, which follows from the change that is told",
     "services/request/audit_lines.py": "the lines themselves",
     "services/request/context.py": "where the mutations of callers are told",
     "services/lance/table_creation.py": "marks of what a kill may leave, before the change that is told and after it",

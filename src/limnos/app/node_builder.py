@@ -19,11 +19,10 @@ from limnos.app.deliveries import WebhookDeliveries
 from limnos.app.fair_queue import FairQueue
 from limnos.app.lance import lance_processes
 from limnos.app.offload_processes import OffloadProcesses
+from limnos.app.request_defaults import defaults_of, warehouse_of
 from limnos.app.search_indexing import SearchIndexing
 from limnos.app.setting_lines import setting_lines
 from limnos.app.upkeep import Upkeep
-from limnos.config.audit import AuditSection
-from limnos.config.maintenance import MaintenanceSection
 from limnos.config.settings import Settings
 from limnos.config.values import is_loopback, split_listen
 from limnos.files import ENDPOINTS, AllowedStorage, is_within, root_of
@@ -38,7 +37,6 @@ from limnos.http.head_admission import HeadAdmission
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.http.route_targets import Protocol
-from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.model.sealed_secrets import parse_key
 from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.services.iceberg.reports import REPORTS
@@ -49,9 +47,8 @@ from limnos.services.identity.issuer import ISSUER, Issuer
 from limnos.services.lance.workers import WORKERS
 from limnos.services.maintenance.rewriting.row_retention import PolicyDeletions
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
-from limnos.services.request.defaults import AccessSettings, AuditRules, MaintenanceDefaults, RequestDefaults
+from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.files import FileOperations
-from limnos.services.request.location_rules import LocationConflicts
 from limnos.services.request.named_storages import NamedStorages, read_storages
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.secret_sealing import SealingKeys
@@ -75,8 +72,6 @@ DATABASE_FILE = "limnos.db"
 _NO_ORIGINS: Mapping[str, str] = MappingProxyType({})
 KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
-CONSOLE_IDLE_HTTP_S = 3_600
-"""The maximum idle time of a console session over HTTP, in seconds."""
 STATEMENT_BYTES_MAX = 1 << 30
 """Memory limit in bytes of a process that parses, binds or evaluates SQL++ statements."""
 SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN = 6, 2, 32
@@ -126,14 +121,6 @@ def database_of(settings: Settings) -> str:
     if url.startswith("sqlite:"):
         return unquote(urlsplit(url).path)
     return url
-
-
-def warehouse_of(settings: Settings) -> str:
-    """Return the storage location of tables in catalogs without their own warehouse."""
-    warehouse = settings.storage.warehouse
-    if warehouse is None:
-        return f"file://{Path(settings.server.data).absolute()}/warehouse"
-    return root_of(warehouse).rstrip("/")
 
 
 def _listens_on(settings: Settings) -> tuple[str, ...]:
@@ -214,88 +201,6 @@ def make_data_directory(settings: Settings) -> Path:
     return data
 
 
-def _maintenance_of(section: MaintenanceSection) -> MaintenanceDefaults:
-    """Return the settings of maintenance as services use them."""
-    return MaintenanceDefaults(
-        section.assess,
-        section.expire_snapshots,
-        section.rewrite_files,
-        section.metadata_retention_s * 1000,
-        section.orphan_files,
-        section.orphan_age_s * 1000,
-        tuple([parse_quiet_hours(each) for each in section.quiet_hours]),
-        section.bytes_per_day,
-        section.executor,
-    )
-
-
-def defaults_of(settings: Settings, allowed: AllowedStorage, *, storages: NamedStorages) -> RequestDefaults:
-    """Convert the settings that requests use to `RequestDefaults`."""
-    return RequestDefaults(
-        settings.server.metalake,
-        settings.server.catalog,
-        warehouse_of(settings),
-        settings.names.separator,
-        settings.names.separator_policy,
-        settings.iceberg.verify_metadata_file,
-        allowed,
-        settings.iceberg.idempotency_lifetime_s,
-        settings.store.trash_retention_s * 1000,
-        settings.iceberg.report_retention_s * 1000,
-        settings.iceberg.report_sample,
-        settings.events.allowed_urls,
-        settings.lance.root_schema,
-        settings.lance.batch_bytes_max,
-        settings.lance.body_bytes_max,
-        settings.sqlpp.catalog,
-        settings.sqlpp.timeout_s,
-        settings.sqlpp.results_max,
-        settings.sqlpp.results_bytes_max,
-        settings.sqlpp.results_keep_s * 1000,
-        tuple(map(root_of, settings.sqlpp.file_roots)),
-        tuple(map(root_of, settings.sqlpp.export_roots)),
-        lance_debris_ms=settings.lance.debris_age_s * 1000,
-        sqlpp_compact_files=settings.sqlpp.compact_files,
-        sqlpp_snapshots_keep_ms=settings.sqlpp.snapshots_keep_s * 1000,
-        scan_files_max=settings.planning.files_max,
-        scan_wait_s=settings.planning.wait_s,
-        scan_keep_ms=settings.planning.keep_s * 1000,
-        scan_plans_max=settings.planning.plans_max,
-        restricted_reader_bytes=settings.planning.restricted_bytes_per_reader,
-        restricted_table_bytes=settings.planning.restricted_bytes_per_table,
-        sqlpp_debris_ms=settings.sqlpp.debris_age_s * 1000,
-        keep_pinned=settings.iceberg.keep_pinned,
-        keep_pinned_ms=settings.iceberg.keep_pinned_s * 1000,
-        check_added_files=settings.iceberg.check_added_files,
-        check_added_files_max=settings.iceberg.check_added_files_max,
-        check_added_files_s=settings.iceberg.check_added_files_s,
-        clock_ahead_ms=int(settings.iceberg.clock_ahead_s * 1000),
-        maintenance=_maintenance_of(settings.maintenance),
-        storages=storages,
-        location_conflicts=LocationConflicts(),
-        audit=audit_settings_of(settings.audit),
-        session_s=settings.access.session_s,
-        session_refresh_s=settings.access.session_refresh_s,
-        console_idle_s=_console_idle_s(settings),
-        console_session_s=settings.console.session_s,
-        has_console=settings.console.enabled,
-        public_url=settings.server.public_url,
-    )
-
-
-def audit_settings_of(settings: AuditSection) -> AuditRules:
-    """Convert the audit settings to `AuditRules`: seconds to milliseconds, words to sampling rates."""
-    one_in = {"off": 0, "sampled": settings.sample_one_in, "whole": 1}
-    return AuditRules(
-        settings.changes,
-        one_in[settings.refusals],
-        one_in[settings.reads],
-        settings.refusals_per_s_max,
-        settings.retention_s * 1000,
-        settings.export,
-    )
-
-
 def _rules_of(settings: Settings) -> AccessSettings:
     access = settings.access
     admins = frozenset({settings.server.admin, *access.service_admins})
@@ -342,15 +247,6 @@ def _public_hosts(settings: Settings) -> tuple[str, ...]:
 def _is_on_loopback(settings: Settings) -> bool:
     listen = settings.server.listen
     return listen is None or is_loopback(split_listen(listen)[0])
-
-
-def _console_idle_s(settings: Settings) -> int:
-    """Return the idle timeout of a console session in seconds.
-
-    It is shorter over HTTP, because browsers send the cookie to other servers on the same host.
-    """
-    idle_s = settings.console.idle_s
-    return idle_s if console_site_of(settings).is_tls else min(idle_s, CONSOLE_IDLE_HTTP_S)
 
 
 def _protocols(settings: Settings) -> list[Protocol]:
@@ -419,7 +315,9 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
         gate=gate,
         rules=_rules_of(settings),
         authenticator=Authenticator(believes_basic=believes_basic, has_issuer=settings.oidc.issuer is not None),
-        defaults=defaults_of(settings, allowed, storages=storages_of(settings)),
+        defaults=defaults_of(
+            settings, allowed, storages=storages_of(settings), is_tls=console_site_of(settings).is_tls
+        ),
         files=files,
         wake_worker=upkeep.wake,
         offloader=OffloadProcesses(processes_max=settings.server.chore_processes_max),

@@ -9,7 +9,8 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Final
 
-from limnos.app.node_builder import database_of, warehouse_of
+from limnos.app.node_builder import database_of
+from limnos.app.request_defaults import warehouse_of
 from limnos.app.startup_errors import masked_address, missing_package_error
 from limnos.config.settings import Settings
 from limnos.model.extras import SCHEME_EXTRAS

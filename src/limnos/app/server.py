@@ -22,8 +22,9 @@ from limnos.app.engines import has_engine
 from limnos.app.forced_exit import exit_now
 from limnos.app.job_confinement import job_notes
 from limnos.app.listening import can_listen, listen, listen_together, url_of
-from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store, warehouse_of
+from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store
 from limnos.app.packages import require_driver, require_packages
+from limnos.app.request_defaults import warehouse_of
 from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys, warn_of_keys
 from limnos.app.serving import serve, settle_memory
 from limnos.app.startup_errors import explain_startup_errors, masked_address

@@ -205,7 +205,7 @@ def test_discard_at_another_node_stops_the_statement(tmp_path: Path) -> None:
     """
     with node_over(tmp_path) as node, node_over(tmp_path) as other:
         answer = ask(node, SLOW, mode="async")
-        kept = ask(node, SLOW, mode="async")
+        other_answer = ask(node, SLOW, mode="async")
         requests = REQUESTS.of(node.built.services)
         first, second = requests.of(None)
 
@@ -214,7 +214,7 @@ def test_discard_at_another_node_stops_the_statement(tmp_path: Path) -> None:
 
         assert (first.is_stopped, second.is_stopped) == (True, False)
         assert node.get(handle_of(answer)).status == 404
-        assert node.get(handle_of(kept)).json()["status"] == "running"
+        assert node.get(handle_of(other_answer)).json()["status"] == "running"
 
 
 def test_async_request_is_cancelled_by_client_id(node: DriverNode) -> None:

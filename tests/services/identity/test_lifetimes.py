@@ -271,19 +271,19 @@ MAKERS: Final = {
 def test_token_has_the_listed_lifetime(lake: DriverNode, name: str) -> None:
     """A token is valid until the end of the lifetime that the page lists, and refused from then on."""
     make, given_s = TOKENS[name]
-    made = make(lake)
+    credential = make(lake)
     life_s = given_s or ROWS[name].seconds
     assert life_s is not None
-    token = lake.runner.run(lake.built.services.gate.look_up(lambda: token_read(int(made.text.split("_")[1]))))
+    token = lake.runner.run(lake.built.services.gate.look_up(lambda: token_read(int(credential.text.split("_")[1]))))
     assert token is not None
     assert (token.expires_at or 0) - clock_of(lake).at_ms == life_s * 1000
     assert token.purpose == ROWS[name].purpose
 
     clock_of(lake).at_ms += life_s * 1000 - 1
     if not ROWS[name].extended.startswith("by use"):
-        assert made.use(lake, made.text) in (200, 204), "it is valid until its end"
+        assert credential.use(lake, credential.text) in (200, 204), "it is valid until its end"
     clock_of(lake).at_ms += 1
-    assert made.use(lake, made.text) == 401
+    assert credential.use(lake, credential.text) == 401
 
 
 def test_page_lists_every_credential() -> None:
