@@ -223,7 +223,7 @@ def make_executor_token(node: DriverNode) -> CredentialCase:
     texts: list[str] = []
 
     class Process(maintenance_process.MaintenanceProcess):
-        async def _process(self, start: bytes) -> None:
+        async def _process(self, start: bytes, *_: object) -> None:
             texts.append(re.findall(rb'"token":"([^"]*)"', start)[0].decode())
 
         async def _revoke(self, token: Token) -> None:
