@@ -87,8 +87,8 @@ def test_commits_on_both_nodes_use_the_stores_time(wires: list[Wire]) -> None:
     """
     right, off = wires
     off.do("POST", f"{PREFIX}/namespaces", namespace_body("a"))
-    made = off.do("POST", f"{PREFIX}/namespaces/a/tables", table_body("t"))
-    location = str(made.body["metadata"]["location"])  # type: ignore[index]
+    table = off.do("POST", f"{PREFIX}/namespaces/a/tables", table_body("t"))
+    location = str(table.body["metadata"]["location"])  # type: ignore[index]
     answers = []
     began_ms = time.time_ns() // 1_000_000  # the clock of this machine is also the database's
 

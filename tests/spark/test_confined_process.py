@@ -35,7 +35,7 @@ print(json.dumps({
     "prlimit": attempt(lambda: resource.prlimit(server, resource.RLIMIT_NOFILE)),
     "stat": attempt(lambda: os.stat(home + "/data/token")),
     "chmod": attempt(lambda: os.chmod(home, 0o700)),
-    "write": attempt(lambda: open(home + "/work/x", "w").write("x")),
+    "write": attempt(lambda: open(os.path.join(home, "work", "x"), "w").write("x")),
     "temporary": attempt(lambda: open("/tmp/x", "w").write("x")),
 }), flush=True)
 if ending == "waits":

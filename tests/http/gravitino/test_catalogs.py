@@ -456,7 +456,7 @@ def test_stored_root_or_endpoint_no_longer_allowed_is_refused(
 
 
 @pytest.mark.parametrize("is_shared", [False, True])
-def test_only_owners_disable_a_catalog_unless_a_setting_says_otherwise(node: DriverNode, is_shared: bool) -> None:
+def test_user_without_ownership_disables_a_catalog_by_setting(node: DriverNode, is_shared: bool) -> None:
     """A user with USE_CATALOG disables a catalog only with `access.catalog_enable = users`; other users never do."""
     grant(node, "ana", "use_catalog", kind="catalog", on="main")
     node.done("POST", f"{API}/lake/users", {"name": "ben"})

@@ -61,15 +61,15 @@ class ResolvedGrants(NamedTuple):
 class RulesChange(msgspec.Struct, frozen=True):
     """The command to add grants to a role, or remove them.
 
-    `shown` is the target with its ancestors if the caller may not load the role: the result then has the role's grants
-    on that object alone, and no properties of the role. None for a caller who may load the role.
+    `visible_chain` is the target with its ancestors if the caller may not load the role: the result then has the role's
+    grants on that object alone, and no properties of the role. None for a caller who may load the role.
     """
 
     role: RoleEntity
     securable: Node | None
     grants: tuple[Grant, ...]
     grants_them: bool
-    shown: SecurableChain | None = None
+    visible_chain: SecurableChain | None = None
 
 
 class RulesReplace(msgspec.Struct, frozen=True):
@@ -212,8 +212,8 @@ def rules_decide(
     may_load = request_view.decide(
         Action.ROLE_LOAD, (ChainLink(entity.id, Kind.ROLE, entity.name), *request_view.settled.outer[-1:])
     ).allowed
-    shown = None if may_load else grants.target.chain
-    return grants.target, RulesChange(entity, grants.target.node, grants.grants, grants_them, shown), decision
+    visible_chain = None if may_load else grants.target.chain
+    return grants.target, RulesChange(entity, grants.target.node, grants.grants, grants_them, visible_chain), decision
 
 
 def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
@@ -242,7 +242,7 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
         tx.roles.allow(role, command.grants)
     else:
         tx.roles.withdraw(role, command.grants)
-    return tx.roles.ruled(role) if command.shown is None else _rules_on(tx, role, chain=command.shown)
+    return tx.roles.ruled(role) if command.visible_chain is None else _rules_on(tx, role, chain=command.visible_chain)
 
 
 def _rules_on(tx: Tx, role: RoleEntity, *, chain: SecurableChain) -> RoleWithRules:

@@ -82,7 +82,7 @@ class _ReleaseRound:
         if document is None or await work.run_in_thread(lambda _: _states(document.body, each.location)):
             return
         if await self._is_empty(work, each):
-            self.freed += await work.submit(partial(_free_earlier, each, document.version))
+            self.freed += await work.submit(partial(_free_earlier, each, version=document.version))
             log.info("released an earlier location", location=each.location, id=each.claim.owner_id)
 
     async def _is_empty(self, work: TaskContext, each: RegisteredLocation) -> bool:
@@ -109,7 +109,7 @@ def _states(body: bytes, location: str) -> bool:
     }
 
 
-def _free_earlier(each: RegisteredLocation, version: int, tx: Tx) -> bool:
+def _free_earlier(each: RegisteredLocation, tx: Tx, *, version: int) -> bool:
     """Delete an earlier location, unless the object has changed since. Returns whether it was deleted."""
     document = tx.documents.read(each.claim.owner_id)
     if document is None or document.version != version:
