@@ -22,8 +22,8 @@ def limnos(file: Path, *words: str, typed: str = "") -> subprocess.CompletedProc
 
 
 def test_cli_session_is_valid_and_ended_at_both_nodes(tmp_path: Path) -> None:
-    """A session of one node is valid at the other. Disabling the user blocks it at both, and a new password ends it at
-    both.
+    """A session of one node is valid at the other. Disabling the user ends it at both, also after the user was enabled,
+    and a new password ends the next one at both.
     """
     authority, pair = Authority(tmp_path), (tmp_path / "lake.pem", tmp_path / "lake.key")
     authority.give(*pair)
@@ -50,8 +50,11 @@ def test_cli_session_is_valid_and_ended_at_both_nodes(tmp_path: Path) -> None:
         disabled = (limnos(ana, "ls").returncode, at_two())
         limnos(root, "user", "enable", "ana", *admin)
         enabled = at_two()
+        again = limnos(ana, "login", "ana", "--uri", one.uri, *believed, typed=f"{WORDS}\n")
+        token = ana.read_text().split('"token": "')[1].split('"')[0]
+        signed_again = (again.returncode, at_two())
         limnos(root, "user", "password", "ana", *admin, typed="another few words\n")
         ended = (limnos(ana, "whoami").returncode, at_two())
 
     assert "ana" in known.stdout
-    assert (at_other, disabled, enabled, ended) == (0, (4, 4), 0, (4, 4))
+    assert (at_other, disabled, enabled, signed_again, ended) == (0, (4, 4), 4, (0, 0), (4, 4))

@@ -208,8 +208,6 @@ def _copy_source(source: str) -> str:
     """
     if not source.isascii() or "?" in source:
         raise PermissionDenied("Copies of an object's older version, or of one by its access point, are not signed")
-    if "+" in source:  # some stores read it as a space, which may name another object
-        raise PermissionDenied("x-amz-copy-source contains '+': spell it %2B")
     bucket, _, path = source.removeprefix("/").partition("/")
     return _location(bucket, path)
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from limnos.model.entities import RUNNING, StatementRequest
 from limnos.model.principals import Requester
-from limnos.store.activity.sqlpp_requests import cancelled_query, part_query, request_query, rows_of, runs_query
+from limnos.store.activity.sqlpp_requests import held_query, part_query, request_query, rows_of, runs_query
 from limnos.store.sql import read_rows
 from tests.backends import StoreLab
 from tests.store.world import StoreWorld
@@ -84,11 +84,12 @@ def test_cancellation_marks_requests_on_live_nodes(lab: StoreLab, world: StoreWo
         )
 
     assert cancel("request_id", "r-b") == cancel("handle", "dead") == []
+    assert find(lab, held_query("there")) == [("b", 0)]
     assert cancel("client_context_id", "mine") == ["r-a"]
-    assert find(lab, cancelled_query("here")) == [("a",)]
+    assert sorted(find(lab, held_query("here"))) == [("a", 1), ("dead", 0)]
     assert lab.write(lambda tx: tx.requests.add("a", 0, body=b"1", count=1), zone=world.main.id) is False
     assert cancel("request_id", "r-b", everybody=True) == ["r-b"]
-    assert find(lab, cancelled_query("there")) == [("b",)]
+    assert find(lab, held_query("there")) == [("b", 1)]
 
 
 def test_running_requests_are_listed_while_their_node_is_live(lab: StoreLab, world: StoreWorld) -> None:

@@ -25,6 +25,14 @@ def lines_of(node: DriverNode) -> list[bytes]:
     return node.get(f"{EXPORT}?format=json").body.splitlines(keepends=True)
 
 
+def without_roots(lines: list[bytes]) -> list[bytes]:
+    """Return an export whose catalogs state no warehouse, since roots of two metalakes must not overlap."""
+    records = [json.loads(line) for line in lines]
+    for record in records:
+        record.get("catalog", {}).get("properties", {}).pop("warehouse", None)
+    return [f"{json.dumps(record)}\n".encode() for record in records]
+
+
 def test_exported_metalake_is_imported_in_parts(node: DriverNode) -> None:
     """An export can be imported in parts. Each part is answered with the progress; the list shows unfinished imports
     only.
@@ -32,7 +40,7 @@ def test_exported_metalake_is_imported_in_parts(node: DriverNode) -> None:
     make_space(node, "a")
     make_space(node, "a", "b")
     answer = node.get(f"{EXPORT}?format=json")
-    lines = lines_of(node)
+    lines = without_roots(lines_of(node))
     import_response = node.post(IMPORTS, {"name": "copy", "format": "json"})
     one = f"{IMPORTS}/{import_response.json()['id']}"
 
