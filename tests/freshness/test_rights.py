@@ -62,14 +62,15 @@ async def outcome(stage: Stage, permit: Permit[TreeNode]) -> str | None:
 
 
 async def server_moves_alone(stage: Stage) -> str | None:
-    """Ana leaves a group, then the group becomes the metalake's owner, and a request for another catalog learns only of
-    the second change.
+    """Ana leaves a group, whose other member stays, then the group becomes the metalake's owner, and a request for
+    another catalog learns only of the second change.
 
     Ana's request arrived before both changes and waits for the load of a fact. At no moment was she an owner, so the
     request must be refused.
     """
+    await principal_add(stage.admin, metalake=LAKE, kind=Kind.USER, name="bob")
     await principal_add(stage.admin, metalake=LAKE, kind=Kind.GROUP, name="g")
-    await members_add(stage.admin, metalake=LAKE, group="g", users=("ana",))
+    await members_add(stage.admin, metalake=LAKE, group="g", users=("ana", "bob"))
     if await stage.may_load() != "PermissionDenied":
         return "ana may read without a right"
     zones = await stage.ana.read(MAIN, lambda of: of.settled.zones)

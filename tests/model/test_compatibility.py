@@ -27,6 +27,7 @@ from tests.model.record_fixtures import (
 
 LATER = {
     "TableRecord": {"declared": False, "managed": False, "statements": (), "object_type": ""},
+    "PolicyRecord": {"writer_id": 0},
     "TagRecord": {"allowed_values": (), "valueless": False},
     "JobTemplateRecord": {"job_type": "", "content": ""},
     "DeclaredRecord": {"definition": "", "dependencies": ()},

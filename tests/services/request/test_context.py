@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -14,8 +14,9 @@ from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.services.catalog.namespaces import namespace_create
 from limnos.services.catalog.tables import table_drop
+from limnos.services.identity.groups import members_add
 from limnos.services.identity.owners import owner_set
-from limnos.services.identity.users import principal_look_up, user_enable
+from limnos.services.identity.users import principal_add, principal_look_up, user_enable
 from limnos.services.request.context import CONFIRMATIONS_MAX, STALE_PERMITS, WRITES_FREE, WRITES_MAX
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -272,18 +273,28 @@ def test_user_disabled_before_the_transaction_is_refused(desk: ServiceDesk, monk
     assert desk.rows("SELECT count(*) FROM node WHERE kind = 3") == [(0,)]
 
 
+def _give(desk: ServiceDesk, giver: str, kind: Kind, owner: str) -> Coroutine[object, object, None]:
+    """Make a user or group the owner of table `main.a.t`."""
+    return owner_set(
+        desk.ctx(giver), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=kind, owner=owner
+    )
+
+
 def test_transfer_takes_effect_at_the_next_request(desk: ServiceDesk) -> None:
-    """After a transfer the new owner may write, and the former one may not."""
+    """After a transfer the new owner may write, and the former one may not: an owner gives a table to a group of both,
+    and the new owner takes it from the group.
+    """
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.CREATE_TABLE)
     desk.allow("bob", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     desk.namespace("a")
     desk.table("a", "t", user="ana")
+    desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name="team"))
+    desk.run(members_add(desk.ctx(), metalake=LAKE, group="team", users=("ana", "bob")))
 
-    desk.run(
-        owner_set(
-            desk.ctx("ana"), metalake=LAKE, kind=Kind.TABLE, full_name="main.a.t", owner_kind=Kind.USER, owner="bob"
-        )
-    )
+    with pytest.raises(PermissionDenied, match="You may not make user bob an owner"):
+        desk.run(_give(desk, "ana", Kind.USER, "bob"))
+    desk.run(_give(desk, "ana", Kind.GROUP, "team"))
+    desk.run(_give(desk, "bob", Kind.USER, "bob"))
 
     with pytest.raises(PermissionDenied):
         desk.run(table_drop(desk.ctx("ana"), MAIN, namespace=("a",), name="t", purge=False))

@@ -80,26 +80,29 @@ def test_cached_decision_is_invalid_when_its_facts_change(desk: ServiceDesk) -> 
     of the same name.
     """
     desk.namespace("a")
-    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
-    give = {"metalake": LAKE, "kind": Kind.NAMESPACE, "full_name": "main.a", "owner_kind": Kind.USER}
+    desk.table("a", "t")
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
+    give = {"metalake": LAKE, "kind": Kind.TABLE, "full_name": "main.a.t", "owner_kind": Kind.USER}
 
     def drops() -> bool:
         def may(request_view: RequestView) -> bool:
-            node, chain = request_view.find(("a",), Kind.NAMESPACE)
+            node, chain = request_view.find(("a", "t"), Kind.TABLE)
             assert node is not None
-            return request_view.decide(Action.NAMESPACE_DROP, chain).allowed
+            return request_view.decide(Action.TABLE_DROP, chain).allowed
 
         is_allowed: bool = read(desk, MAIN, may, user="ana")
         return is_allowed
 
     seen = [drops()]
-    desk.run(owner_set(desk.ctx(), owner="ana", **give))  # type: ignore[arg-type]
-    seen.append(drops())
+    for owner in ("ana", "admin", "ana"):
+        desk.run(owner_set(desk.ctx(), owner=owner, **give))  # type: ignore[arg-type]
+        seen.append(drops())
     desk.run(principal_remove(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana"))
     desk.users("ana")
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     seen.append(drops())
 
-    assert seen == [False, True, False]
+    assert seen == [False, True, False, True, False]
 
 
 def test_permit_needs_an_allowed_decision(desk: ServiceDesk) -> None:

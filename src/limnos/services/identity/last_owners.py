@@ -46,7 +46,7 @@ def metalake_owner_check(tx: Tx, metalake_id: int) -> None:
     if owner_id is None or tx.principals.is_active(owner_id):
         return
     owner = tx.principals.by_id(owner_id)
-    name = "" if owner is None else f" {owner.kind.word} {owner.name}"
+    name = "" if owner is None else f", {owner.kind.word} {owner.name},"
     raise BadRequest(
         f"The owner of the metalake{name} would have no user left who is enabled: give the metalake another owner first,"
         " or add a member to the group"

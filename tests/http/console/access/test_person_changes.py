@@ -32,7 +32,9 @@ def test_users_groups_and_roles_are_created_by_form(admin: ConsoleVisitor, kind:
 
 
 def test_a_user_is_disabled_and_enabled(admin: ConsoleVisitor) -> None:
-    """The next request of a disabled user is refused. The user's page then offers to enable the user."""
+    """The next request of a disabled user is refused. The user's page then offers to enable the user, whose earlier
+    session has ended for good: the user signs in again. The administrator's session stays open.
+    """
     admin.post("/console/people/create", {**MADE, "kind": "user"})
     kim = ConsoleVisitor(admin.node).sign_in("kim")
     before = kim.get("/console/people?kind=user").status
@@ -46,7 +48,9 @@ def test_a_user_is_disabled_and_enabled(admin: ConsoleVisitor) -> None:
     assert refused in {303, 403, 404}
     assert "disabled" in page.text
     assert "Enable" in page.text
-    assert kim.get("/console/people?kind=user").status == 200
+    assert kim.get("/console/people?kind=user").status == 303
+    assert kim.sign_in("kim").get("/console/people?kind=user").status == 200
+    assert admin.get("/console/people?kind=user").status == 200
 
 
 def test_a_user_is_signed_out_everywhere(admin: ConsoleVisitor) -> None:

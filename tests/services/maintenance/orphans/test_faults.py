@@ -12,7 +12,7 @@ from limnos.model.errors import StorageFailed
 from limnos.services.maintenance.orphans import removal
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.services.maintenance.histories import DAY_MS, MAINTENANCE, HistoryTable, add_policy
+from tests.services.maintenance.histories import DAY_MS, MAINTENANCE, HistoryTable
 from tests.services.maintenance.live_files import files_of_table, lost_files
 from tests.services.maintenance.orphans.histories import (
     POLICY,
@@ -102,18 +102,29 @@ def test_files_of_table_protected_after_the_mark_are_not_deleted(table: HistoryT
     assert path.exists()
 
 
-def test_policy_owner_who_lost_the_privilege_deletes_nothing(table: HistoryTable) -> None:
-    """If the policy's owner loses the privilege, nothing is marked or deleted until it is granted again."""
+@pytest.mark.parametrize("part", ["author", "attacher"])
+def test_policy_whose_author_or_attacher_lost_the_privilege_deletes_nothing(table: HistoryTable, part: str) -> None:
+    """If the author of the policy's content, or the user who attached it, loses the privilege, nothing is marked or
+    deleted until it is granted again. The policy's owner does not matter.
+    """
     node, clock = table.node, clock_of(table.node)
     turn_on(node, "policies")
     privileges = "use_catalog use_schema select_table modify_table"
     role = grant(node, "maker", privileges, kind="CATALOG", on="main")
-    add_policy(node, "clean", POLICY, {"olderThanDays": 3}, on="main", kind="catalog")
-    node.done("PUT", f"{API}/lake/owners/POLICY/clean", {"name": "maker", "type": "USER"})
+    grant(node, "maker", "create_policy apply_policy", kind="METALAKE", on="lake")
+    body = {"name": "clean", "policyType": POLICY, "enabled": True, "content": {"olderThanDays": 3}}
+    node.done("POST", f"{API}/lake/policies", body, user="maker" if part == "author" else "admin")
+    node.done("PUT", f"{API}/lake/owners/CATALOG/main", {"name": "maker", "type": "USER"})
+    attach = {"policiesToAdd": ["clean"]}
+    attacher = "maker" if part == "attacher" else "admin"
+    node.done("POST", f"{API}/lake/objects/catalog/main/policies", attach, user=attacher)
+    for target in ("CATALOG/main", "POLICY/clean"):
+        node.done("PUT", f"{API}/lake/owners/{target}", {"name": "admin", "type": "USER"})
     path = write_orphan(table)
     assert run_days(node, clock, 3) == 0
     node.done("PUT", f"{API}/lake/permissions/users/maker/revoke", {"roleNames": [role]})
     assert run_days(node, clock, 2) == 0
+    assert path.exists()
     assert "maker" in str(checked(node)["blocked"])
     node.done("PUT", f"{API}/lake/permissions/users/maker/grant", {"roleNames": [role]})
     assert run_days(node, clock, 4) == 1

@@ -236,28 +236,31 @@ def test_setting_and_nearest_policy_select_the_checked_tables(table: HistoryTabl
 
 
 def test_round_creates_one_token_for_each_user(table: HistoryTable) -> None:
-    """A round creates one token for each user whose tables it checks."""
+    """A round creates one token for each user whose tables it checks, and revokes it. A user's tokens of earlier rounds
+    are deleted a day after their end.
+    """
     node = table.node
     clock = clock_of(node)
     for name in ("u", "v"):
         HistoryTable(node, name).append(1)
     assert run_round(node).checked == 3
-    assert tokens_of_rounds(node) == [True]
+    first = tokens_of_rounds(node)
     clock.at_ms += 8 * DAY_MS
     grant(node, "writer", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
     node.done("PUT", f"{API}/lake/owners/TABLE/main.a.u", {"name": "writer", "type": "USER"})
     assert run_round(node).checked == 3
-    assert tokens_of_rounds(node) == [True, True, True]
+    second = tokens_of_rounds(node)
+    assert list(first.values()) == [("admin", True)]
+    assert sorted(second.values()) == [("admin", True), ("writer", True)]
+    assert not first.keys() & second.keys()
 
 
-def tokens_of_rounds(node: DriverNode) -> list[bool]:
-    """Return for each token that rounds created whether it is revoked."""
-    statement = Sql("SELECT revoked FROM token WHERE name = 'maintenance orphans'")
+def tokens_of_rounds(node: DriverNode) -> dict[int, tuple[str, bool]]:
+    """Return the tokens that rounds created, by id: their user, and whether they are revoked."""
+    statement = Sql("SELECT id, user_name, revoked FROM token WHERE name = 'maintenance orphans'")
     permit = node.built.upkeep._permit
-    return [
-        bool(row[0])
-        for row in node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.rows(statement, {})))
-    ]
+    found = node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.rows(statement, {})))
+    return {row[0]: (str(row[1]), bool(row[2])) for row in found}
 
 
 def test_datasets_and_lance_tables_are_skipped(table: HistoryTable) -> None:
