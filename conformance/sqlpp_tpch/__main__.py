@@ -141,7 +141,7 @@ def uncarried(asking: EngineDataverse, text: str) -> str | None:
 
 def compared(asking: EngineDataverse, sessions: StatementSessions, *, both: Both, rounds: int) -> QueryResult:
     """Run both sides repeatedly, in one session."""
-    job = asking.job(both.sqlpp, deadline_s=3600)
+    job = asking.pinned(asking.job(both.sqlpp, deadline_s=3600))
     with sessions.of(job) as spark:
         spark.sql(f"USE {'.'.join(asking.refs['region'].path[:-1])}")
 

@@ -24,6 +24,7 @@ from tests.http.iceberg.wire import (
     error_of,
     metadata_of,
     nothing_done,
+    placed,
     point,
     set_properties,
     snapshot,
@@ -58,7 +59,7 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
 def appended(node: DriverNode, number: int = 1, *, parent: int | None = None, path: tuple[str, ...] = ITEMS, user: str = "admin", **headers: str) -> DriverAnswer:  # fmt: skip
     """Return an append, as an engine commits it."""
     updates = [snapshot(number, parent=parent), point(number)]
-    body = {"requirements": [], "updates": updates}
+    body = {"requirements": [], "updates": placed(node, *path, updates=updates)}
     return node.ask("POST", table_path(*path), body, user=user, **headers)
 
 
@@ -72,9 +73,8 @@ def refused(answer: DriverAnswer, *words: str) -> None:
 
 def test_appends_by_other_clients_are_refused(lake: DriverNode) -> None:
     """Appends by other clients than SQL++ are refused with advice, for every user and in multi-table commits, too."""
-    change = {
-        "identifier": {"namespace": ["Default"], "name": "items"}, "requirements": [], "updates": [snapshot(1), point(1)],
-    }  # fmt: skip
+    updates = placed(lake, *ITEMS, updates=[snapshot(1), point(1)])
+    change = {"identifier": {"namespace": ["Default"], "name": "items"}, "requirements": [], "updates": updates}
 
     with nothing_done(lake):
         refused(appended(lake), "Default.items accepts rows only from SQL++", "sqlpp.outside-writers", "/query/service")
@@ -320,14 +320,14 @@ class CommittingEngine:
         self.hangs = hangs
         self.commits = commits
         self.error = error
+        self.updates = placed(node, *ITEMS, updates=[snapshot(1), point(1)])
         self.answers: list[DriverAnswer] = []
 
     async def run(self, job: EngineJob, **_more: object) -> AsyncIterator[bytes]:
         """Commit, return a row, fail."""
         if self.commits:
-            added = snapshot(1)
-            added["snapshot"]["summary"]["sqlpp.statement"] = job.id  # type: ignore[index]
-            body = {"requirements": [], "updates": [added, point(1)]}
+            self.updates[0]["snapshot"]["summary"]["sqlpp.statement"] = job.id
+            body = {"requirements": [], "updates": self.updates}
             headers = {"authorization": f"Bearer {job.credential}", HEADER: job.lock}
             self.answers.append(await self.node._ask("POST", table_path(*ITEMS), body, None, headers))
         if self.hangs:

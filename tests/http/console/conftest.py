@@ -6,6 +6,7 @@ import pytest
 
 from tests.http.console.visitor import ConsoleVisitor
 from tests.http.driver import DriverNode
+from tests.http.iceberg import wire
 
 NASTY = "<script>x</script>\"' ../up \N{PILE OF POO} \N{ARABIC LETTER ALEF}"
 SCHEMA = {
@@ -25,6 +26,12 @@ def add_table(node: DriverNode, namespace: str, name: str, schema: dict = SCHEMA
     """Create an Iceberg table as admin."""
     body = {"name": name, "schema": schema, "properties": properties}
     node.done("POST", f"{ICEBERG}/namespaces/{namespace}/tables", body)
+
+
+def commit_flights(node: DriverNode, *updates: object) -> None:
+    """Commit updates to the table `raw.flights` as admin."""
+    answer = wire.commit(node, "raw", "flights", updates=updates)
+    assert answer.status == 200, answer.body
 
 
 @pytest.fixture

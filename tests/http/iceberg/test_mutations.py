@@ -12,6 +12,7 @@ import pytest
 
 from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import (
+    MISSING_LIST,
     SCHEMA,
     commit,
     creation,
@@ -19,6 +20,7 @@ from tests.http.iceberg.wire import (
     make_space,
     make_table,
     node_over,
+    placed,
     point,
     snapshot,
     space_path,
@@ -44,8 +46,8 @@ UPDATES: list[dict] = [
     {"action": "set-default-sort-order", "sort-order-id": -1},
     snapshot(1),
     point(1),
-    {"action": "set-statistics", "statistics": {"snapshot-id": 100, "statistics-path": "x", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}},
-    {"action": "set-partition-statistics", "partition-statistics": {"snapshot-id": 100, "statistics-path": "x", "file-size-in-bytes": 1}},
+    {"action": "set-statistics", "statistics": {"snapshot-id": 100, "statistics-path": MISSING_LIST, "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}},
+    {"action": "set-partition-statistics", "partition-statistics": {"snapshot-id": 100, "statistics-path": MISSING_LIST, "file-size-in-bytes": 1}},
     {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "5", "k": "v"}},
     {"action": "remove-properties", "removals": ["k"]},
     {"action": "remove-snapshot-ref", "ref-name": "gone"},
@@ -108,7 +110,7 @@ def test_mutated_commits_succeed_or_are_refused(node: DriverNode, seed: int) -> 
         name = f"t{seed}_{number // 20}"
         if number % 20 == 0:
             make_table(node, "a", name)
-        updates = chance.sample(UPDATES, chance.randint(1, 6))
+        updates = placed(node, "a", name, updates=chance.sample(UPDATES, chance.randint(1, 6)))
         body = {"requirements": chance.sample(REQUIREMENTS, chance.randint(0, 1)), "updates": updates}
         sent = mutated(chance, body)
 

@@ -10,7 +10,7 @@ import pytest
 
 from limnos.http.console.pipelines.pipelines import duration_text
 from tests.http.admin.activity.test_runs import FINDING
-from tests.http.console.conftest import ICEBERG
+from tests.http.console.conftest import ICEBERG, commit_flights
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire
@@ -49,7 +49,7 @@ class PipelineLake:
 
     def commit(self, *updates: dict[str, Any]) -> None:
         """Commit updates to the table."""
-        self.node.done("POST", TABLE, {"requirements": [], "updates": list(updates)})
+        commit_flights(self.node, *updates)
 
     def tell(self, step: str, state: str, **more: object) -> None:
         """Report a step."""

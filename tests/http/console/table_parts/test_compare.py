@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from limnos.http.console.table_metadata import FieldPart, SchemaPart, schema_changes
-from tests.http.console.conftest import ICEBERG
+from tests.http.console.conftest import commit_flights
 from tests.http.console.visitor import ConsoleVisitor
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
@@ -44,7 +44,7 @@ def test_two_snapshots_are_compared(lake: DriverNode) -> None:
     for each in (first, second):
         each["snapshot"]["schema-id"] = 0
     updates = [first, wire.point(1), second, wire.point(2)]
-    lake.done("POST", f"{ICEBERG}/namespaces/raw/tables/flights", {"requirements": [], "updates": updates})
+    commit_flights(lake, *updates)
     admin = ConsoleVisitor(lake).sign_in()
 
     plain = admin.read(TAB)

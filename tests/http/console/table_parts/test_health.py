@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.console.conftest import ICEBERG
+from tests.http.console.conftest import commit_flights
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
@@ -20,7 +20,7 @@ MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/main/maintenance"
 def written(lake: DriverNode) -> ConsoleVisitor:
     """The admin, in a lake whose table flights has two snapshots."""
     updates = [wire.snapshot(1), wire.point(1), wire.snapshot(2, parent=1), wire.point(2)]
-    lake.done("POST", f"{ICEBERG}/namespaces/raw/tables/flights", {"requirements": [], "updates": updates})
+    commit_flights(lake, *updates)
     return ConsoleVisitor(lake).sign_in()
 
 

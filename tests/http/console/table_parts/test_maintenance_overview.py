@@ -7,7 +7,7 @@ import msgspec
 from limnos.model.permits import upkeep_permit
 from limnos.services.maintenance.assessing import ASSESS_TABLES, AssessmentPosition
 from limnos.services.maintenance.rewriting.leases import EXECUTOR_REQUESTS
-from tests.http.console.conftest import ICEBERG
+from tests.http.console.conftest import commit_flights
 from tests.http.console.table_parts.test_health import FORM
 from tests.http.console.visitor import ConsoleVisitor
 from tests.http.driver import API, OWN, DriverNode, grant
@@ -20,7 +20,7 @@ TAB = "/console/o/table/lake/main/raw/flights?tab=maintenance"
 def test_operations_of_all_tables_are_listed(admin: ConsoleVisitor) -> None:
     """The page lists an operation with a link to its table's tab. The console's other pages link to this page."""
     updates = [wire.snapshot(1), wire.point(1)]
-    admin.node.done("POST", f"{ICEBERG}/namespaces/raw/tables/flights", {"requirements": [], "updates": updates})
+    commit_flights(admin.node, *updates)
     admin.post(FORM, {"operation": "expire"})
 
     page = admin.read(PAGE)
