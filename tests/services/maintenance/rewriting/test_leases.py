@@ -328,7 +328,7 @@ def test_rewrite_that_ignores_a_concurrent_append_is_a_conflict(node: DriverNode
         {**wire.point(6), "max-snapshot-age-ms": 1},
         {**wire.point(6), "min-snapshots-to-keep": 1},
         {**wire.point(6), "max-ref-age-ms": 1},
-        {"action": "set-statistics", "snapshot-id": 100, "statistics": {"statistics-path": "file:///etc/passwd"}},
+        {"action": "set-statistics", "snapshot-id": 100, "statistics": {"statistics-path": wire.MISSING_LIST}},
     ],
 )
 def test_operation_token_commits_only_updates_of_a_rewrite(node: DriverNode, update: dict[str, Any]) -> None:
@@ -338,6 +338,7 @@ def test_operation_token_commits_only_updates_of_a_rewrite(node: DriverNode, upd
     set_clock(node, NOW_MS)
     ask(node)
     (leased,) = FakeExecutor(node).lease()
+    (update,) = wire.placed(node, "a", "t", updates=[update])
 
     assert commit_with(node, leased["token"], "t", [update]).status == 400
     assert commit_with(node, leased["token"], "t", [*replacement(table), update]).status == 400
