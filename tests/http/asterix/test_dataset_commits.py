@@ -228,9 +228,11 @@ def test_renamed_dataset_refuses_appends_and_dropped_is_404(lake: DriverNode) ->
     }  # fmt: skip
 
     assert lake.post("/iceberg/v1/lake.main/tables/rename", body).status == 204
-    refused(appended(lake, path=("Default", "things")), "Default.things accepts rows")
-    assert lake.delete(table_path("Default", "things")).status == 204
-    assert appended(lake, path=("Default", "things")).status == 404
+    things = ("Default", "things")
+    refused(appended(lake, path=things), "Default.things accepts rows")
+    append = {"requirements": [], "updates": placed(lake, *things, updates=[snapshot(1), point(1)])}
+    assert lake.delete(table_path(*things)).status == 204
+    assert lake.post(table_path(*things), append).status == 404
 
 
 # Statements and their locks
