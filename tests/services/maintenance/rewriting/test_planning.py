@@ -11,7 +11,7 @@ from limnos.services.maintenance.rewriting import planning
 from limnos.services.maintenance.rewriting.planning import PAUSE_MS, RewritePlanning
 from limnos.services.maintenance.table_leases import YIELD_MS
 from limnos.services.request.task_context import TaskContext
-from tests.http.driver import DriverNode
+from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import (
     DAY_MS,
@@ -19,6 +19,7 @@ from tests.services.maintenance.histories import (
     HistoryTable,
     add_policy,
     assess,
+    attach,
     explained,
     set_clock,
 )
@@ -95,6 +96,25 @@ def test_catalog_policy_applies_to_tables_except_excluded_ones(
     leased = FakeExecutor(node).lease()
     if policy_type == COMPACTION:
         assert {each["options"]["max-file-group-input-files"] for each in leased} == {"9"}
+
+
+@pytest.mark.parametrize("rights", ["select_table", "modify_table"])
+def test_policy_rewrites_only_what_its_author_may_read_and_change(
+    node: DriverNode, tables: dict[str, HistoryTable], rights: str
+) -> None:
+    """A rewrite reads rows and writes them: it fails if the policy's author may only read the table, or only change
+    it, and the explanation says so.
+    """
+    grant(node, "steward", "create_policy", kind="METALAKE", on="lake")
+    grant(node, "steward", f"use_catalog use_schema {rights}", kind="CATALOG", on="main")
+    body = {"name": "small", "policyType": COMPACTION, "enabled": True, "content": {}}
+    node.done("POST", "/api/metalakes/lake/policies", body, user="steward")
+    attach(node, "small", on="main.a.t", kind="table")
+    plan(node)
+
+    (row,) = list_operations(node)
+    assert (row["state"], "User 'steward' is not authorized" in row["result"]) == ("failed", True), row
+    assert ["User 'steward' is not authorized" in each for each in explained(node)["blocked"]] == [True]
 
 
 @pytest.mark.parametrize("policy_type", [COMPACTION, WHOLE])
