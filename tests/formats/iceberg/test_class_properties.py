@@ -62,3 +62,5 @@ def test_an_authentication_type_may_not_be_a_class() -> None:
     """Iceberg's clients take `rest.auth.type` as a class if it is none of their words."""
     assert is_class_property("rest.auth.type", "com.example.Manager")
     assert not is_class_property("rest.auth.type", "oauth2")
+    with pytest.raises(BadRequest, match="names a class or a setting"):
+        refuse_class_properties({"comment": "c", "REST.auth.type": "com.example.Manager"})

@@ -48,10 +48,14 @@ _ENCRYPTION: Final = "encryption."
 _WRAPPERS: Final = ("table-default.", "table-override.", "view-default.", "view-override.", "gravitino.bypass.")
 """Beginnings after which another property follows: one that clients set on tables, or that Gravitino passes on."""
 _CLASS: Final = re.compile(r"(?:^|[.\-_])(?:impl|class|classes|class-?name|factory|credentials-provider|kms-type)$")
+_PARTS: Final = ("impl", "class", "factory", "credentials-provider", "kms-type")
+"""Strings of which each name that `_CLASS` matches contains one."""
 _OF_COLUMN: Final = re.compile(r"write\.[a-z.\-]+\.column\.")
 """Iceberg's properties of one column, whose name ends with that of the column."""
 _NAMES_CLASS: Final = frozenset({"rest.auth.type"})
 """Properties whose value is a word or, with a dot in it, a class."""
+_SUSPECT: Final = re.compile("|".join(map(re.escape, (*_PARTS, *RUNTIME_PREFIXES, _ENCRYPTION, *sorted(_NAMES_CLASS)))))
+"""Matches within each name that `is_class_property` finds, in small letters. Most names contain no such string."""
 
 
 def is_class_property(name: str, value: str) -> bool:
@@ -73,9 +77,9 @@ def find_class_property(properties: Mapping[str, str]) -> str | None:
 
 def refuse_class_properties(properties: Mapping[str, str]) -> None:
     """Raise BadRequest if a new property of a table names a class or a setting of a runtime."""
-    name = find_class_property(properties)
-    if name is not None:
-        raise _refusal(name, "table")
+    for name, value in properties.items():
+        if _SUSPECT.search(name.lower()) is not None and is_class_property(name, value):
+            raise _refusal(name, "table")
 
 
 def refuse_catalog_classes(properties: Mapping[str, str]) -> None:

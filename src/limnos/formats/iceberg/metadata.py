@@ -436,7 +436,8 @@ def keeps_words(before: Json, after: Json) -> bool:
     """Return whether a commit changes neither the current schema nor the comment, so that the search index needs no
     update.
     """
-    if "current-schema-id" not in after or before.get("current-schema-id") != after["current-schema-id"]:
+    number = after.get("current-schema-id")
+    if number is None or before.get("current-schema-id") != number:
         return False
     old, new = before.get("properties"), after.get("properties")
     old_comment = old.get("comment") if isinstance(old, dict) else None

@@ -17,7 +17,7 @@ import msgspec
 
 from limnos.files import place_key
 from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, SnapshotFiles, added_snapshots
-from limnos.formats.iceberg.named_paths import NamedPath
+from limnos.formats.iceberg.named_paths import NAMING, NamedPath
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
 from limnos.model.object_errors import name_object_in_error
@@ -83,6 +83,8 @@ async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> Non
     """
     defaults = ctx.services.defaults
     for each in commits:
+        if not _adds_paths(each):
+            continue
         try:
             await _check_paths(ctx, each)
         except BadRequest as error:
@@ -101,10 +103,19 @@ async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> Non
         look.left_out("it took too long", 1)
 
 
+def _adds_paths(commit: CommitFiles) -> bool:
+    """Return whether a commit may add paths to the document."""
+    if commit.raw is not None:
+        return any(word in commit.raw for word in _NAMING_WORDS)
+    for update in commit.updates:
+        action = update.get("action") if isinstance(update, dict) else None
+        if str(action) in NAMING:
+            return True
+    return False
+
+
 async def _check_paths(ctx: Context, commit: CommitFiles) -> None:
     """Check the paths that one commit adds to the document. Raises BadRequest."""
-    if commit.raw is not None and not any(word in commit.raw for word in _NAMING_WORDS):
-        return
     added = await _added_of(ctx, commit)
     if not added.paths:
         return

@@ -247,7 +247,8 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
             request.ctx.services.files, document.location
         )
         keeps_words = whole.body is None and iceberg_metadata.keeps_words(old, new)
-        news = CommitEffects(guards, paths, keeps_words, ended_names(old, new), had_files)
+        ended = () if keeps_words else ended_names(old, new)
+        news = CommitEffects(guards, paths, keeps_words, ended, had_files)
         if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
@@ -404,7 +405,8 @@ def document_swap(tx: Tx, permit: Permit[TableCommit]) -> int:
         locations_claim(
             tx, LocationKind.DATA_PATH, owner_id=command.table.id, catalog_id=permit.zone, locations=command.data_paths
         )
-    restrictions_follow(tx, command.table, ended=command.ended)
+    if command.ended:
+        restrictions_follow(tx, command.table, ended=command.ended)
     tx.nodes.committed(command.table, keeps_words=command.keeps_words)
     return tx.revision
 

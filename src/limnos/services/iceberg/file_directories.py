@@ -7,13 +7,16 @@ policies of object stores tell metadata from rows by the directory (0156).
 
 from __future__ import annotations
 
-from typing import cast
+from typing import Final, cast
 
 from limnos.files import place_key
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.json_types import Json
 from limnos.model.errors import BadRequest
 from limnos.services.request.location_rules import relation_of
+
+_KEYS: Final = (iceberg_metadata.METADATA_PATH, *iceberg_metadata.DATA_PATHS)
+"""The properties that set directories of a table."""
 
 
 def check_directories(metadata: Json, *, before: Json | None) -> None:
@@ -25,6 +28,9 @@ def check_directories(metadata: Json, *, before: Json | None) -> None:
         metadata: The new metadata, or an outline of it.
         before: The metadata that the commit was built on; None for a new table.
     """
+    properties = metadata.get("properties")
+    if isinstance(properties, dict) and properties.keys().isdisjoint(_KEYS):
+        return  # most tables set no directory
     stated = _stated(metadata)
     if len(stated) == 1 or (before is not None and stated == _stated(before)):
         return
@@ -46,6 +52,5 @@ def _mixed_error(key: str, path: str) -> BadRequest:
 
 def _stated(metadata: Json) -> dict[str, str]:
     """Return the table's location, and its properties that set directories, by name."""
-    keys = (iceberg_metadata.METADATA_PATH, *iceberg_metadata.DATA_PATHS)
-    paths = {key: iceberg_metadata.property_of(metadata, key) for key in keys}
+    paths = {key: iceberg_metadata.property_of(metadata, key) for key in _KEYS}
     return {"location": cast("str", metadata["location"]), **{key: path for key, path in paths.items() if path}}

@@ -13,7 +13,6 @@ from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, PermissionDenied
 from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.principals import Subject
-from limnos.model.restrictions import Restriction
 from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.request_scope import ResolvedScope
 from limnos.view.cache_miss import CacheMiss, require_fact
@@ -82,19 +81,20 @@ class CallerView:
         if subject is None:
             admin = user in self.rules.service_admins
             subject = self._people[user] = subject_of(self.view, self.settled.zones[1], user, service_admin=admin)
-        return subject if self.settled.catalog is None else self._with_denials(subject)
+        if self.settled.catalog is None:
+            return subject
+        memo = self.memo if self._memo is None else self._memo  # each change of restrictions clears it
+        key = ("with denials", user)
+        result: tuple[Subject, Subject] | None = memo.get(key)
+        if result is None or result[0] is not subject:
+            result = memo[key] = (subject, self._with_denials(subject))
+        return result[1]
 
     def _with_denials(self, subject: Subject) -> Subject:
         """Add the denials that objects of the catalog took over from former objects of their paths."""
         zone = self.settled.zones[-1]
         denying = require_fact(self.view, restrictions_key(zone), zone=zone).denying
-        if not denying:
-            return subject
-        key = ("with denials", subject.user_name)
-        result: tuple[Subject, tuple[Restriction, ...], Subject] | None = self.memo.get(key)
-        if result is None or result[0] is not subject or result[1] is not denying:
-            result = self.memo[key] = (subject, denying, deny_inherited(subject, denying))
-        return result[2]
+        return deny_inherited(subject, denying) if denying else subject
 
     @property
     def second_user(self) -> str | None:

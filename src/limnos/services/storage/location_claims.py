@@ -82,7 +82,7 @@ def location_claim(
         ServiceUnavailable: Files there are being deleted.
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
-    if not adopts:
+    if not adopts and "/n" in key:
         _check_directory(tx, owner_id, key=key, location=location)
     if not tx.places.insert_free(claim, key, had_files=had_files):
         replaced = location_check(tx, claim, key=key, location=location)
@@ -90,8 +90,8 @@ def location_claim(
 
 
 def _check_directory(tx: Tx, owner_id: int, *, key: str, location: str) -> None:
-    if "/n" in key:
-        check_namespace_directory(tx, key=key, location=location, namespace_id=tx.nodes.by_id(owner_id).parent_id)
+    """Check a location that may be in a namespace's directory: its name begins with an n. Raises BadRequest."""
+    check_namespace_directory(tx, key=key, location=location, namespace_id=tx.nodes.by_id(owner_id).parent_id)
 
 
 def location_stage(
@@ -146,7 +146,7 @@ def location_move(
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
     before = [each for each in tx.places.of(owner_id) if each.location == key]
-    if not before and not adopts:
+    if not before and not adopts and "/n" in key:
         _check_directory(tx, owner_id, key=key, location=location)
     replaced = location_check(tx, claim, key=key, location=location)
     mine = [*before, *([] if replaced is None else [replaced])]

@@ -60,6 +60,12 @@ NAMED = Sql(
     f"{_FOUND} WHERE f.zone = :zone AND f.name = :name AND f.name_space = :space AND f.object_id <> :id AND {_VALID}"
     " ORDER BY f.object_id, f.restriction"
 )
+REMEMBERED: Final = (
+    "EXISTS (SELECT 1 FROM former_restriction f WHERE f.zone = :zone AND f.name = :name AND f.name_space = :space)"
+)
+"""The condition without which `FormerNameWrites.take` finds nothing for an object: a part of the statement that inserts
+it.
+"""
 IN_ZONE = Sql(f"{_FOUND} WHERE f.zone = :zone AND {_VALID} ORDER BY f.path, f.object_id, f.restriction")
 FORGET_OBJECT = Sql("DELETE FROM former_restriction WHERE zone = :zone AND path = :path AND object_id = :id")
 FORGET_NAME = Sql("DELETE FROM former_restriction WHERE zone = :zone AND path = :path AND restriction = :restriction")

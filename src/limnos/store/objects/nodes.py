@@ -19,7 +19,7 @@ from limnos.model.kinds import KINDS, Kind
 from limnos.model.records import NODE_RECORDS, NodeRecord, encode
 from limnos.names.folding import fold
 from limnos.store.changes import ChangeDraft
-from limnos.store.objects.former_names import FormerNameWrites, PlacedObject
+from limnos.store.objects.former_names import REMEMBERED, FormerNameWrites, PlacedObject
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.protection import UNPROTECTED, ProtectionWrites
 from limnos.store.objects.trash import TrashWrites
@@ -180,15 +180,19 @@ NAMED = Sql(
 )
 _INTO = "INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record, folded)"
 _AFTER_ZONE = ":parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0, :record, :folded"
-INSERT = Sql(f"INSERT {_INTO} VALUES (:id, :zone, {_AFTER_ZONE}) ON CONFLICT DO NOTHING")
+_REMEMBERED = f"RETURNING {REMEMBERED}"
+INSERT = Sql(f"INSERT {_INTO} VALUES (:id, :zone, {_AFTER_ZONE}) ON CONFLICT DO NOTHING {_REMEMBERED}")
+"""The statement that inserts a node. Returns one row with whether former names may have restrictions for it; none if
+the name is taken.
+"""
 _STILL = "FROM node s WHERE s.id = :still_id AND s.parent_id = :still_parent AND s.name = :still_name AND s.deleted = 0"
 STILL_THERE = f"EXISTS (SELECT 1 {_STILL})"
 """The condition that `require` checks, for statements that need no other column of the node."""
 INSERT_UNDER = Sql(
-    f"INSERT {_INTO} SELECT :id, :zone, {_AFTER_ZONE} {_STILL} ON CONFLICT DO NOTHING",
+    f"INSERT {_INTO} SELECT :id, :zone, {_AFTER_ZONE} {_STILL} ON CONFLICT DO NOTHING {_REMEMBERED}",
     # For a SELECT from the table it inserts into, SQLite first copies the rows, which takes as long as the insert. Here
     # a missing parent makes the zone null, and the row is ignored, like one whose name is taken.
-    on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE})",
+    on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE}) {_REMEMBERED}",
 )
 PLACE = Sql(
     "UPDATE node SET parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now, revision = :revision"
@@ -310,17 +314,16 @@ class NodeWrites(Writes):
             "format": node_format, "implicit": implicit, "actor": tx.actor, "now": tx.now_ms,
             "revision": tx.revision, "record": data, "folded": fold(name),
         }  # fmt: skip
-        wrote = (
-            tx.count(INSERT, params) if under is None else tx.count(INSERT_UNDER, params | still_there_params(under))
-        )
-        if wrote == 0:
+        rows = tx.rows(INSERT, params) if under is None else tx.rows(INSERT_UNDER, params | still_there_params(under))
+        if not rows:
             if under is not None:
                 self.require(under)
             self._refuse_taken(parent_id, space, name)
         if owner_id is not None:
             OwnerWrites(tx).insert(node_id, owner_id)
         tx.changed(ChangeDraft("create", kind, node_id, space, None, None, parent_id, name, owner_id=owner_id))
-        FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name)
+        if rows[0][0]:
+            FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name)
         return Node(
             node_id, zone, parent_id, kind, space, name, node_format, implicit, tx.actor, tx.now_ms, None, None,
             tx.revision, record,
