@@ -25,6 +25,8 @@ from tests.services.maintenance.live_files import files_of_table, lost_files, re
 HOUR_MS = 3_600_000
 START_MS = 1_760_000_000_000
 FAR_MS = 4_000_000_000_000
+PIN_MS = 7 * DAY_MS
+"""The time for which a run pins a snapshot."""
 
 
 @dataclass
@@ -60,8 +62,8 @@ class Story:
         self.random = random.Random(seed)
         self.clock = set_clock(node, self.start_ms)
         self.tables: dict[str, ModelTable] = {}
-        self.runs: dict[str, tuple[str, int]] = {}
-        """By run: the table and the snapshot that it pinned."""
+        self.runs: dict[str, tuple[str, int, int]] = {}
+        """By run: the table, the snapshot that it pinned, and the expiry of the pin."""
         self.plans: list[tuple[str, int, int]] = []
         """Table, snapshot, and the expiry of the plan."""
         self.policy_days: int | None = None
@@ -180,7 +182,7 @@ class Story:
         pin = {"table": ["main", "a", name], "snapshot": number * 100, "fingerprint": None}
         run = started(self.node, options={"pins": [pin]})
         assert finish(self.node, run, "held").status == 200
-        self.runs[run] = (name, number)
+        self.runs[run] = (name, number, self.clock.at_ms + PIN_MS)
 
     def end_run(self) -> None:
         """Discard a held run."""
@@ -383,8 +385,9 @@ class Story:
         `previous_ids` has those that the table had before the step, because older ones cannot be kept.
         """
         table, now_ms = self.tables[name], self.clock.at_ms
-        required: list[tuple[int, str]] = [(number, "a run") for owner, number in self.runs.values() if owner == name]
-        required += [(number, "a plan") for owner, number, until in self.plans if owner == name and until > now_ms]
+        required: list[tuple[int, str]] = []
+        for pins, why in ((self.runs.values(), "a run"), (self.plans, "a plan")):
+            required += [(number, why) for owner, number, until in pins if owner == name and until > now_ms]
         head = table.writer.snapshots
         for number, at in table.read.values():
             if now_ms - at < 7 * DAY_MS and previous_ids.issuperset(range(number, head + 1)):
