@@ -268,7 +268,7 @@ def test_update_sets_fields_and_returns_objects(server: LiveServer) -> None:
 
     returned = rows(
         server,
-        "use sales.east; update Updated as u set u.customer = 'Eve' set u.more.n = u.id where u.id >= 2 returning u.more.n",
+        "use sales.east; update Updated as u set u.customer = 'Eve' set u.more = {} set u.more.n = u.id where u.id >= 2 returning u.more.n",
     )
     left = rows(server, "use sales.east; select u.id, u.customer, u.more from Updated u order by u.id")
 
