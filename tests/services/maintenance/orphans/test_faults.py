@@ -103,7 +103,7 @@ def test_files_of_table_protected_after_the_mark_are_not_deleted(table: HistoryT
 
 
 @pytest.mark.parametrize("part", ["author", "attacher"])
-def test_policy_whose_author_or_attacher_lost_the_privilege_deletes_nothing(table: HistoryTable, part: str) -> None:
+def test_policy_deletes_nothing_after_its_author_lost_the_privilege(table: HistoryTable, part: str) -> None:
     """If the author of the policy's content, or the user who attached it, loses the privilege, nothing is marked or
     deleted until it is granted again. The policy's owner does not matter.
     """

@@ -259,8 +259,8 @@ def tokens_of_rounds(node: DriverNode) -> dict[int, tuple[str, bool]]:
     """Return the tokens that rounds created, by id: their user, and whether they are revoked."""
     statement = Sql("SELECT id, user_name, revoked FROM token WHERE name = 'maintenance orphans'")
     permit = node.built.upkeep._permit
-    found = node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.rows(statement, {})))
-    return {row[0]: (str(row[1]), bool(row[2])) for row in found}
+    table = node.runner.run(node.built.services.store.submit(permit, lambda tx: tx.rows(statement, {})))
+    return {row[0]: (str(row[1]), bool(row[2])) for row in table}
 
 
 def test_datasets_and_lance_tables_are_skipped(table: HistoryTable) -> None:
