@@ -111,9 +111,15 @@ def test_token_without_issue_time_is_older_than_any_other() -> None:
     assert first == identity_of(undated_token(NOW_S + 600), KEYS, rules=RULES, now_ms=NOW_S * 1000 + 5_000)
 
 
-@pytest.mark.parametrize("claims, signed_in_s", [
-    ({}, NOW_S), ({"auth_time": NOW_S - 3600}, NOW_S - 3600), ({"auth_time": NOW_S, "iat": NOW_S - 60}, NOW_S),
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "claims, signed_in_s",
+    [
+        ({}, NOW_S),
+        ({"auth_time": NOW_S - 3600}, NOW_S - 3600),
+        ({"auth_time": NOW_S, "iat": NOW_S - 60}, NOW_S),
+    ],
+    ids=str,
+)
 def test_time_of_sign_in_is_that_of_the_issuer(claims: dict[str, Any], signed_in_s: int) -> None:
     """The sign-in is at the claim `auth_time`, else at `iat`; a token with neither states no time."""
     assert read(token({**GOOD, **claims})).signed_in_ms == signed_in_s * 1000

@@ -353,10 +353,21 @@ def test_errors_and_representations_contain_no_secret(name: str, value: str, mes
     assert key not in repr(loaded)
 
 
-@pytest.mark.parametrize("endpoint", [
-    "http://minio:9000/path", "http://minio:9000/a/", "http://minio:9000?x=1", "http://minio:9000\t", "http://min\tio:9000",
-    "http://minio:9000 ", "http://minio:9000\n", "ftp://minio", "http://", "minio:9000",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "http://minio:9000/path",
+        "http://minio:9000/a/",
+        "http://minio:9000?x=1",
+        "http://minio:9000\t",
+        "http://min\tio:9000",
+        "http://minio:9000 ",
+        "http://minio:9000\n",
+        "ftp://minio",
+        "http://",
+        "minio:9000",
+    ],
+)
 def test_endpoint_with_more_than_host_and_port_is_refused(endpoint: str) -> None:
     """An allowed endpoint is a scheme, a host and perhaps a port: a path, a query, spaces and control characters are
     refused, not ignored.

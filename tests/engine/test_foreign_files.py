@@ -67,9 +67,13 @@ def test_a_table_over_the_files_of_another_gives_no_rows(server: LiveServer) -> 
     assert snapshot is not None
     catalog.create_table("lab.listed", schema=ROWS.schema)
     added: dict[str, Any] = {
-        "snapshot-id": 7, "sequence-number": 1, "timestamp-ms": snapshot.timestamp_ms, "schema-id": 0,
-        "manifest-list": snapshot.manifest_list, "summary": {"operation": "append"},
-    }  # fmt: skip
+        "snapshot-id": 7,
+        "sequence-number": 1,
+        "timestamp-ms": snapshot.timestamp_ms,
+        "schema-id": 0,
+        "manifest-list": snapshot.manifest_list,
+        "summary": {"operation": "append"},
+    }
     main = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 7}
     status, body = send(
         server, "/listed", {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": added}, main]}
@@ -83,7 +87,14 @@ def test_a_table_over_the_files_of_another_gives_no_rows(server: LiveServer) -> 
     assert (status, "is not below a location of the table" in body) == (400, True)
     assert rows(server, "select value s.card from lab.secret s limit 1") == [SECRET]
     assert rows(server, "select value s from lab.listed s") == []
-    messages = {refused(server, text) for text in ("select value s from lab.named s", "select value count(*) from lab.named s", "insert into lab.named ({'id': 9})")}  # fmt: skip
+    messages = {
+        refused(server, text)
+        for text in (
+            "select value s from lab.named s",
+            "select value count(*) from lab.named s",
+            "insert into lab.named ({'id': 9})",
+        )
+    }
     assert len(messages) == 1
     assert "lab.named" in messages.pop()
     rows(server, "insert into lab.listed ({'id': 1, 'card': 'mine'})")

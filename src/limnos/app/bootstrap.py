@@ -64,8 +64,9 @@ async def _log_other_names(ctx: Context, settings: Settings) -> None:
         if name in listed and name != current:
             log.warning(
                 "settings know a metalake by the name that it was created with: another one of that name is not meant",
-                name=name, current_name=current,
-            )  # fmt: skip
+                name=name,
+                current_name=current,
+            )
 
 
 async def _log_missing_keys(ctx: Context) -> None:

@@ -12,10 +12,14 @@ from limnos.model.errors import InvalidTable
 from tests.manifests import DELETED, data_file, entry, manifest
 
 DOCUMENT = {
-    "location": "/t", "current-snapshot-id": 2, "snapshots": [{"snapshot-id": 1, "manifest-list": "/1"}, {"snapshot-id": 2, "manifest-list": "/2"}],
+    "location": "/t",
+    "current-snapshot-id": 2,
+    "snapshots": [{"snapshot-id": 1, "manifest-list": "/1"}, {"snapshot-id": 2, "manifest-list": "/2"}],
     "statistics": [{"snapshot-id": 1, "statistics-path": "/s1"}, {"snapshot-id": 2, "statistics-path": "/s2"}],
-    "partition-statistics": [{"snapshot-id": 2, "statistics-path": "/p2"}], "properties": {"a": "b"}, "more": 1,
-}  # fmt: skip
+    "partition-statistics": [{"snapshot-id": 2, "statistics-path": "/p2"}],
+    "properties": {"a": "b"},
+    "more": 1,
+}
 
 
 def test_the_current_snapshot_has_its_list_and_statistics() -> None:
@@ -48,11 +52,28 @@ def test_a_malformed_document_is_refused() -> None:
 @pytest.mark.parametrize(
     "path,expected",
     [
-        ("/w/t/a", True), ("/w/t/a/b c.parquet", True), ("/w/t/a..b", True), ("/w/t/...", True), ("/w/t/x=1/é", True), ("/w/t", False), ("/w/tx/a", False),
-        ("/w/t/../u", False), ("/w/t/./u", False), ("/w/t/a/..", False), ("/w/t//a", False), ("/w/t/a//b", False), ("/w/t/%61", False),
-        ("/w/t/a?b", False), ("/w/t/a#b", False), ("/w/t/a\\b", False), ("/w/t/a\nb", False), ("s3://b/t/x", True), ("s3://b/tt/x", False), ("", False),
+        ("/w/t/a", True),
+        ("/w/t/a/b c.parquet", True),
+        ("/w/t/a..b", True),
+        ("/w/t/...", True),
+        ("/w/t/x=1/é", True),
+        ("/w/t", False),
+        ("/w/tx/a", False),
+        ("/w/t/../u", False),
+        ("/w/t/./u", False),
+        ("/w/t/a/..", False),
+        ("/w/t//a", False),
+        ("/w/t/a//b", False),
+        ("/w/t/%61", False),
+        ("/w/t/a?b", False),
+        ("/w/t/a#b", False),
+        ("/w/t/a\\b", False),
+        ("/w/t/a\nb", False),
+        ("s3://b/t/x", True),
+        ("s3://b/tt/x", False),
+        ("", False),
     ],
-)  # fmt: skip
+)
 def test_only_usual_paths_are_plainly_below(path: str, expected: bool) -> None:
     """A path with a part that readers interpret differently is left to the comparison of keys."""
     assert is_plainly_below(path, ("/w/t/", "s3://b/t/")) == expected

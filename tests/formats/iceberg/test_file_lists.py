@@ -73,9 +73,10 @@ def test_commit_adds_snapshots_with_locations() -> None:
     ]  # fmt: skip
 
     assert added_snapshots(updates) == AddedSnapshots(
-        (SnapshotFiles(5, "l", (), 9), SnapshotFiles(6, None, ("m",))), ("file:///n", "file:///d"),
+        (SnapshotFiles(5, "l", (), 9), SnapshotFiles(6, None, ("m",))),
+        ("file:///n", "file:///d"),
         (NamedPath("manifest list of snapshot 5", "l"), NamedPath("manifest of snapshot 6", "m")),
-    )  # fmt: skip
+    )
     assert added_snapshots(updates[1:3]) == AddedSnapshots((), ())
 
 
@@ -86,9 +87,12 @@ def test_only_the_last_locations_of_a_commit_count() -> None:
     added = {"action": "add-snapshot", "snapshot": {"snapshot-id": 5, "manifest-list": "l"}}
     for sets, removes in (("updates", "removals"), ("updated", "removed")):
         updates = [
-            {"action": "set-location", "location": "file:///x"}, {"action": "set-properties", sets: {"write.data.path": "file:///y"}},
-            added, {"action": "set-location", "location": "file:///n"}, {"action": "remove-properties", removes: ["write.data.path"]},
-        ]  # fmt: skip
+            {"action": "set-location", "location": "file:///x"},
+            {"action": "set-properties", sets: {"write.data.path": "file:///y"}},
+            added,
+            {"action": "set-location", "location": "file:///n"},
+            {"action": "remove-properties", removes: ["write.data.path"]},
+        ]
 
         assert added_snapshots(updates).new_places == ("file:///n",)
 

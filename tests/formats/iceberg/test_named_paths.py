@@ -18,9 +18,12 @@ OF_STATISTICS = [NamedPath("statistics file of snapshot 5", "/s")]
 def test_a_document_names_paths_in_four_lists() -> None:
     """Snapshots, both kinds of statistics and the metadata log name files; malformed parts name none."""
     document = {
-        "snapshots": [SNAPSHOT, 4], "statistics": [STATISTICS], "partition-statistics": [STATISTICS],
-        "metadata-log": [{"metadata-file": "/old"}, {}], "location": "/t",
-    }  # fmt: skip
+        "snapshots": [SNAPSHOT, 4],
+        "statistics": [STATISTICS],
+        "partition-statistics": [STATISTICS],
+        "metadata-log": [{"metadata-file": "/old"}, {}],
+        "location": "/t",
+    }
 
     assert named_paths(document) == [
         *OF_SNAPSHOT,
@@ -34,10 +37,14 @@ def test_a_document_names_paths_in_four_lists() -> None:
 def test_updates_add_paths() -> None:
     """A commit adds paths by its snapshots and statistics."""
     updates = [
-        {"action": "add-snapshot", "snapshot": SNAPSHOT}, {"action": "set-statistics", "statistics": STATISTICS},
-        {"action": "set-partition-statistics", "partition-statistics": STATISTICS}, {"action": "set-location", "location": "/x"},
-        {"action": "add-snapshot"}, {"action": "set-statistics", "statistics": []}, "add-snapshot",
-    ]  # fmt: skip
+        {"action": "add-snapshot", "snapshot": SNAPSHOT},
+        {"action": "set-statistics", "statistics": STATISTICS},
+        {"action": "set-partition-statistics", "partition-statistics": STATISTICS},
+        {"action": "set-location", "location": "/x"},
+        {"action": "add-snapshot"},
+        {"action": "set-statistics", "statistics": []},
+        "add-snapshot",
+    ]
 
     assert added_paths(updates) == [*OF_SNAPSHOT, *OF_STATISTICS, *OF_STATISTICS]
 
@@ -45,9 +52,25 @@ def test_updates_add_paths() -> None:
 def test_all_other_updates_name_no_file() -> None:
     """The updates that name files are listed: a new update of Iceberg must be put on one of both lists."""
     nameless = {
-        "assign-uuid", "upgrade-format-version", "set-location", "add-schema", "set-current-schema", "remove-schemas",
-        "add-spec", "set-default-spec", "remove-partition-specs", "add-sort-order", "set-default-sort-order",
-        "remove-snapshots", "set-snapshot-ref", "remove-snapshot-ref", "set-properties", "remove-properties",
-        "remove-statistics", "remove-partition-statistics", "add-encryption-key", "remove-encryption-key",
-    }  # fmt: skip
+        "assign-uuid",
+        "upgrade-format-version",
+        "set-location",
+        "add-schema",
+        "set-current-schema",
+        "remove-schemas",
+        "add-spec",
+        "set-default-spec",
+        "remove-partition-specs",
+        "add-sort-order",
+        "set-default-sort-order",
+        "remove-snapshots",
+        "set-snapshot-ref",
+        "remove-snapshot-ref",
+        "set-properties",
+        "remove-properties",
+        "remove-statistics",
+        "remove-partition-statistics",
+        "add-encryption-key",
+        "remove-encryption-key",
+    }
     assert set(ACTIONS) == nameless | set(NAMING)

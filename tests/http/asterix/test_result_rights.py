@@ -109,9 +109,7 @@ def _move(reader: ResultReader) -> None:
 
 CHANGES: dict[str, Callable[[ResultReader], object]] = {
     "revoke": ResultReader.revoke,
-    "deny": lambda reader: grant(
-        reader.node, "bob", "select_table", kind="SCHEMA", on="main.a", condition="deny"
-    ),
+    "deny": lambda reader: grant(reader.node, "bob", "select_table", kind="SCHEMA", on="main.a", condition="deny"),
     "filter of the table": lambda reader: restrict(reader.node, filter="id = 1", to={"users": ["bob"]}),
     "filter of the namespace": lambda reader: restrict(
         reader.node, kind="SCHEMA", on="main.a", filter="id = 1", to={"users": ["bob"]}
@@ -119,7 +117,7 @@ CHANGES: dict[str, Callable[[ResultReader], object]] = {
     "drop": _drop,
     "drop and create": _remake,
     "move and revoke": _move,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("mode", ["deferred", "async"])

@@ -159,8 +159,13 @@ def test_rows_are_read_only_by_the_right_to_read(shop: Shop, statement: str, kin
         results[user] = shop.run(text, user)
 
     assert results == {
-        "none": "refused", "writer": "refused", "reader": allowed, "both": allowed, "restricted": "refused", "owner": allowed,
-    }  # fmt: skip
+        "none": "refused",
+        "writer": "refused",
+        "reader": allowed,
+        "both": allowed,
+        "restricted": "refused",
+        "owner": allowed,
+    }
 
 
 @pytest.mark.parametrize("kind", OBJECTS)
@@ -221,8 +226,11 @@ def test_objects_are_defined_over_a_table_by_the_right_to_load(shop: Shop, kind:
     """Definitions read no rows: who may load a table may bind its name, and gets its description but no rows."""
     grant(shop.node, "writer", "create_view register_function", kind="SCHEMA", on="main.mine")
     for number, text in enumerate(
-        ("create view mine.vw{1} as select value x from {0} x", "create function mine.fn{1}() {{ (select value x from {0} x) }}")
-    ):  # fmt: skip
+        (
+            "create view mine.vw{1} as select value x from {0} x",
+            "create function mine.fn{1}() {{ (select value x from {0} x) }}",
+        )
+    ):
         name = f"{kind}{number}"
         assert shop.run(text.format(OBJECTS[kind], name), "writer") == "answer"
         assert shop.run(text.format(OBJECTS[kind], f"none{name}"), "none") == "refused"

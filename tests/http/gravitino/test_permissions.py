@@ -194,5 +194,6 @@ def test_change_of_a_role_answers_only_what_the_caller_may_load(filled: DriverNo
     assert own == {"create_table", *(["use_schema"] if verb == "grant" else [])}
     role = filled.put(address, {"privileges": rules}).json()["role"]
     assert ({each["fullName"] for each in role["securableObjects"]}, role["properties"]) == (
-        {"main.own", "main.a:b"}, {"k": "v"},
-    )  # fmt: skip
+        {"main.own", "main.a:b"},
+        {"k": "v"},
+    )

@@ -22,8 +22,15 @@ from tests.http.iceberg.wire import (
 )
 
 ELSEWHERE = (
-    "file:///etc/passwd", "http://127.0.0.1:9/x", "s3://bucket/x", "{victim}/metadata/x", "{own}/../x", "{own}/%2e%2e/x", "x", "{own}",
-)  # fmt: skip
+    "file:///etc/passwd",
+    "http://127.0.0.1:9/x",
+    "s3://bucket/x",
+    "{victim}/metadata/x",
+    "{own}/../x",
+    "{own}/%2e%2e/x",
+    "x",
+    "{own}",
+)
 TIMER = "java.util.Timer"
 
 
@@ -100,8 +107,10 @@ def test_a_location_that_a_commit_only_passes_through_gives_nothing(lake: Driver
     own, victim = (str(metadata_of(lake, "a", name)["location"]) for name in ("t", "victim"))
     path = f"{victim}/metadata/snap.avro"
     updates = [
-        {"action": "set-location", "location": victim}, *additions(path)[0], {"action": "set-location", "location": own}
-    ]  # fmt: skip
+        {"action": "set-location", "location": victim},
+        *additions(path)[0],
+        {"action": "set-location", "location": own},
+    ]
 
     refused(commit(lake, "a", "t", updates=updates), path)
 

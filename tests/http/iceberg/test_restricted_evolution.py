@@ -15,8 +15,13 @@ FIELDS: list[Field] = [
     {"id": 3, "name": "region", "required": False, "type": "string"},
 ]
 NAMED_REGION: Field = {
-    "id": 4, "name": "region", "required": False, "type": "string", "initial-default": "EU", "write-default": "EU"
-}  # fmt: skip
+    "id": 4,
+    "name": "region",
+    "required": False,
+    "type": "string",
+    "initial-default": "EU",
+    "write-default": "EU",
+}
 
 
 def furnish(node: DriverNode) -> None:
@@ -33,9 +38,14 @@ def shop(lake: DriverNode) -> DriverNode:
     """A node with the table of `furnish`, and a filter and a mask on its namespace for one reader."""
     furnish(lake)
     answer = restrict(
-        lake, "m", kind="SCHEMA", on="main.a", filter="region = 'EU'", masks={"CARD": "replace-with-null"},
+        lake,
+        "m",
+        kind="SCHEMA",
+        on="main.a",
+        filter="region = 'EU'",
+        masks={"CARD": "replace-with-null"},
         to={"users": ["bob"]},
-    )  # fmt: skip
+    )
     assert answer.status == 200, answer.body
     return lake
 

@@ -214,10 +214,12 @@ def test_changes_that_depend_on_rows_need_the_right_to_read(home: DriverNode, t:
     for user, rights in (("adder", "modify_table"), ("both", "select_table modify_table")):
         grant(home, user, f"use_catalog use_schema {rights}", kind="CATALOG", on="lance")
     requests: tuple[tuple[str, object], ...] = (
-        ("update", {"predicate": "id = 1", "updates": [["id", "id"]]}), ("delete", {"predicate": "id = 77"}),
-        ("merge_insert?on=id&when_matched_update_all=true", arrow()), ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()),
+        ("update", {"predicate": "id = 1", "updates": [["id", "id"]]}),
+        ("delete", {"predicate": "id = 77"}),
+        ("merge_insert?on=id&when_matched_update_all=true", arrow()),
+        ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()),
         ("add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2"}]}),
-    )  # fmt: skip
+    )
 
     for path, body in requests:
         assert failure_of(home.ask("POST", f"{table(*t)}/{path}", body, user="adder")) == (403, 15), path

@@ -20,10 +20,17 @@ def metadata(location: str = LOCATION, **paths: str) -> dict[str, object]:
 @pytest.mark.parametrize(
     "path",
     [
-        "s3://lake/w/t/metadata", "s3://lake/w/t/metadata/", "s3://lake/w/t/metadata/x", "s3://lake/w/t", "s3://lake/w",
-        "s3a://lake/w/t/metadata", "s3://lake/w/t//metadata", "s3://lake/w/t/%6detadata", "s3://LAKE/w/t/metadata",
+        "s3://lake/w/t/metadata",
+        "s3://lake/w/t/metadata/",
+        "s3://lake/w/t/metadata/x",
+        "s3://lake/w/t",
+        "s3://lake/w",
+        "s3a://lake/w/t/metadata",
+        "s3://lake/w/t//metadata",
+        "s3://lake/w/t/%6detadata",
+        "s3://LAKE/w/t/metadata",
     ],
-)  # fmt: skip
+)
 def test_data_directory_at_the_metadata_directory_is_refused(key: str, path: str) -> None:
     """A directory of data files at, above or below that of metadata files is refused, whatever its spelling."""
     with pytest.raises(BadRequest, match=key.replace("_", "-")):
@@ -42,9 +49,14 @@ def test_metadata_directory_at_a_data_directory_is_refused(path: str) -> None:
 def test_separate_directories_are_allowed() -> None:
     """Directories with a common prefix of their names, beside each other or outside of the location, are separate."""
     for paths in (
-        {}, {"data": "s3://lake/w/t/metadata2"}, {"data": "s3://lake/w/t/data"}, {"object_storage": "s3://lake/w/t-data"},
-        {"metadata": "s3://lake/w/t/m"}, {"metadata": "s3://lake/w/t/metadata"}, {"metadata": "s3://lake/w/t/m", "data": "s3://lake/w/t/metadata"},
-    ):  # fmt: skip
+        {},
+        {"data": "s3://lake/w/t/metadata2"},
+        {"data": "s3://lake/w/t/data"},
+        {"object_storage": "s3://lake/w/t-data"},
+        {"metadata": "s3://lake/w/t/m"},
+        {"metadata": "s3://lake/w/t/metadata"},
+        {"metadata": "s3://lake/w/t/m", "data": "s3://lake/w/t/metadata"},
+    ):
         check_directories(metadata(**paths), before=None)
 
 

@@ -96,9 +96,12 @@ def bearer(node: DriverNode, text: str, method: str = "GET", target: str = f"{OW
 def form(node: DriverNode, **fields: str) -> DriverAnswer:
     """Send a form to the OAuth token route."""
     return node.ask(
-        "POST", "/iceberg/v1/oauth/tokens", urlencode(fields).encode(), user=None,
+        "POST",
+        "/iceberg/v1/oauth/tokens",
+        urlencode(fields).encode(),
+        user=None,
         content_type="application/x-www-form-urlencoded",
-    )  # fmt: skip
+    )
 
 
 def login(node: DriverNode) -> dict[str, Any]:
@@ -149,9 +152,12 @@ def uses_operation(node: DriverNode, text: str) -> int:
 def uses_executor(node: DriverNode, text: str) -> int:
     """Return the status of a request for operations."""
     answer = node.ask(
-        "POST", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x", "limit": 1}, user=None,
+        "POST",
+        f"{OWN}/metalakes/lake/maintenance/leases",
+        {"holder": "x", "limit": 1},
+        user=None,
         authorization=f"Bearer {text}",
-    )  # fmt: skip
+    )
     return answer.status
 
 
@@ -260,10 +266,14 @@ CONSTANTS: Final[dict[str, tuple[float, ...]]] = {
 """Lifetimes of other credentials in seconds, as the code has them."""
 WITHOUT_A_NUMBER: Final = {"signature of an S3 request", "secret of a webhook"}
 MAKERS: Final = {
-    "services/identity/tokens.py", "services/identity/logins.py", "services/identity/service_accounts.py",
-    "services/identity/console_sessions.py", "services/request/task_context.py",
-    "services/maintenance/rewriting/leases.py", "app/maintenance_process.py",
-}  # fmt: skip
+    "services/identity/tokens.py",
+    "services/identity/logins.py",
+    "services/identity/service_accounts.py",
+    "services/identity/console_sessions.py",
+    "services/request/task_context.py",
+    "services/maintenance/rewriting/leases.py",
+    "app/maintenance_process.py",
+}
 """The modules that create tokens. A new one needs a row in the page, and a case above."""
 
 

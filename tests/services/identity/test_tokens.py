@@ -428,9 +428,13 @@ def test_token_that_ends_before_the_commit_creates_nothing(
     """The transaction that creates a token checks the token that creates it: it may have ended after the decision."""
     parent, _ = desk.run(token_create(desk.ctx("ana"), user=None, name="short", expires_in_s=60))
     command = TokenCreate(
-        user="ana", name="late", secret_hash=b"x", expires_in_s=None,
-        origin=CredentialOrigin(parent.trust, parent.id, parent.id), rules=desk.node.services.rules,
-    )  # fmt: skip
+        user="ana",
+        name="late",
+        secret_hash=b"x",
+        expires_in_s=None,
+        origin=CredentialOrigin(parent.trust, parent.id, parent.id),
+        rules=desk.node.services.rules,
+    )
     permit = Permit(command, (), 0, (), "ana", None, "r")
     if ending == "revoked":
         desk.run(token_revoke(desk.ctx("ana"), token_id=parent.id))

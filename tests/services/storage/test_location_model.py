@@ -214,9 +214,20 @@ class Story:
     def run(self, steps: int) -> None:
         """Take steps, and check after each one that no one has claims where credentials of others are alive."""
         choices = (
-            *("create",) * 4, *("stage",) * 3, *("move",) * 3, "trash", "release", *("purge",) * 2, *("purged",) * 2,
-            "leave", *("keys",) * 4, *("pass",) * 3, "sweep", "overlap", "free",
-        )  # fmt: skip
+            *("create",) * 4,
+            *("stage",) * 3,
+            *("move",) * 3,
+            "trash",
+            "release",
+            *("purge",) * 2,
+            *("purged",) * 2,
+            "leave",
+            *("keys",) * 4,
+            *("pass",) * 3,
+            "sweep",
+            "overlap",
+            "free",
+        )
         for _ in range(steps):
             name = self.rng.choice(choices)
             if getattr(self, name)() is not False:
@@ -276,11 +287,15 @@ class Story:
         reasons, replaced = self.model.verdict(path, user)
         work = lambda: register.write(  # noqa: E731
             lambda tx: location_stage(
-                tx, catalog_id=register.catalog.id, namespace_id=register.space.id, location=location,
-                keys_until=until, had_files=had_files,
+                tx,
+                catalog_id=register.catalog.id,
+                namespace_id=register.space.id,
+                location=location,
+                keys_until=until,
+                had_files=had_files,
             ),
             user,
-        )  # fmt: skip
+        )
         if self.judge(self.outcome(work), reasons):
             self._replace(replaced)
             had_files = had_files and (replaced is None or replaced.had_files)
@@ -306,9 +321,13 @@ class Story:
         def run(tx: Tx) -> None:
             locations_lock(tx, locations=(location,))
             location_move(
-                tx, LocationKind.TABLE, owner_id=table.owner, catalog_id=register.catalog.id, location=location,
+                tx,
+                LocationKind.TABLE,
+                owner_id=table.owner,
+                catalog_id=register.catalog.id,
+                location=location,
                 had_files=had_files,
-            )  # fmt: skip
+            )
 
         if self.judge(self.outcome(lambda: register.write(run, user)), reasons):
             self._replace(replaced)
@@ -358,9 +377,12 @@ class Story:
         expected = [
             each
             for each in self.model.claims
-            if overlaps(each.path, claim.path) and each.owner != claim.owner and each.what in OBJECTS and each.lake == 1
+            if overlaps(each.path, claim.path)
+            and each.owner != claim.owner
+            and each.what in OBJECTS
+            and each.lake == 1
             and not (each.state == "deleting" and each.path == claim.path)
-        ]  # fmt: skip
+        ]
         assert bool(rivals) == bool(expected), (rivals, expected)
         since = register.lab.database.sql(
             "SELECT since FROM place WHERE owner_id = ? AND location = ?", claim.owner, key

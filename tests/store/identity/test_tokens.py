@@ -11,14 +11,25 @@ from tests.backends import StoreLab
 
 
 def make(
-    tx: Tx, user: str = "ana", *, expires_at: int | None = None, opened_by: int | None = None,
-    signed_in_at: int | None = None, purpose: TokenPurpose = TokenPurpose.API,
-) -> int:  # fmt: skip
+    tx: Tx,
+    user: str = "ana",
+    *,
+    expires_at: int | None = None,
+    opened_by: int | None = None,
+    signed_in_at: int | None = None,
+    purpose: TokenPurpose = TokenPurpose.API,
+) -> int:
     """Insert a token of a user. Returns its id."""
     return tx.tokens.create(
-        user=user, name="laptop", secret_hash=b"\x00\xff" * 16, expires_at=expires_at, trust=TokenTrust.PROVEN,
-        opened_by=opened_by, signed_in_at=signed_in_at, purpose=purpose,
-    ).id  # fmt: skip
+        user=user,
+        name="laptop",
+        secret_hash=b"\x00\xff" * 16,
+        expires_at=expires_at,
+        trust=TokenTrust.PROVEN,
+        opened_by=opened_by,
+        signed_in_at=signed_in_at,
+        purpose=purpose,
+    ).id
 
 
 def test_token_reads_back(lab: StoreLab) -> None:

@@ -15,9 +15,15 @@ def make(tx: Tx, name: str, *, is_assigned: bool = True) -> int:
     metalake_id = tx.next_id()
     tx.new_zone(metalake_id)
     tx.nodes.create(
-        kind=Kind.METALAKE, space="metalake", name=name, parent_id=ROOT_ID, zone=ROOT_ID, record=record, owner_id=1,
+        kind=Kind.METALAKE,
+        space="metalake",
+        name=name,
+        parent_id=ROOT_ID,
+        zone=ROOT_ID,
+        record=record,
+        owner_id=1,
         node_id=metalake_id,
-    )  # fmt: skip
+    )
     if is_assigned:
         tx.setting_names.assign(metalake_id, name)
     return metalake_id

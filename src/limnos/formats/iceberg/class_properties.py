@@ -18,13 +18,16 @@ from limnos.model.errors import BadRequest
 ALLOWED_CLASSES: Final[Mapping[str, frozenset[str]]] = {
     "io-impl": frozenset(
         {
-            "org.apache.iceberg.aws.s3.S3FileIO", "org.apache.iceberg.gcp.gcs.GCSFileIO",
-            "org.apache.iceberg.azure.adlsv2.ADLSFileIO", "org.apache.iceberg.aliyun.oss.OSSFileIO",
-            "org.apache.iceberg.hadoop.HadoopFileIO", "org.apache.iceberg.io.ResolvingFileIO",
+            "org.apache.iceberg.aws.s3.S3FileIO",
+            "org.apache.iceberg.gcp.gcs.GCSFileIO",
+            "org.apache.iceberg.azure.adlsv2.ADLSFileIO",
+            "org.apache.iceberg.aliyun.oss.OSSFileIO",
+            "org.apache.iceberg.hadoop.HadoopFileIO",
+            "org.apache.iceberg.io.ResolvingFileIO",
         }
     ),
     "py-io-impl": frozenset({"pyiceberg.io.pyarrow.PyArrowFileIO", "pyiceberg.io.fsspec.FsspecFileIO"}),
-}  # fmt: skip
+}
 """Properties of catalogs that may name one of these classes, which are parts of Iceberg's own libraries."""
 ALLOWED_PREFIXES: Final = ("io.manifest.",)
 """Beginnings of properties that are allowed although one of `RUNTIME_PREFIXES` fits."""

@@ -119,9 +119,13 @@ async def password_set(ctx: Context, *, user: str, password: str | None, old: st
             _require_fresh(ctx, request_view)
         own = own_token(ctx, request_view)
         command = PasswordPut(
-            user=user, hashed=text, trust=origin_of(ctx, request_view, user=user).trust, known=known,
-            token_id=None if own is None else own.id, rules=request_view.rules,
-        )  # fmt: skip
+            user=user,
+            hashed=text,
+            trust=origin_of(ctx, request_view, user=user).trust,
+            known=known,
+            token_id=None if own is None else own.id,
+            rules=request_view.rules,
+        )
         return request_view.permit(command, decision)
 
     return await ctx.write(RequestScope(), decide, password_put)

@@ -246,9 +246,12 @@ async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None) ->
         word = Action.TOKEN_MANAGE_OTHERS.word
         own = Decision(True, word, ROOT_ID, "server", secret.user, (DecisionFactor("self"),), request_view.stamps)
         command = AccessTokenOpen(
-            secret=secret, secret_hash=hash_secret(text), lives_s=ctx.services.defaults.session_s, opened_by=opened_by,
+            secret=secret,
+            secret_hash=hash_secret(text),
+            lives_s=ctx.services.defaults.session_s,
+            opened_by=opened_by,
             rules=request_view.rules,
-        )  # fmt: skip
+        )
         return request_view.permit(command, own)
 
     token = await bearer.write(RequestScope(), decide, access_open)

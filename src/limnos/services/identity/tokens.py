@@ -183,9 +183,14 @@ def check_life(expires_in_s: int | None) -> None:
 
 
 async def token_create(
-    ctx: Context, *, user: str | None, name: str, expires_in_s: int | None, by_server: bool = False,
+    ctx: Context,
+    *,
+    user: str | None,
+    name: str,
+    expires_in_s: int | None,
+    by_server: bool = False,
     purpose: TokenPurpose = TokenPurpose.API,
-) -> tuple[Token, str]:  # fmt: skip
+) -> tuple[Token, str]:
     """Create a token for the caller or another user.
 
     Args:
@@ -216,10 +221,14 @@ async def token_create(
         decision = _may(request_view, whose)
         require_minting(ctx, request_view)
         command = TokenCreate(
-            user=whose, name=name, secret_hash=hash_secret(secret), expires_in_s=expires_in_s,
-            origin=origin_of(ctx, request_view, user=whose, by_server=by_server), rules=request_view.rules,
+            user=whose,
+            name=name,
+            secret_hash=hash_secret(secret),
+            expires_in_s=expires_in_s,
+            origin=origin_of(ctx, request_view, user=whose, by_server=by_server),
+            rules=request_view.rules,
             purpose=purpose,
-        )  # fmt: skip
+        )
         return request_view.permit(command, decision)
 
     await refuse_former(ctx)

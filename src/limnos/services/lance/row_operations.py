@@ -64,8 +64,12 @@ async def rows_read_confirmed(
 
 
 def table_to_change(
-    request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_COMMIT, question: LanceQuestion | None = None
-) -> LanceTable:  # fmt: skip
+    request_view: RequestView,
+    levels: Levels,
+    *,
+    action: Action = Action.TABLE_COMMIT,
+    question: LanceQuestion | None = None,
+) -> LanceTable:
     """Return a table whose files the server changes itself, for a caller who may do the action, and who may read rows
     if the change depends on them.
 

@@ -270,9 +270,14 @@ async def _token_create(
             raise PermissionDenied(refusal)
 
     return await work.create_token(
-        user=user, name=name, secret_hash=hash_secret(new_secret()), trust=trust, root_id=root_id,
-        second_user_id=second_user_id, require=require,
-    )  # fmt: skip
+        user=user,
+        name=name,
+        secret_hash=hash_secret(new_secret()),
+        trust=trust,
+        root_id=root_id,
+        second_user_id=second_user_id,
+        require=require,
+    )
 
 
 async def _request_of(services: NodeServices, token: Token, *, table_id: int, name: str) -> ActingRequest | None:

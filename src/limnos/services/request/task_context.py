@@ -66,9 +66,16 @@ class TaskContext:
         return await self._store.submit(self._permit, mutation)
 
     async def create_token(
-        self, *, user: str, name: str, secret_hash: bytes, trust: TokenTrust, root_id: int | None,
-        second_user_id: int = 0, require: Callable[[Tx], None] = lambda _: None,
-    ) -> Token:  # fmt: skip
+        self,
+        *,
+        user: str,
+        name: str,
+        secret_hash: bytes,
+        trust: TokenTrust,
+        root_id: int | None,
+        second_user_id: int = 0,
+        require: Callable[[Tx], None] = lambda _: None,
+    ) -> Token:
         """Create a token with which the task acts for a user. It lives as long as the task renews its lease, and no
         longer than the token with which the user requested the work (`root_id`). Raises the errors of `require`.
         """
@@ -77,10 +84,16 @@ class TaskContext:
             require(tx)
             tx.tokens.forget_ended(user)
             return tx.tokens.create(
-                user=user, name=name, secret_hash=secret_hash, trust=trust, root_id=root_id, opened_by=root_id,
-                expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=root_id), purpose=TokenPurpose.WORK,
+                user=user,
+                name=name,
+                secret_hash=secret_hash,
+                trust=trust,
+                root_id=root_id,
+                opened_by=root_id,
+                expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=root_id),
+                purpose=TokenPurpose.WORK,
                 second_user_id=second_user_id,
-            )  # fmt: skip
+            )
 
         token = await self.submit(create)
         self._tokens[token.id] = token.expires_at or 0

@@ -203,11 +203,21 @@ class FormerNameWrites(Writes):
         tx, path = self.tx, _path(names)
         tx.count(FORGET_OBJECT, {"zone": node.zone, "path": path, "id": node.id})
         for each in closings:
-            tx.count(PUT, {
-                "zone": node.zone, "path": path, "id": node.id, "restriction": each.name, "name": names[-1],
-                "space": node.space, "terms": msgspec.json.encode(each.terms).decode(), "set_by": each.set_by,
-                "set_at": each.set_at, "expires": tx.now_ms + REMEMBERED_MS,
-            })  # fmt: skip
+            tx.count(
+                PUT,
+                {
+                    "zone": node.zone,
+                    "path": path,
+                    "id": node.id,
+                    "restriction": each.name,
+                    "name": names[-1],
+                    "space": node.space,
+                    "terms": msgspec.json.encode(each.terms).decode(),
+                    "set_by": each.set_by,
+                    "set_at": each.set_at,
+                    "expires": tx.now_ms + REMEMBERED_MS,
+                },
+            )
 
     def _remember_below(self, namespace: Node) -> None:
         """Remember the restricted objects below a namespace under their paths."""
@@ -254,10 +264,17 @@ class FormerNameWrites(Writes):
         while name in existing:
             name, number = f"{closing.name} {number}", number + 1
         text = msgspec.json.encode(closing.terms).decode()
-        tx.count(INHERIT, {
-            "id": placed.id, "name": name, "zone": placed.zone, "terms": text, "set_by": closing.set_by,
-            "set_at": closing.set_at,
-        })  # fmt: skip
+        tx.count(
+            INHERIT,
+            {
+                "id": placed.id,
+                "name": name,
+                "zone": placed.zone,
+                "terms": text,
+                "set_by": closing.set_by,
+                "set_at": closing.set_at,
+            },
+        )
         if tx.rows(COUNT, {"zone": placed.zone})[0][0] > RESTRICTIONS_MAX:
             raise BadRequest(
                 f"The object would take over restrictions of a former one of its name, and a catalog has at most"
@@ -275,11 +292,21 @@ class FormerNameWrites(Writes):
             path = loads(row[0])
             if path[: len(former)] == former and len(path) > len(former):
                 moved = [*names, *path[len(former) :]]
-                tx.count(PUT, {
-                    "zone": namespace.zone, "path": _path(moved), "id": row[1], "restriction": row[2], "name": moved[-1],
-                    "space": row[3], "terms": row[4], "set_by": row[5], "set_at": row[6],
-                    "expires": tx.now_ms + REMEMBERED_MS,
-                })  # fmt: skip
+                tx.count(
+                    PUT,
+                    {
+                        "zone": namespace.zone,
+                        "path": _path(moved),
+                        "id": row[1],
+                        "restriction": row[2],
+                        "name": moved[-1],
+                        "space": row[3],
+                        "terms": row[4],
+                        "set_by": row[5],
+                        "set_at": row[6],
+                        "expires": tx.now_ms + REMEMBERED_MS,
+                    },
+                )
             if path[:depth] == names and len(path) > depth:
                 placed = self._below(namespace, path[depth:], space=row[3])
                 if placed is not None and placed.id != row[1]:

@@ -62,11 +62,28 @@ def test_a_dataset_is_pinned_to_the_checked_snapshot(
 
 
 SPELLINGS = (
-    "{other}/data/1.parquet", "{at}/../{other_name}/data/1.parquet", "{at}/%2e%2e/x.parquet", "{at}/%252e%252e/x.parquet",
-    "{at}x/1.parquet", "file:///etc/passwd", "/etc/passwd", "http://127.0.0.1:9/x", "https://host/x", "ftp://host/x",
-    "hdfs://host/x", "webhdfs://host/x", "s3://bucket/x", "s3a://bucket/x", "jar:file:/x!/y", "data/1.parquet", "",
-    "file://host/x", "{at}/..\\..\\%2e%2e\\x", "{at}", "{at}/x\n",
-)  # fmt: skip
+    "{other}/data/1.parquet",
+    "{at}/../{other_name}/data/1.parquet",
+    "{at}/%2e%2e/x.parquet",
+    "{at}/%252e%252e/x.parquet",
+    "{at}x/1.parquet",
+    "file:///etc/passwd",
+    "/etc/passwd",
+    "http://127.0.0.1:9/x",
+    "https://host/x",
+    "ftp://host/x",
+    "hdfs://host/x",
+    "webhdfs://host/x",
+    "s3://bucket/x",
+    "s3a://bucket/x",
+    "jar:file:/x!/y",
+    "data/1.parquet",
+    "",
+    "file://host/x",
+    "{at}/..\\..\\%2e%2e\\x",
+    "{at}",
+    "{at}/x\n",
+)
 """Files that are not below the table's location `at`; some are those of the other table."""
 
 

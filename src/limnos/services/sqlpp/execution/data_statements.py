@@ -282,9 +282,12 @@ async def job_rows(
     ctx = session.ctx
     reads = () if work.source is None else await dataset_refs(session, work.source.reads)
     token, text = await token_create(
-        ctx, user=None, name=f"{STATEMENT_PREFIX}{ctx.request_id}", expires_in_s=int(session.seconds_left) + TOKEN_GRACE_S,
+        ctx,
+        user=None,
+        name=f"{STATEMENT_PREFIX}{ctx.request_id}",
+        expires_in_s=int(session.seconds_left) + TOKEN_GRACE_S,
         purpose=TokenPurpose.WORK,
-    )  # fmt: skip
+    )
     job = EngineJob(
         id=f"{ctx.request_id}-{token.id}" if change is None else change.statement, kind=work.kind, plan=b"" if work.source is None else wire.encode(work.source.expression),
         slots=0 if work.source is None else work.source.slots, reads=reads, target=None if change is None else change.target.ref,
