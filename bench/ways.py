@@ -17,6 +17,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -49,6 +50,8 @@ WARM: Final = 12
 QUIET_S: Final = 0.01
 """Seconds for the server to finish work after its answer."""
 WAIT_S: Final = 60.0
+DATA: Final = "$DATA"
+"""A placeholder for the server's data directory in requests."""
 ICEBERG: Final = "/iceberg/v1/lake.main"
 GRAVITINO: Final = "/api/metalakes/lake"
 SCHEMA: Final = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
@@ -196,7 +199,7 @@ class ServerThread:
 
     def ask(self, request: Request, *, user: str) -> bytes:
         """Send a request. Returns the answer's body. Raises LoadError unless it succeeds."""
-        self._socket.sendall(_spelled(request, user=user))
+        self._socket.sendall(_spelled(request, user=user, data=self._data))
         status, body = self._answer()
         if status >= 300:
             raise LoadError(f"{status} for {request.method} {request.path}: {body[:600]!r}")
@@ -227,8 +230,8 @@ class ServerThread:
         return data
 
 
-def _spelled(request: Request, *, user: str) -> bytes:
-    body = b"" if request.body is None else json.dumps(request.body).encode()
+def _spelled(request: Request, *, user: str, data: Path) -> bytes:
+    body = b"" if request.body is None else json.dumps(request.body).replace(DATA, str(data)).encode()
     proof = base64.b64encode(f"{user}:x".encode()).decode()
     head = [
         f"{request.method} {request.path} HTTP/1.1",
@@ -244,13 +247,31 @@ def _spelled(request: Request, *, user: str) -> bytes:
 # --------------------------------------------------------------------------------------------- requests
 
 
-def _table(name: str, namespace: str = "made") -> Request:
-    return Request("POST", f"{ICEBERG}/namespaces/{namespace}/tables", {"name": name, "schema": SCHEMA})
+def _table(name: str, namespace: str = "made", **fields: str) -> Request:
+    body = {"name": name, "schema": SCHEMA, **fields}
+    return Request("POST", f"{ICEBERG}/namespaces/{namespace}/tables", body)
 
 
 def _commit(number: int) -> Request:
     updates = [{"action": "set-properties", "updates": {"bench": str(number)}}]
     return Request("POST", f"{ICEBERG}/namespaces/made/tables/t", {"requirements": [], "updates": updates})
+
+
+def _append(number: int) -> Request:
+    snapshot = {
+        "snapshot-id": number + 1,
+        "sequence-number": number + 1,
+        "timestamp-ms": int(time.time() * 1000),
+        "manifest-list": f"{DATA}/warehouse/main/appended/metadata/snap-{number}.avro",
+        "summary": {"operation": "append", "added-records": "1"},
+        "schema-id": 0,
+    }
+    if number:
+        snapshot["parent-snapshot-id"] = number
+    reference = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number + 1}
+    requirement = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": number or None}
+    body = {"requirements": [requirement], "updates": [{"action": "add-snapshot", "snapshot": snapshot}, reference]}
+    return Request("POST", f"{ICEBERG}/namespaces/made/tables/appended", body)
 
 
 def _load(_: int) -> Request:
@@ -293,6 +314,7 @@ WAYS: Final = (
     Way("load-kept", "Iceberg: load a table whose answer is kept", _load),
     Way("load-changed", "Iceberg: load a table after a commit", _load, _commit),
     Way("commit", "Iceberg: commit, set one property", _commit),
+    Way("append", "Iceberg: commit, add one snapshot", _append),
     Way("rename", "Iceberg: rename a table", _rename),
     Way("create", "Iceberg: create a table", lambda number: _table(f"iceberg{number}")),
     Way("gravitino-create", "Gravitino: create a table of one column", _gravitino_create),
@@ -316,6 +338,7 @@ def _fixtures() -> Iterator[Request]:
         yield Request("POST", f"{ICEBERG}/namespaces", {"namespace": [namespace]})
     yield Request("POST", "/lance/v1/namespace/lance%24made/create", {})
     yield _table("t")
+    yield _table("appended", location=f"{DATA}/warehouse/main/appended")
     yield _table("renamed0")
     yield _table("one", "few")
     yield _table("two", "few")

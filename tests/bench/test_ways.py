@@ -12,6 +12,7 @@ CALLS_MAX = {
     "load-kept": 25,
     "load-changed": 170,
     "commit": 300,
+    "append": 400,
     "rename": 400,
     "create": 310,
     "gravitino-create": 410,

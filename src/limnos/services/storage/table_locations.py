@@ -8,6 +8,7 @@ these names.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final
 from urllib.parse import unquote
 
@@ -17,6 +18,8 @@ from limnos.model.errors import BadRequest
 
 _DECODINGS_MAX: Final = 8
 """The number of times that a path's percent signs are decoded in the search for dot segments."""
+_PREFIXES_MAX: Final = 4096
+"""The maximum number of locations whose prefixes are cached."""
 _ALIASES: Final = {"s3": ("s3", "s3a", "s3n"), "gs": ("gs", "gcs"), "abfs": ("abfs", "abfss")}
 
 
@@ -28,7 +31,7 @@ class TableLocations:
     def __init__(self, roots: Iterable[str], allowed: AllowedStorage) -> None:
         self.roots = tuple(dict.fromkeys(roots))
         self._allowed = allowed
-        self._keys = tuple([f"{place_key(each)}/" for each in self.roots])
+        self._keys: tuple[str, ...] | None = None
         self._prefixes: tuple[str, ...] | None = None
 
     def covers(self, location: str) -> bool:
@@ -39,6 +42,8 @@ class TableLocations:
         """
         if is_plainly_below(location, self.prefixes):
             return True
+        if self._keys is None:
+            self._keys = tuple([f"{place_key(each)}/" for each in self.roots])
         try:
             below = place_key(location).startswith(self._keys)
         except BadRequest:
@@ -49,13 +54,20 @@ class TableLocations:
     def prefixes(self) -> tuple[str, ...]:
         """The beginnings of usual spellings of files below these locations, each with a slash at its end."""
         if self._prefixes is None:
-            plain = [each for each in self.roots if self._is_plain(each)]
-            self._prefixes = tuple(dict.fromkeys([f"{each}/" for root in plain for each in _spellings(root)]))
+            prefixes = [prefix for root in self.roots for prefix in prefixes_of(root, self._allowed)]
+            self._prefixes = tuple(dict.fromkeys(prefixes))
         return self._prefixes
 
-    def _is_plain(self, root: str) -> bool:
-        """Return whether every file below a location is allowed storage, so that the location alone decides."""
-        return self._allowed.covers(root) and not self._allowed.holds_server_files(root)
+
+@lru_cache(maxsize=_PREFIXES_MAX)
+def prefixes_of(root: str, allowed: AllowedStorage) -> tuple[str, ...]:
+    """Return the beginnings of usual spellings of files below a location, each with a slash at its end.
+
+    Empty unless every file below the location is in storage that the server may use: then the location alone decides.
+    """
+    if not allowed.covers(root) or allowed.holds_server_files(root):
+        return ()
+    return tuple([f"{each}/" for each in _spellings(root)])
 
 
 def _spellings(root: str) -> list[str]:
