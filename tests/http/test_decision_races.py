@@ -13,7 +13,7 @@ from uuid import UUID
 
 import pytest
 
-from tests.http.driver import OWN, DriverAnswer, DriverNode, grant, node_at
+from tests.http.driver import OWN, DriverAnswer, DriverNode, grant, let_jobs, node_at
 from tests.http.iceberg.wire import rows_of
 from tests.http.interference import InterferencePoint, Rows, interfere
 from tests.http.test_coverage import FUNCTION
@@ -24,6 +24,7 @@ from tests.http.test_lost_database import (
     MODELS,
     OBJECTS,
     ROLES,
+    SPACES,
     WRITES,
     Write,
     fill,
@@ -303,6 +304,30 @@ def is_refused(answer: DriverAnswer) -> bool:
         return answer.status in (400, 403, 404, 409)
     body = answer.json()
     return body.get("dropped") is False or body.get("removed") is False or body.get("summary", {}).get("succeeded") == 0
+
+
+METALAKE_CREATIONS = (
+    "create-tag", "create-policy", "create-role", "create-catalog", "add-user", "add-group", "put-pipeline", "register-job-template",
+    "create-webhook",
+)  # fmt: skip
+"""Writes that create an object directly in a metalake."""
+
+
+@pytest.mark.parametrize("operation", METALAKE_CREATIONS)
+@pytest.mark.parametrize("step", InterferencePoint, ids=lambda each: each.value)
+def test_nothing_is_created_in_a_metalake_dropped_meanwhile(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, operation: str, step: InterferencePoint
+) -> None:
+    """If the metalake is dropped after the decision, nothing is created in it."""
+    let_jobs(node)
+    node.done("POST", SPACES, {"namespace": ["a"]})
+
+    answer, changed = carried_out(
+        node, monkeypatch, WRITES[operation], other=Write("DELETE", f"{LAKE}?force=true"), step=step
+    )
+
+    assert answer.status in REFUSED, answer
+    assert changed == set()
 
 
 PROTECTED = {

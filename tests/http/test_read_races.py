@@ -263,6 +263,40 @@ def test_search_by_a_tag_needs_the_right_on_the_tag_at_the_end(
     assert answer["hits"] == []
 
 
+@pytest.mark.parametrize(
+    "target, stopped_at",
+    [(f"{LAKE}/jobs/runs", 2), (f"{LAKE}/jobs/runs?jobTemplateName=program", 1), (f"{LAKES}/runs", 1)],
+    ids=["jobs", "jobs-of-template", "runs"],
+)
+def test_jobs_and_runs_are_listed_with_the_rights_at_the_end(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, target: str, stopped_at: int
+) -> None:
+    """If the caller ceases to own the metalake before its jobs or runs are read, those of other users are not listed,
+    neither earlier ones nor one that was started after that.
+    """
+    furnish(node)
+    node.done("POST", f"{LAKE}/groups", {"name": "chiefs"})
+    node.done("POST", CHIEFS, {"users": ["ana", "admin"]})
+    node.done("PUT", f"{LAKE}/owners/METALAKE/lake", {"name": "chiefs", "type": "GROUP"})
+    grant(node, "ana", "use_job_template", kind="METALAKE", on="lake")
+    start = Write("POST", f"{LAKE}/jobs/runs", {"jobTemplateName": "program"})
+    job = node.done(*start)["job"]["jobId"]
+    hidden = str(UUID(int=2)) if target == f"{LAKES}/runs" else job
+    before = node.get(target, user="ana").body.decode()
+
+    async def act() -> None:
+        await answer_ok(node, Write("DELETE", f"{CHIEFS}/ana"))
+        await answer_ok(node, start)
+
+    with stopped_at_rows(node, monkeypatch, number=stopped_at, act=act) as reads:
+        answer = node.get(target, user="ana").body.decode()
+
+    assert len(reads) == stopped_at, "it was answered before"
+    assert hidden in before
+    assert hidden not in answer
+    assert "program" not in answer
+
+
 async def replace_metalake(node: DriverNode, *, owner: str) -> None:
     """Let the owner of metalake `lake` rename it and give it to `admin`, and let `admin` create another one of that
     name for user `ana`.
