@@ -59,7 +59,8 @@ THEN: Final = tuple(
         "lance/test_references.py", "lance/test_rows.py", "lance/test_directory_catalogs.py", "lance/test_tables.py",
         "lance/test_versions.py", "test_request_audit.py", "test_browsing.py",
         "console/access/test_members.py", "console/tree_changes/test_renames.py", "console/tree_changes/test_creations.py",
-        "console/external/test_objects.py",
+        "console/external/test_objects.py", "gravitino/test_owners.py", "gravitino/test_permissions.py",
+        "iceberg/test_restricted_names.py", "iceberg/test_restricted_principals.py", "asterix/test_row_rights.py",
     )
 )  # fmt: skip
 """Tests that reach the remaining uses."""

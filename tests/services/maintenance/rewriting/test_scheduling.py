@@ -375,6 +375,43 @@ def test_operation_of_a_disabled_policy_is_not_leased(lake: DriverNode, tables: 
     assert (operation["state"], operation["result"]) == ("cancelled", "The policy small no longer requires this")
 
 
+@pytest.mark.parametrize("removal", ["disable", "detach", "replace"])
+def test_operation_of_a_policy_is_not_leased_for_another_one_or_the_setting(
+    lake: DriverNode, tables: dict[str, HistoryTable], removal: str
+) -> None:
+    """An operation that a policy planned is not carried out under the limits of the setting, nor of another policy,
+    after its own no longer decides.
+    """
+    limit(lake, rewrite=True)
+    add_policy(lake, "small", WHOLE, {"maxBytesPerDay": 1 << 40}, on="main.a.t", kind="table")
+    plan(lake)
+    if removal == "disable":
+        add_policy(lake, "far", WHOLE, {}, on="main", kind="catalog")
+        assert lake.patch(f"{API}/lake/policies/small", {"enable": False}).status == 200
+    else:
+        body = {"policiesToAdd": [], "policiesToRemove": ["small"]}
+        assert lake.post(f"{API}/lake/objects/table/main.a.t/policies", body).status == 200
+    if removal == "replace":
+        add_policy(lake, "other", WHOLE, {}, on="main.a.t", kind="table")
+    leased = {each["path"][-1] for each in FakeExecutor(lake).lease()}
+    results = {each["table"]: each["result"] for each in list_operations(lake)}
+
+    assert "t" not in leased
+    assert results["a.t"] == "The policy small no longer requires this"
+
+
+def test_operation_of_the_setting_is_not_leased_for_a_policy(lake: DriverNode, tables: dict[str, HistoryTable]) -> None:
+    """An operation that the setting planned is not carried out under the limits of a policy that decides since."""
+    limit(lake, rewrite=True)
+    plan(lake)
+    add_policy(lake, "small", WHOLE, {}, on="main.a.t", kind="table")
+    leased = {each["path"][-1] for each in FakeExecutor(lake).lease()}
+    results = {each["table"]: each["result"] for each in list_operations(lake)}
+
+    assert leased == {"u"}
+    assert results["a.t"] == "The setting maintenance.rewrite_files no longer requires this"
+
+
 def test_setting_operation_is_not_leased_if_a_policy_disables_it(
     lake: DriverNode, tables: dict[str, HistoryTable]
 ) -> None:
