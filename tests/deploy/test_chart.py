@@ -107,6 +107,22 @@ def test_chart_variables_are_valid_settings() -> None:
         assert settings.database.url.reveal() == "postgresql://limnos@db.example.com/limnos"
 
 
+@pytest.mark.parametrize("port, ending", [(80, ""), (9000, ":9000")])
+def test_names_of_the_service_have_its_port(port: int, ending: str) -> None:
+    """The server accepts the names of the service at the service's port, which is not the pod's."""
+    deployment = rendered({**VALUES, "service": {"port": port}})["Deployment"]
+    pod = cast("Json", at(deployment, "spec", "template", "spec"))
+
+    assert settings_of(environment(pod)).settings.server.hosts == (
+        "lake.example.com",
+        "lake.internal",
+        f"lake-limnos{ending}",
+        f"lake-limnos.data{ending}",
+        f"lake-limnos.data.svc{ending}",
+        f"lake-limnos.data.svc.cluster.local{ending}",
+    )
+
+
 def test_pods_run_unprivileged() -> None:
     """Pods run as an unprivileged user, without capabilities or the cluster's token, and write only to their own
     volumes.

@@ -159,11 +159,17 @@ def test_foreign_host_is_refused_with_421_on_every_route(wire: SocketWire, path:
     assert "server.hosts" in answer.body.decode()
 
 
-def test_host_of_the_settings_is_accepted(wire: SocketWire) -> None:
-    """A request with a host name of the settings is answered."""
-    wire.send(request("GET", LIVE, host="lake.example.com:8443"))
+def test_host_of_the_settings_is_accepted(served: ServedNode, wire: SocketWire) -> None:
+    """A request with a host name of the settings is answered, also with the port of the connection, but not with
+    another one.
+    """
+    wire.send(request("GET", LIVE, host=f"lake.example.com:{served.port}"))
+    own_port = wire.answer().status
+    wire.send(request("GET", LIVE, host="lake.example.com"))
+    no_port = wire.answer().status
+    wire.send(request("GET", LIVE, host="lake.example.com:1"))
 
-    assert wire.answer().status == 200
+    assert (own_port, no_port, last(wire).status) == (200, 200, 421)
 
 
 def test_cross_site_page_gets_403_before_its_body_is_read(wire: SocketWire) -> None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from limnos.http.head_admission import FIELDS_MAX, HeadAdmission
 from limnos.model.errors import BadRequest, HeadTooLarge, LimnosError, MisdirectedRequest, PermissionDenied
 
 LOCAL = "10.1.2.3"
+PORT = 8090
 
 
 def refusal(
@@ -23,7 +26,7 @@ def refusal(
         if admission.is_accepted(raw, headers, url.encode()):
             return None
         try:
-            admission.check(raw, headers, method=method, url=url.encode(), version=version, local=LOCAL)
+            admission.check(raw, headers, method=method, url=url.encode(), version=version, local=(LOCAL, PORT))
         except LimnosError as error:
             return type(error)
         return None
@@ -70,12 +73,36 @@ def test_configured_hosts_suffixes_and_star_are_accepted() -> None:
     assert refusal(HeadAdmission(hosts=["*"]), ("host", "anything.example")) is None
 
 
-def test_the_refusal_names_the_setting() -> None:
-    """The refusal names the setting to change."""
-    with pytest.raises(MisdirectedRequest, match=r"server\.hosts.*--host-name lake\.example\.com"):
-        HeadAdmission().check(
-            [(b"host", b"lake.example.com")], {b"host": b"lake.example.com"}, method="GET", url=b"/", version="1.1", local=None
-        )  # fmt: skip
+def test_ports_other_than_the_servers_are_refused() -> None:
+    """A name is accepted without a port, at the ports of the web, at the port on which the connection was accepted, and
+    at ports of the settings; the star admits all ports. Names of loopback are accepted at any port.
+    """
+    admission = HeadAdmission(
+        hosts=["lake.example.com", "other.example.com:9000", "*.corp.example:9001", "[2001:db8::1]:9002", "2001:db8::2"]
+    )
+    let_in = [
+        "lake.example.com", "lake.example.com:80", "lake.example.com:443", f"lake.example.com:{PORT}", "other.example.com:9000",
+        "other.example.com", "a.corp.example:9001", "a.corp.example:443", "[2001:db8::1]:9002", "[2001:db8::2]:8090",
+        "localhost:1", "127.0.0.1:65535", "[::1]:9999",
+    ]  # fmt: skip
+    refused = [
+        "lake.example.com:8091", "lake.example.com:9000", "other.example.com:9001", "a.corp.example:9000", "[2001:db8::1]:9001",
+        f"{LOCAL}:8091", "lake.example.com:0",
+    ]  # fmt: skip
+
+    assert {host: refusal(admission, ("host", host)) for host in let_in} == dict.fromkeys(let_in)
+    assert {host: refusal(admission, ("host", host)) for host in refused} == dict.fromkeys(refused, MisdirectedRequest)
+    assert refusal(HeadAdmission(hosts=["*"]), ("host", "anything.example:1")) is None
+
+
+@pytest.mark.parametrize("host", ["lake.example.com", "here.example.com:9000", "[2001:db8::1]:9000"])
+def test_the_refusal_names_the_setting(host: str) -> None:
+    """The refusal names the setting to change, and the port if the name is accepted."""
+    admission = HeadAdmission(hosts=["here.example.com", "2001:db8::1"])
+    with pytest.raises(MisdirectedRequest, match=rf"server\.hosts.*--host-name {re.escape(host)}\)"):
+        admission.check(
+            [(b"host", host.encode())], {b"host": host.encode()}, method="GET", url=b"/", version="1.1", local=None
+        )
 
 
 def test_a_request_has_one_host() -> None:
@@ -121,7 +148,7 @@ def test_pages_of_other_sites_are_refused(origin: str) -> None:
 )
 def test_pages_of_the_servers_origin_are_accepted(host: str, origin: str) -> None:
     """A page of the server's own origin is accepted: its scheme, and the host and port of the request."""
-    admission = HeadAdmission(hosts=["lake.example.com", "*.corp.example"])
+    admission = HeadAdmission(hosts=["lake.example.com", "*.corp.example:8443"])
 
     assert refusal(admission, ("host", host), ("origin", origin)) is None
 

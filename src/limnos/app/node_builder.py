@@ -239,8 +239,10 @@ def console_site_of(settings: Settings) -> ConsoleSite:
 
 
 def _public_hosts(settings: Settings) -> tuple[str, ...]:
-    """Return the host of the server's public URL as a tuple, which requests through a proxy have as their Host."""
-    host = urlsplit(settings.server.public_url or "").hostname
+    """Return the host and port of the server's public URL as a tuple, which requests through a proxy have as their
+    Host.
+    """
+    host = urlsplit(settings.server.public_url or "").netloc
     return (host,) if host else ()
 
 

@@ -31,7 +31,7 @@ def warehouse_of(settings: Settings) -> str:
 def defaults_of(
     settings: Settings, allowed: AllowedStorage, *, storages: NamedStorages, is_tls: bool
 ) -> RequestDefaults:
-    """Convert the settings that requests use to `RequestDefaults`. `is_tls` is whether the console is behind TLS."""
+    """Convert the settings that requests use to `RequestDefaults`. `is_tls` is whether clients reach it over TLS."""
     return RequestDefaults(
         metalake=settings.server.metalake,
         catalog=settings.server.catalog,
@@ -81,6 +81,7 @@ def defaults_of(
         console_session_s=settings.console.session_s,
         has_console=settings.console.enabled,
         public_url=settings.server.public_url,
+        is_tls=is_tls,
     )
 
 

@@ -19,7 +19,9 @@ from limnos.names.path import check_catalog_name, check_metalake_name
 ORIGIN = re.compile(r"https?://(?:[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
 
 
-HOST_NAME = re.compile(r"(?:\*\.)?[A-Za-z0-9_~:-]+(?:\.[A-Za-z0-9_~-]+)*\.?")
+HOST_NAME = re.compile(
+    r"(?:\*\.)?[A-Za-z0-9_~-]+(?:\.[A-Za-z0-9_~-]+)*\.?(?::[0-9]{1,5})?|[0-9A-Fa-f:.]+|\[[0-9A-Fa-f:.]+\]:[0-9]{1,5}"
+)
 
 
 def _listen(text: str) -> str:
@@ -31,7 +33,8 @@ def _host_name(name: str) -> str:
     if name == "*" or HOST_NAME.fullmatch(name):
         return name
     raise ValueError(
-        f"'{name}' is not a host name: write it without scheme, port and brackets, for example lake.example.com"
+        f"'{name}' is not a host name: write it without scheme and path, for example lake.example.com, or with a port, "
+        "lake.example.com:9000"
     )
 
 
@@ -84,7 +87,8 @@ class ServerSection(SettingsSection):
     """Catalog that is created on an empty store, and the default where a protocol names none."""
     hosts: Annotated[tuple[HostName, ...], Words] = ()
     """Host names that requests may be addressed to, in addition to those of loopback and the listen address;
-    `*.example.com` for all its subdomains, `*` for any; separated by commas.
+    `*.example.com` for all its subdomains, `*` for any; `lake.example.com:9000` for a port other than 80, 443 and the
+    listen address's; separated by commas.
     """
     origins: Annotated[tuple[Origin, ...], Words] = ()
     """Origins whose pages may call this server from a browser, in addition to its own: scheme, host and port, as
@@ -92,7 +96,8 @@ class ServerSection(SettingsSection):
     """
     public_url: PublicUrl | None = None
     """The public URL of this server behind a proxy, as `https://data.example.com/lake`: the prefix of the console's
-    links, and the origin of its pages. Unset: the requests' own Host, without a prefix.
+    links and of handles of SQL++ requests, and the origin of its pages. Unset: the requests' own Host, without a
+    prefix.
     """
     head_timeout_s: PositiveFloat = 10.0
     """The maximum time for the head of a request to arrive, in seconds."""

@@ -201,9 +201,9 @@ class AdmissionProtocol(HttpToolsProtocol):
             raise too_large()
         admission = self.application.admission
         if not admission.is_accepted(self.headers, headers, self.url):
-            local, version = None if self.server is None else self.server[0], self.parser.get_http_version()
+            version = self.parser.get_http_version()
             method = self.parser.get_method().decode("latin-1")
-            admission.check(self.headers, headers, method=method, url=self.url, version=version, local=local)
+            admission.check(self.headers, headers, method=method, url=self.url, version=version, local=self.server)
         self._unparsed_bytes = 0
 
     def on_body(self, body: bytes) -> None:

@@ -35,9 +35,11 @@ SINGLE: Final = frozenset(
 )
 """Headers that a request may have only once: with two of them, a proxy in between might have used the other one."""
 _KNOWN_MAX: Final = 1_000
-_AUTHORITY: Final = re.compile(rb"([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
-
+_AUTHORITY: Final = re.compile(rb"([A-Za-z0-9._~-]+|\[[0-9A-Fa-f:.]+\])(?::([0-9]{1,5}))?")
+_LISTED: Final = re.compile(r"([^:]+|\[[^]]+\]):([0-9]{1,5})")
+"""A host name of the settings with a port; an IPv6 address with a port is in brackets."""
 _DEFAULT_PORTS: Final = {b"http": b":80", b"https": b":443"}
+_WEB_PORTS: Final = frozenset({80, 443})
 _OTHER_SITES: Final = frozenset({b"cross-site", b"same-site"})
 """Values of `Sec-Fetch-Site` for a request that a page of another origin caused."""
 
@@ -48,7 +50,8 @@ class HeadAdmission:
     """The host names that this server serves, and the checks of a head.
 
     Args:
-        hosts: Names from the settings: exact names, `*.example.com` for all names below a domain, `*` for all.
+        hosts: Names from the settings: exact names, `*.example.com` for all names below a domain, `*` for all. A name
+            with a port (`lake.example.com:9000`) admits that port, too, and `*` every port.
         listens_on: The host of the listen address. Loopback names are always accepted, and so is a connection's own
             address.
         origins: Origins besides the server's own whose pages may send requests: `scheme://host[:port]`.
@@ -60,13 +63,10 @@ class HeadAdmission:
         self, *, hosts: Iterable[str] = (), listens_on: Iterable[str] = (), origins: Iterable[str] = (), is_tls: bool = False,
         own_origin: str | None = None,
     ) -> None:  # fmt: skip
-        listed = [host.lower().rstrip(".") for host in hosts]
-        self._endings = tuple(host[1:] for host in listed if host.startswith("*"))
-        self._names = (
-            frozenset(host for host in listed if not host.startswith("*"))
-            | {"localhost"}
-            | {host.lower() for host in listens_on}
-        )
+        listed = [_listed_host(host.lower()) for host in hosts]
+        listed += [(name, None) for name, _ in listed] + [(host.lower(), None) for host in listens_on]
+        self._endings = tuple((name[1:], port) for name, port in listed if name.startswith("*"))
+        self._names = frozenset(each for each in listed if not each[0].startswith("*"))
         self.origins = frozenset(_normal_origin(origin.encode()) for origin in origins)
         """The allowed origins of the settings, in normal form."""
         self._scheme = b"https" if is_tls else b"http"
@@ -93,9 +93,10 @@ class HeadAdmission:
         method: str,
         url: bytes,
         version: str,
-        local: str | None,
+        local: tuple[str, int | None] | None,
     ) -> None:
-        """Check a head. `headers` are the fields by name; `local` is the address on which the connection was accepted.
+        """Check a head. `headers` are the fields by name; `local` is the address and port on which the connection was
+        accepted.
 
         Raises:
             HeadTooLarge: It has too many fields.
@@ -120,20 +121,22 @@ class HeadAdmission:
         elif headers.get(b"sec-fetch-site", b"").lower() in _OTHER_SITES and not _is_navigation(method, headers):
             raise _foreign_origin_error()
 
-    def _check_host(self, host: bytes, local: str | None) -> None:
+    def _check_host(self, host: bytes, local: tuple[str, int | None] | None) -> None:
         if host in self._known:
             return
-        name = _name_of(host)
-        if not self._answers_to(name, local):
+        name, port = _name_and_port(host)
+        if not self._answers_to(name, port, local=local):
+            is_named = self._answers_to(name, None, local=local)
+            what, shown = ("port of", _shown(name, port)) if is_named else ("host name", name)
             raise MisdirectedRequest(
-                f"This server does not accept the host name '{name}': if it should, list it in the setting server.hosts "
-                f"(start it with --host-name {name}); otherwise use the address that it prints when it starts"
+                f"This server does not accept the {what} '{shown}': if it should, list it in the setting server.hosts "
+                f"(start it with --host-name {shown}); otherwise use the address that it prints when it starts"
             )
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
         self._known.add(host)
 
-    def _check_absolute(self, url: bytes, local: str | None) -> None:
+    def _check_absolute(self, url: bytes, local: tuple[str, int | None] | None) -> None:
         """Check the host of a request target in absolute form (RFC 9112, section 3.2.2), as clients send to proxies.
 
         Raises BadRequest for a malformed host, MisdirectedRequest for one that the server does not serve.
@@ -153,14 +156,39 @@ class HeadAdmission:
         if settled not in self.origins and (not self._own or settled != self._own):
             raise _foreign_origin_error(origin)
 
-    def _answers_to(self, name: str, local: str | None) -> bool:
-        if name in self._names or any(name.endswith(ending) for ending in self._endings):
+    def _answers_to(self, name: str, port: int | None, *, local: tuple[str, int | None] | None) -> bool:
+        """Return whether the server has a name at a port: at no port, at the ports of the web, at the connection's own,
+        and at those of the settings. Names of loopback may have any port, because tunnels and containers change it.
+        """
+        if _is_loopback(name):
             return True
-        try:
-            address = ipaddress.ip_address(name)
-        except ValueError:
-            return False
-        return address.is_loopback or name == local
+        is_usual = port is None or port in _WEB_PORTS or (local is not None and port == local[1])
+        ports = {None, port} if is_usual else {port}
+        if any((name, each) in self._names for each in ports):
+            return True
+        if any(name.endswith(ending) and (not ending or each in ports) for ending, each in self._endings):
+            return True
+        return local is not None and name == local[0] and None in ports
+
+
+def _listed_host(text: str) -> tuple[str, int | None]:
+    """Return a host name of the settings and its port; None if it has none."""
+    match = _LISTED.fullmatch(text)
+    name, port = (text, None) if match is None else (match[1], int(match[2]))
+    return name.strip("[]").removesuffix("."), port
+
+
+def _shown(name: str, port: int | None) -> str:
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+
+
+def _is_loopback(name: str) -> bool:
+    if name == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
 
 
 def _normal_origin(origin: bytes) -> bytes:
@@ -208,9 +236,11 @@ def _require_single(fields: Fields) -> None:
             seen.add(name)
 
 
-def _name_of(authority: bytes) -> str:
-    """Return the host of `name:port`, in lower case, without brackets and final dot. Raises BadRequest if malformed."""
+def _name_and_port(authority: bytes) -> tuple[str, int | None]:
+    """Return the host of `name:port`, in lower case, without brackets and final dot, and the port. Raises BadRequest if
+    malformed.
+    """
     match = _AUTHORITY.fullmatch(authority)
     if match is None:
         raise BadRequest("The Host header must be NAME or NAME:PORT")
-    return match[1].decode().lower().strip("[]").removesuffix(".")
+    return match[1].decode().lower().strip("[]").removesuffix("."), int(match[2]) if match[2] else None

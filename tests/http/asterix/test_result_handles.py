@@ -8,6 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from limnos.app.bootstrap import bootstrap
+from limnos.app.node_builder import build
+from limnos.config import Settings
+from limnos.config.server import ServerSection, TlsSection
 from limnos.services.sqlpp.requests.running_requests import LEASE_MS, REQUESTS
 from tests.http.asterix.test_compaction import sql
 from tests.http.asterix.test_locks import query
@@ -62,14 +66,42 @@ def test_a_deferred_result_is_fetched_from_its_handle(shared: DriverNode) -> Non
     assert b'\n  "a"' not in fetched.body
 
 
-def test_handle_url_has_the_clients_scheme_and_host(shared: DriverNode) -> None:
-    """The handle is a URL with the scheme and host that the client used."""
+def test_handle_url_has_the_clients_host(shared: DriverNode) -> None:
+    """The handle is a URL with the host name that the client used. Headers of proxies do not count."""
     body = {"statement": "select value 1", "mode": "deferred"}
-    plain = shared.ask("POST", "/query/service", body, host="lake.example.com:19002")
-    secret = shared.ask("POST", "/query/service", body, host="lake.example.com", x_forwarded_proto="https")
+    forged = {
+        "x_forwarded_proto": "https",
+        "x_forwarded_host": "evil.example.com",
+        "forwarded": "host=evil.example.com",
+    }
+    plain = shared.ask("POST", "/query/service", body, host="lake.example.com:19002", **forged)
 
     assert handle_of(plain).startswith("http://lake.example.com:19002/query/service/result/")
-    assert handle_of(secret).startswith("https://lake.example.com/query/service/result/")
+
+
+@pytest.mark.parametrize(
+    "public_url, tls, start",
+    [
+        ("https://data.example.com/lake", TlsSection(), "https://data.example.com/lake/query/service/"),
+        (None, TlsSection(certificate="server.pem", key="server.key"), "https://lake.example.com:19002/query/service/"),
+    ],
+    ids=["public-url", "tls"],
+)
+def test_handle_url_follows_the_settings(tmp_path: Path, public_url: str | None, tls: TlsSection, start: str) -> None:
+    """With a public URL, handles are below it, whatever the request's Host. A server with a certificate gives https."""
+    body = {"statement": "select value 1", "mode": "deferred"}
+    settings = Settings(server=ServerSection(data=str(tmp_path), public_url=public_url), tls=tls)
+    with asyncio.Runner() as runner:
+        built = build(settings)
+        runner.run(bootstrap(built.services, settings))
+        node = DriverNode(built, tmp_path, runner)
+
+        deferred = node.ask("POST", "/query/service", body, host="lake.example.com:19002")
+        begun = node.ask("POST", "/query/service", body | {"mode": "async"}, host="lake.example.com:19002")
+        runner.run(built.close())
+
+    assert handle_of(deferred).startswith(f"{start}result/")
+    assert handle_of(begun).startswith(f"{start}status/")
 
 
 def test_large_result_stored_in_parts_is_returned_completely(shared: DriverNode) -> None:

@@ -54,7 +54,13 @@ capabilities:
 - name: LIMNOS__SERVER__LISTEN
   value: 0.0.0.0:8090
 - name: LIMNOS__SERVER__HOSTS
-  value: {{ concat .Values.hosts (list (include "limnos.name" .) (printf "%s.%s" (include "limnos.name" .) .Release.Namespace) (printf "%s.%s.svc" (include "limnos.name" .) .Release.Namespace) (printf "%s.%s.svc.cluster.local" (include "limnos.name" .) .Release.Namespace)) | join "," | quote }}
+  {{- $name := include "limnos.name" . }}
+  {{- $port := eq (int .Values.service.port) 80 | ternary "" (printf ":%d" (int .Values.service.port)) }}
+  {{- $inner := list }}
+  {{- range list $name (printf "%s.%s" $name .Release.Namespace) (printf "%s.%s.svc" $name .Release.Namespace) (printf "%s.%s.svc.cluster.local" $name .Release.Namespace) }}
+  {{- $inner = append $inner (printf "%s%s" . $port) }}
+  {{- end }}
+  value: {{ concat .Values.hosts $inner | join "," | quote }}
 - name: LIMNOS__SERVER__DRAIN_TIMEOUT_S
   value: {{ .Values.drainSeconds | quote }}
 - name: LIMNOS__ACCESS__AUTHENTICATION

@@ -47,15 +47,16 @@ class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
     """The node ids of the datasets from which the results were made."""
 
 
-def handle_url(request: Request, what: str, *, handle: str) -> str:
-    """Return the URL of a handle, with the host name by which the client reached this server.
+def handle_url(request: Request, ctx: Context, *, route: str, handle: str) -> str:
+    """Return the URL of a handle: below the server's public URL, or else with the host name of the request.
 
-    `what` is the route: `status` or `result`.
+    `route` is `status` or `result`. Headers of proxies (`X-Forwarded-Proto`) are ignored, because anyone can send them.
     """
-    path = f"/query/service/{what}/{handle}"
+    path, defaults = f"/query/service/{route}/{handle}", ctx.services.defaults
+    if defaults.public_url is not None:
+        return defaults.public_url + path
     host = request.headers.get(b"host", b"").decode("latin-1")
-    scheme = "https" if request.headers.get(b"x-forwarded-proto", b"").lower() == b"https" else "http"
-    return f"{scheme}://{host}{path}" if host else path
+    return f"{'https' if defaults.is_tls else 'http'}://{host}{path}" if host else path
 
 
 async def _find(request: Request, ctx: Context) -> StatementRequest:
@@ -69,12 +70,12 @@ async def status(request: Request, ctx: Context) -> Response:
     if is_lost(ctx, row):
         return _without_results(row, "fatal", message=LOST)
     if row.state == RUNNING:
-        return json_response({"status": RUNNING, "handle": handle_url(request, STATUS, handle=row.handle)})
+        return json_response({"status": RUNNING, "handle": handle_url(request, ctx, route=STATUS, handle=row.handle)})
     if row.state == "success":
         return json_response(
             {
                 "status": row.state,
-                "handle": handle_url(request, RESULT, handle=row.handle),
+                "handle": handle_url(request, ctx, route=RESULT, handle=row.handle),
                 "resultCount": row.rows_count,
                 "resultSetOrdered": _outcome(row).is_ordered,
                 "createdAt": instant(row.started_at),

@@ -199,12 +199,14 @@ async def _respond_with_handle(run: _QueryRun, request: Request) -> Response:
     requests = REQUESTS.of(run.ctx.services)
     working = requests.run_in_background(_store_results(run, writer))
     if run.asked.mode == "async":
-        return Response(200, run.body.body_with_handle("running", handle_url(request, STATUS, handle=handle)))
+        return Response(
+            200, run.body.body_with_handle("running", handle_url(request, run.ctx, route=STATUS, handle=handle))
+        )
     failed = await working
     if failed is not None:
         return _refusal_response(run, failed)
     run.body.describe(run.session.description)
-    url = handle_url(request, RESULT, handle=handle)
+    url = handle_url(request, run.ctx, route=RESULT, handle=handle)
     return Response(200, run.body.body_with_handle("success", url, warnings=run.session.warnings))
 
 

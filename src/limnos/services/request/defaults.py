@@ -139,7 +139,9 @@ class RequestDefaults(NamedTuple):
     has_console: bool = False
     """Whether this server serves the console."""
     public_url: str | None = None
-    """The URL of this server for browsers, if it differs from the requests' Host."""
+    """The URL of this server for clients, if it differs from the requests' Host."""
+    is_tls: bool = False
+    """Whether clients reach this server over TLS."""
 
 
 class AccessSettings(NamedTuple):
