@@ -6,6 +6,7 @@ import json
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -109,3 +110,24 @@ def test_a_table_gets_no_class_for_the_engine(server: LiveServer) -> None:
     status, message = send(server, "", body)
 
     assert (status, "names a class" in message) == (400, True)
+
+
+def test_a_manifest_list_that_is_replaced_after_a_read_gives_no_rows(server: LiveServer) -> None:
+    """The owner of a table puts the content of another table's manifest list under the name of its own: statements
+    that read or change the table are refused. With its own content again, they give its own rows.
+    """
+    catalog = catalog_of(server)
+    secret = catalog.load_table("lab.secret").current_snapshot()
+    catalog.create_table("lab.swapped", schema=ROWS.schema).append(ROWS.set_column(1, "card", pa.array(["own"] * 3)))
+    own = catalog.load_table("lab.swapped").current_snapshot()
+    assert own is not None
+    assert secret is not None
+    assert rows(server, "select value t.card from lab.swapped as t") == ["own"] * 3
+    at = Path(own.manifest_list.removeprefix("file://"))
+    kept = at.read_bytes()
+    at.write_bytes(Path(secret.manifest_list.removeprefix("file://")).read_bytes())
+
+    for statement in ("select value t from lab.swapped as t", "insert into lab.swapped ({'id': 9, 'card': 'x'})"):
+        refused(server, statement)
+    at.write_bytes(kept)
+    assert rows(server, "select value t.card from lab.swapped as t") == ["own"] * 3

@@ -1,8 +1,8 @@
 """Plans scans from Iceberg's metadata without the JVM: finds the files of a table that may have rows of a key.
 
 May import `sqlpp`, fastavro and the sibling `parquet_lookups`. Must not know statements. The table's metadata comes
-from the server with the credential of a statement, so the server decides who may read the files. Manifests never
-change, so decoded ones are cached. Unsupported tables (partitions, equality deletes, other format versions than 2,
+from the server with the credential of a statement, so the server decides who may read the files. Decoded manifests are
+cached until their file changes. Unsupported tables (partitions, equality deletes, other format versions than 2,
 files in object stores) raise `UnsupportedFile`, and the caller uses Iceberg's library.
 """
 
@@ -317,24 +317,35 @@ class _ManifestCache:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._kept: OrderedDict[str, Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, tuple[int, ...]], Any] = OrderedDict()
 
     def get(self, location: str, read: Callable[[str], list[T]]) -> list[T]:
         """Return the decoded content of a file from the cache; on a miss, `read` decodes the file.
 
         Raises UnsupportedFile if the file is not on this machine, and the errors of `read`.
         """
+        path = local_path(location)
+        key = location, _version(path)
         with self._lock:
-            content: list[T] | None = self._kept.get(location)
+            content: list[T] | None = self._kept.get(key)
             if content is not None:
-                self._kept.move_to_end(location)
+                self._kept.move_to_end(key)
                 return content
-        content = read(local_path(location))
+        content = read(path)
         with self._lock:
-            self._kept[location] = content
+            self._kept[key] = content
             while len(self._kept) > MANIFESTS_MAX:
                 self._kept.popitem(last=False)
         return content
+
+
+def _version(path: str) -> tuple[int, ...]:
+    """Return values that change whenever a file is written or replaced. Raises UnsupportedFile for a missing file."""
+    try:
+        status = Path(path).stat()
+    except OSError as error:
+        raise UnsupportedFile(str(error)) from error
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 _CACHE: Final = _ManifestCache()

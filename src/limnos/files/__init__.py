@@ -10,6 +10,7 @@ from limnos.files.entries import ChooseNames, FileEntry, FileIdentity
 from limnos.files.exported_directory import ExportedDirectory
 from limnos.files.file_errors import is_refused
 from limnos.files.file_keys import FileKey, FileKeys
+from limnos.files.file_versions import FileVersion, file_versions
 from limnos.files.local import path_of, real_path, sweep_empty
 from limnos.files.locations import (
     allowed_roots,

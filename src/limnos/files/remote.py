@@ -50,6 +50,8 @@ _ABFS_NAMES: Final = {
 }
 _NAMES: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {"s3": _S3_NAMES, "gs": _GS_NAMES, "abfs": _ABFS_NAMES}
 _WRITTEN: Final = ("LastModified", "last_modified", "updated", "mtime")
+_VERSION: Final = (*_WRITTEN, "ETag", "etag", "VersionId", "generation", "metageneration", "size")
+"""The fields of fsspec's `info` that change when an object is written again."""
 _GS_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _CONNECT_TIMEOUT_S: Final = 5
 _READ_TIMEOUT_S: Final = 10
@@ -169,6 +171,19 @@ class RemoteFiles:
                 return None
             raise file_errors.storage_error("check", location, error, remote=True) from error
         return _entry_of("", info).size if info["type"] == "file" else None
+
+    def version(self, location: str) -> tuple[str, ...] | None:
+        """Return what the store says of a file's version: entity tag, time and size; None for a missing file.
+
+        Raises StorageFailed, ServiceUnavailable.
+        """
+        try:
+            info = self._fs.info(self._path(location))
+        except Exception as error:
+            if file_errors.is_missing(error):
+                return None
+            raise file_errors.storage_error("check", location, error, remote=True) from error
+        return tuple([f"{name}={info[name]}" for name in _VERSION if info.get(name) is not None])
 
     def below(self, location: str) -> Iterator[str]:
         path = self._path(location)

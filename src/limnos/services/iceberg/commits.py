@@ -148,10 +148,9 @@ async def table_commit(
 
     Raises:
         CommitConflict: A requirement failed, or too many attempts conflicted with other commits.
-        BadRequest: The updates are invalid.
+        BadRequest: The updates are invalid, or files that a statement read were replaced.
         OutsideRoots: A new location is outside of the catalog's roots.
-        NotFound: The table is missing, and the caller may know that.
-        PermissionDenied: The caller may not commit to the table.
+        NotFound, PermissionDenied: The table is missing, or the caller may not commit to it.
         OutsideWriter: Only SQL++ may make this change. Also raises LockLost, and ServiceUnavailable as `fence_check`.
     """
     if requirements and iceberg_requirements.is_create(requirements):
@@ -179,6 +178,8 @@ async def table_commit(
     if base.token_id is not None:
         version = base.document.version
         request, figures = await _check_operation(request, base)
+    if proof is not None:
+        await dataset_fence.check_statement_files(ctx, proof)
     await check_added_files(ctx, [commit_files_of(request.change, document=base.document, place=base.place)])
     result = await _commit_in_queue(request, base)
     if base.token_id is not None:

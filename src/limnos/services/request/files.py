@@ -19,8 +19,10 @@ from limnos.files import (
     FileEntry,
     FileIdentity,
     FileStore,
+    FileVersion,
     LocalRoots,
     ThreadShares,
+    file_versions,
     is_local,
     leads_within,
     store_for,
@@ -37,6 +39,8 @@ AT_ONCE = 16
 """The number of files of one request that are written or deleted at a time."""
 PART_S = 1.0
 """The time after which a call in a thread reads no further file of several, in seconds: a call has a time limit."""
+INLINE_FILES_MAX = 32
+"""The number of local files that are looked up on the event loop: a look-up takes some microseconds."""
 INLINE_BYTES_MAX = 64 << 10
 """Local files up to this size are written on the event loop: the page cache is faster than a hop to a thread."""
 
@@ -251,6 +255,22 @@ class FileOperations:
             return store.size(location)
 
         return await self._run(location, properties, look)
+
+    async def versions(
+        self, locations: Sequence[str], properties: Mapping[str, str], *, root: str
+    ) -> dict[str, FileVersion | None]:
+        """Return the versions of files below a root; None for a missing file. A few local files are looked up on the
+        event loop.
+        """
+        if is_local(root) and len(locations) <= INLINE_FILES_MAX:
+            return file_versions(locations, properties, root=root)
+        batches = [locations[first : first + INLINE_FILES_MAX] for first in range(0, len(locations), INLINE_FILES_MAX)]
+
+        async def look(batch: Sequence[str]) -> dict[str, FileVersion | None]:
+            return await self._run(root, properties, lambda _: file_versions(batch, properties, root=root))
+
+        results = await map_concurrently(batches, look, at_once=AT_ONCE)
+        return {location: version for part in results for location, version in part.items()}
 
     async def holds(self, location: str, properties: Mapping[str, str], *, roots: Sequence[str]) -> bool:
         """Return whether any file exists below a location; False if symbolic links leave the roots."""

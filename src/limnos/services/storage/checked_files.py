@@ -4,16 +4,20 @@ May import the layers below and `formats.iceberg`. Must not know any wire format
 rights to files than the caller, such as the SQL++ engine. So the manifest list, the manifests, the data and delete
 files and the statistics of the snapshot that it reads must lie below the table's own locations. Error messages name no
 file, and no file elsewhere is looked up: the caller must not learn which files exist.
+
+Whoever may write a table's files can replace a manifest after its check. So the versions of manifest lists and
+manifests are compared before a result is used again, and once more when the reader has read the table.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Final, cast
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, cast
 
 import msgspec
 
+from limnos.files import FileVersion
 from limnos.formats.iceberg.current_files import DocumentFiles, NamedSnapshot, document_files
 from limnos.formats.iceberg.file_lists import ListedManifest
 from limnos.model.entities import MetadataDocument
@@ -67,10 +71,31 @@ class _LruCache:
             self._entries.popitem(last=False)
 
 
+class CheckedSnapshot(NamedTuple):
+    """The manifest lists and manifests of a snapshot that were checked, with their versions at that time."""
+
+    root: str
+    """The table's location, which is part of the versions of files on this machine."""
+    place: CatalogStorage
+    versions: Mapping[str, FileVersion]
+
+    async def is_unchanged(self, ctx: Context) -> bool:
+        """Return whether all these files are still the checked ones. Raises StorageFailed, ServiceUnavailable."""
+        current = await versions_of(ctx, list(self.versions), root=self.root, place=self.place)
+        return current == self.versions
+
+
+class CheckedTable(NamedTuple):
+    """The files that a table's document names, and the snapshots that were checked."""
+
+    files: DocumentFiles
+    snapshots: tuple[CheckedSnapshot, ...]
+
+
 class CheckedFiles:
     """The snapshots and manifests whose files this node has found below the locations of their table.
 
-    Files are immutable, so a result stays valid for the same table, the same set of locations, and the same name.
+    A result stays valid for the same table, the same set of locations, and the same version of the same files.
     """
 
     def __init__(self) -> None:
@@ -79,7 +104,9 @@ class CheckedFiles:
         self.registered = _LruCache(DOCUMENTS_MAX)
         """The tables that have files in locations other than their own."""
         self.snapshots = _LruCache(SNAPSHOTS_MAX)
+        """By table, locations and name: `CheckedSnapshot`."""
         self.manifests = _LruCache(MANIFESTS_MAX)
+        """By table, locations and name: the version of a checked manifest."""
 
 
 CHECKED_FILES: ComponentKey[CheckedFiles] = ComponentKey("checked files", lambda _: CheckedFiles())
@@ -87,7 +114,7 @@ CHECKED_FILES: ComponentKey[CheckedFiles] = ComponentKey("checked files", lambda
 
 async def check_table_files(
     ctx: Context, document: MetadataDocument, *, place: CatalogStorage, every_snapshot: bool = False
-) -> DocumentFiles:
+) -> CheckedTable:
     """Check that all files which a reader of a table opens lie below the table's own locations.
 
     Args:
@@ -98,7 +125,8 @@ async def check_table_files(
             current one.
 
     Returns:
-        The files that the document names; for the current snapshot only, unless `every_snapshot`.
+        The files that the document names, for the current snapshot only, unless `every_snapshot`; and the checked
+        snapshots, for a second look when the reader has read them.
 
     Raises:
         OutsideRoots: A file lies elsewhere.
@@ -110,12 +138,18 @@ async def check_table_files(
     ctx.services.defaults.location_conflicts.refuse(document.node_id, what="table")
     files = await named_files(ctx, document, every_snapshot=every_snapshot)
     paths = files.paths
-    if paths:
-        check = _FilesCheck(ctx, document, place=place)
-        await check.begin(paths)
-        for snapshot in files.snapshots or ():
-            await check.snapshot(snapshot)
-    return files
+    if not paths:
+        return CheckedTable(files, ())
+    check = _FilesCheck(ctx, document, place=place)
+    await check.begin(paths)
+    return CheckedTable(files, tuple([await check.snapshot(each) for each in files.snapshots or ()]))
+
+
+async def versions_of(
+    ctx: Context, locations: Sequence[str], *, root: str, place: CatalogStorage
+) -> dict[str, FileVersion | None]:
+    """Return the versions of a table's files; None for a missing one. Raises StorageFailed, ServiceUnavailable."""
+    return await ctx.services.files.versions(locations, place.catalog.properties, root=root)
 
 
 async def named_files(ctx: Context, document: MetadataDocument, *, every_snapshot: bool = False) -> DocumentFiles:
@@ -152,17 +186,33 @@ class _FilesCheck:
             await self._read_register()
         await self._require(paths)
 
-    async def snapshot(self, snapshot: NamedSnapshot) -> None:
+    async def snapshot(self, snapshot: NamedSnapshot) -> CheckedSnapshot:
         """Require the manifests of a snapshot, and their data and delete files."""
         name = snapshot.manifest_list or tuple(snapshot.manifests or ())
-        if self._known.snapshots.get(self._key(name)) is not None:
-            return
+        known = cast("CheckedSnapshot | None", self._known.snapshots.get(self._key(name)))
+        if known is not None and await known.is_unchanged(self._ctx):
+            return known
+        lists = [] if snapshot.manifest_list is None else [snapshot.manifest_list]
+        versions = await self._versions(lists)
         manifests = await self._manifests(snapshot)
         await self._require([each.path for each in manifests])
-        fresh = [each for each in manifests if self._known.manifests.get(self._key(each)) is None]
+        found = await self._versions([each.path for each in manifests])
+        fresh = [each for each in manifests if self._known.manifests.get(self._key(each)) != found[each.path]]
         for batch in _batches(fresh):
             await self._manifest_files(batch)
-        self._known.snapshots.put(self._key(name), True)
+            for each in batch:
+                self._known.manifests.put(self._key(each), found[each.path])
+        result = CheckedSnapshot(self._document.location, self._place, versions | found)
+        self._known.snapshots.put(self._key(name), result)
+        return result
+
+    async def _versions(self, locations: Sequence[str]) -> dict[str, FileVersion]:
+        """Return the versions of files. Take them before the files are read. Raises InvalidTable for a missing file."""
+        current = await versions_of(self._ctx, locations, root=self._document.location, place=self._place)
+        versions = {location: version for location, version in current.items() if version is not None}
+        if len(versions) < len(current):
+            raise _unreadable_error()
+        return versions
 
     async def _manifests(self, snapshot: NamedSnapshot) -> tuple[ListedManifest, ...]:
         if snapshot.manifest_list is None:
@@ -180,8 +230,6 @@ class _FilesCheck:
         except (MissingFile, TooLarge, InvalidTable) as error:
             raise _unreadable_error() from error
         await self._require(msgspec.json.decode(outside, type=list[str]))
-        for each in manifests:
-            self._known.manifests.put(self._key(each), True)
 
     async def _require(self, paths: Iterable[str]) -> None:
         """Raise OutsideRoots unless all files lie below the table's locations."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+import shutil
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from pathlib import Path
 
 import pytest
 
 from limnos.formats.iceberg.current_files import document_files
+from limnos.services.request.files import FileOperations
 from limnos.services.sqlpp.execution import dataset_files
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.storage.checked_files import CHECKED_FILES
@@ -17,7 +21,7 @@ from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
-from tests.manifests import DATA, DELETED, POSITIONS, data_file, entry, listed, manifest
+from tests.manifests import DATA, DELETED, POSITIONS, data_file, entry, listed, manifest, manifest_list
 
 QUERY = "select value t from a.t as t"
 
@@ -161,22 +165,159 @@ def test_files_that_a_manifest_deletes_do_not_count(
     assert len(engine.jobs) == 1
 
 
-def test_a_second_statement_reads_no_manifest(node: DriverNode, engine: RecordingEngine, table: WrittenTable) -> None:
+def test_a_second_statement_reads_no_manifest(
+    node: DriverNode, engine: RecordingEngine, table: WrittenTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After a check an unchanged table costs no read, and a new snapshot only that of its new manifests."""
+    read: list[str] = []
+    real = FileOperations.read_first_within
+
+    async def recording(
+        self: FileOperations, locations: Sequence[str], properties: Mapping[str, str], **more: object
+    ) -> list[bytes]:
+        read.extend(each.rpartition("/")[2] for each in locations)
+        return await real(self, locations, properties, **more)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(FileOperations, "read_first_within", recording)
     first = table.manifest("m1.avro", [entry(data_file(f"{table.location}/data/1.parquet"))])
     table.commit([first])
     rows(node, QUERY)
-    for name in ("m1.avro", "snap-1.avro"):
-        wire.local(f"{table.location}/metadata/{name}").unlink()
+    assert read == ["snap-1.avro", "m1.avro"]
     rows(node, QUERY)
+    assert len(read) == 2
     second = table.manifest("m2.avro", [entry(data_file(f"{table.location}/data/2.parquet"))])
     table.commit([first, second])
     rows(node, QUERY)
+    assert read[2:] == ["snap-2.avro", "m2.avro"]
     table.commit([first, second, listed("file:///etc/passwd", b"x" * 10)])
 
     assert len(engine.jobs) == 3
     refused(node)
     assert len(engine.jobs) == 3
+
+
+@pytest.mark.parametrize("name", ["m1.avro", "snap-1.avro"])
+def test_a_file_that_was_replaced_after_its_check_is_checked_again(
+    node: DriverNode, engine: RecordingEngine, table: WrittenTable, name: str
+) -> None:
+    """The writer of a table replaces a manifest or manifest list, whose check has succeeded, by one with foreign
+    files: the next statement does not reach the engine.
+    """
+    table.commit([table.manifest("m1.avro", [entry(data_file(f"{table.location}/data/1.parquet"))])])
+    rows(node, QUERY)
+    foreign = table.manifest("m2.avro", [entry(data_file("file:///etc/passwd"))])
+    table.write(name, table_bytes(table, "m2.avro") if name == "m1.avro" else manifest_list([foreign]))
+
+    refused(node)
+    assert len(engine.jobs) == 1
+
+
+def test_a_manifest_that_is_a_link_does_not_reach_the_engine(
+    node: DriverNode, engine: RecordingEngine, table: WrittenTable
+) -> None:
+    """A manifest behind a symbolic link is not read, since the link may lead elsewhere a moment later."""
+    named = table.manifest("m1.avro", [entry(data_file(f"{table.location}/data/1.parquet"))])
+    at = wire.local(f"{table.location}/metadata/m1.avro")
+    at.rename(at.with_name("m0.avro"))
+    at.symlink_to(at.with_name("m0.avro"))
+    table.commit([named])
+
+    refused(node)
+    assert engine.jobs == []
+
+
+class WritingEngine(RecordingEngine):
+    """An engine during whose jobs somebody changes files; `before` runs when it begins, `after` when it has read."""
+
+    def __init__(self, before: Callable[[], object], after: Callable[[], object] = lambda: None) -> None:
+        super().__init__(b'"SECRET"')
+        self.before, self.after = before, after
+
+    async def run(self, job: EngineJob, **more: object) -> AsyncIterator[bytes]:
+        """Change the files before and after the job's rows are read."""
+        self.before()
+        self.after()
+        async for row in super().run(job, **more):
+            yield row
+
+
+def table_bytes(table: WrittenTable, name: str) -> bytes:
+    """Return a metadata file of a table."""
+    return wire.local(f"{table.location}/metadata/{name}").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["m1.avro", "snap-1.avro"])
+def test_rows_of_files_that_were_replaced_meanwhile_are_not_returned(
+    node: DriverNode, table: WrittenTable, name: str
+) -> None:
+    """A manifest or manifest list that is replaced while the engine works ends in a second check, which refuses it."""
+    table.commit([table.manifest("m1.avro", [entry(data_file(f"{table.location}/data/1.parquet"))])])
+    foreign = table.manifest("m2.avro", [entry(data_file("file:///etc/passwd"))])
+    content = table_bytes(table, "m2.avro") if name == "m1.avro" else manifest_list([foreign])
+    engine = WritingEngine(lambda: table.write(name, content))
+    ENGINE.put(node.built.services, engine)
+
+    assert "SECRET" not in refused(node)
+    assert len(engine.jobs) == 1
+
+
+def _swapped(at: Path, content: bytes) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return functions that replace a file, and put the former file back under its name."""
+
+    def swap() -> None:
+        at.rename(at.with_name("kept"))
+        at.write_bytes(content)
+
+    return swap, lambda: at.with_name("kept").rename(at)
+
+
+def _rewritten(at: Path, content: bytes) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return functions that write other bytes into a file, and its own again, with its time of modification."""
+    own, status = at.read_bytes(), at.stat()
+
+    def restore() -> None:
+        at.write_bytes(own)
+        os.utime(at, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    return (lambda: at.write_bytes(content)), restore
+
+
+def _moved(at: Path, content: bytes) -> tuple[Callable[[], object], Callable[[], object]]:
+    """Return functions that replace the directory of a file by another, and put it back."""
+    directory = at.parent
+    other, kept = directory.with_name("other"), directory.with_name("kept")
+    shutil.copytree(directory, other)
+    (other / at.name).write_bytes(content)
+
+    def swap() -> None:
+        directory.rename(kept)
+        other.rename(directory)
+
+    def restore() -> None:
+        directory.rename(other)
+        kept.rename(directory)
+
+    return swap, restore
+
+
+@pytest.mark.parametrize("change", [_swapped, _rewritten, _moved])
+def test_rows_of_files_that_were_replaced_and_restored_are_not_returned(
+    node: DriverNode,
+    table: WrittenTable,
+    change: Callable[[Path, bytes], tuple[Callable[[], object], Callable[[], object]]],
+) -> None:
+    """Files that are the checked ones before and after a job, but were others in between, are noticed, however they
+    were restored. The statement is tried again, and ends without rows.
+    """
+    table.commit([table.manifest("m1.avro", [entry(data_file(f"{table.location}/data/1.parquet"))])])
+    table.manifest("m2.avro", [entry(data_file("file:///etc/passwd"))])
+    before, after = change(wire.local(f"{table.location}/metadata/m1.avro"), table_bytes(table, "m2.avro"))
+    engine = WritingEngine(before, after)
+    ENGINE.put(node.built.services, engine)
+
+    status, message = refusal(node, QUERY)
+    assert (status, "SECRET" in message) == (503, False)
+    assert len(engine.jobs) == dataset_files.TRIES
 
 
 def test_files_in_earlier_locations_and_data_paths_are_read(

@@ -373,7 +373,7 @@ async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...])
     document, place = await ctx.read(scope, look)
     if await AssessmentRound(ctx.services, tables_max=0).is_dataset(document.node_id):
         raise BadRequest("SQL++ compacts its datasets by itself")
-    files = await check_table_files(ctx, document, place=place)
+    files, _ = await check_table_files(ctx, document, place=place)
     named = find_class_property(files.properties or {})
     if named is not None:
         raise BadRequest(

@@ -18,11 +18,12 @@ from limnos.model.entities import MetadataDocument
 from limnos.model.errors import InvalidTable, OutsideRoots, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.display import render as display_name
+from limnos.names.path import Levels
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.requests.names import scope_of
-from limnos.services.storage.checked_files import check_table_files
+from limnos.services.storage.checked_files import CheckedSnapshot, CheckedTable, check_table_files
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, SnapshotPin
@@ -39,14 +40,29 @@ class _StoredTable(NamedTuple):
     place: CatalogStorage
 
 
-async def pin_job(ctx: Context, job: EngineJob) -> EngineJob:
+class PinnedDatasets(NamedTuple):
+    """References with the pins of checked snapshots, and these snapshots."""
+
+    refs: tuple[DatasetRef, ...]
+    snapshots: tuple[CheckedSnapshot, ...]
+
+
+class PinnedJob(NamedTuple):
+    """A job whose datasets are pinned, and the checked snapshots that it reads."""
+
+    job: EngineJob
+    snapshots: tuple[CheckedSnapshot, ...]
+
+
+async def pin_job(ctx: Context, job: EngineJob) -> PinnedJob:
     """Return a job whose datasets, to read and to write, are pinned to checked snapshots. Raises as `pin_datasets`."""
     targets = () if job.target is None else (job.target,)
     pinned = await pin_datasets(ctx, (*job.reads, *targets))
-    return replace(job, reads=pinned[: len(job.reads)], target=pinned[-1] if targets else None)
+    target = pinned.refs[-1] if targets else None
+    return PinnedJob(replace(job, reads=pinned.refs[: len(job.reads)], target=target), pinned.snapshots)
 
 
-async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> tuple[DatasetRef, ...]:
+async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> PinnedDatasets:
     """Check the files of all datasets, and return their references with the checked snapshots.
 
     The caller has decided on access to them. Raises SqlppError for a dataset that names files outside of its table's
@@ -55,24 +71,35 @@ async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> tuple[Datase
     refs = tuple(refs)
     tables = [ref for ref in refs if ref.files is None]
     if not tables:
-        return refs
+        return PinnedDatasets(refs, ())
     stored = await ctx.read(scope_of(ctx), lambda request_view: [_stored(request_view, ref) for ref in tables])
-    pins = {}
+    checked: dict[Levels, CheckedTable] = {}
     for ref, table in zip(tables, stored, strict=True):
-        if ref.path not in pins:
-            pins[ref.path] = pin_of(await check_dataset_files(ctx, ref, table=table))
-    return tuple([ref if ref.files is not None else replace(ref, pin=pins[ref.path]) for ref in refs])
+        if ref.path not in checked:
+            checked[ref.path] = await check_dataset_files(ctx, ref, table=table)
+    pinned = [ref if ref.files is not None else replace(ref, pin=pin_of(checked[ref.path].files)) for ref in refs]
+    return PinnedDatasets(tuple(pinned), tuple([each for table in checked.values() for each in table.snapshots]))
 
 
-async def pin_for_compaction(ctx: Context, ref: DatasetRef) -> tuple[DatasetRef, tuple[str, ...]]:
+class PinnedCompaction(NamedTuple):
+    """A dataset to compact: its reference with the current snapshot, the manifest lists of all its snapshots, and the
+    checked snapshots.
+    """
+
+    ref: DatasetRef
+    manifest_lists: tuple[str, ...]
+    snapshots: tuple[CheckedSnapshot, ...]
+
+
+async def pin_for_compaction(ctx: Context, ref: DatasetRef) -> PinnedCompaction:
     """Check the files of all snapshots of a dataset, since the compaction deletes files of expired ones.
 
-    Returns the reference with the current snapshot, and the manifest lists of all snapshots. Raises as `pin_datasets`.
+    Raises as `pin_datasets`.
     """
     (table,) = await ctx.read(scope_of(ctx), lambda request_view: [_stored(request_view, ref)])
-    files = await check_dataset_files(ctx, ref, table=table, every_snapshot=True)
+    files, snapshots = await check_dataset_files(ctx, ref, table=table, every_snapshot=True)
     lists = tuple([each.manifest_list for each in files.snapshots or () if each.manifest_list is not None])
-    return replace(ref, pin=pin_of(files)), lists
+    return PinnedCompaction(replace(ref, pin=pin_of(files)), lists, snapshots)
 
 
 def _stored(request_view: RequestView, ref: DatasetRef) -> _StoredTable:
@@ -87,22 +114,22 @@ def _stored(request_view: RequestView, ref: DatasetRef) -> _StoredTable:
 
 async def check_dataset_files(
     ctx: Context, ref: DatasetRef, *, table: _StoredTable, every_snapshot: bool = False
-) -> DocumentFiles:
+) -> CheckedTable:
     """Check the files of a dataset's table, and that no property of it names a class. Raises SqlppError with the
     dataset's name and no file's.
     """
     name = display_name(ref.path[1:])
     try:
-        files = await check_table_files(ctx, table.document, place=table.place, every_snapshot=every_snapshot)
+        checked = await check_table_files(ctx, table.document, place=table.place, every_snapshot=every_snapshot)
     except (OutsideRoots, InvalidTable, PermissionDenied) as error:
         raise compilation(f"Dataset {name} cannot be opened: {error.message}") from error
-    named = find_class_property(files.properties or {})
+    named = find_class_property(checked.files.properties or {})
     if named is not None:
         raise compilation(
             f"Dataset {name} cannot be opened: its table has the property '{named[:200]}', which names a class or a setting "
             "of the engine: remove the property from the table"
         )
-    return files
+    return checked
 
 
 def pin_of(files: DocumentFiles) -> SnapshotPin:
