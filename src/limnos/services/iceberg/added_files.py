@@ -29,7 +29,7 @@ from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.storage.table_files import TableFiles, own_locations, refuse_foreign_paths
+from limnos.services.storage.table_files import STATEMENT_FILES, TableFiles, own_locations, refuse_foreign_paths
 from limnos.services.storage.table_locations import prefixes_of
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
@@ -103,6 +103,15 @@ async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> Non
                     raise (name_object_in_error(error, each.path) if each.path else error) from error
     except TimeoutError:
         look.left_out("it took too long", 1)
+
+
+async def check_statement_files(ctx: Context, lock: int) -> None:
+    """Check that the files which a SQL++ statement has read are still the checked ones, before it commits with the
+    token of its lock.
+
+    Raises BadRequest if one was replaced, StorageFailed, ServiceUnavailable.
+    """
+    await STATEMENT_FILES.of(ctx.services).require_unchanged(ctx, lock)
 
 
 def _adds_paths(commit: CommitFiles) -> bool:

@@ -30,7 +30,7 @@ from limnos.model.storage_locations import LocationKind
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg import dataset_fence, tables
-from limnos.services.iceberg.added_files import CommitFiles, check_added_files
+from limnos.services.iceberg.added_files import CommitFiles, check_added_files, check_statement_files
 from limnos.services.iceberg.commit_values import CommitChange, CommitEffects, CommitGuards, CommitState
 from limnos.services.iceberg.former_columns import EndedNames, ended_names, restrictions_follow
 from limnos.services.iceberg.orphan_fence import fence_check, fence_require
@@ -115,7 +115,9 @@ class TableCommitRequest(NamedTuple):
     proof: dataset_fence.LockProof | None = None
 
     async def base(self) -> CommitBase:
-        """Read the table's document and storage. Raises NotFound, NotInUse, PermissionDenied, CommitConflict."""
+        """Read the table's document and storage. Raises as `table_commit`."""
+        if self.proof is not None:
+            await check_statement_files(self.ctx, self.proof.token)
         return await self.ctx.read(self.scope, self.look)
 
 
@@ -178,8 +180,6 @@ async def table_commit(
     if base.token_id is not None:
         version = base.document.version
         request, figures = await _check_operation(request, base)
-    if proof is not None:
-        await dataset_fence.check_statement_files(ctx, proof)
     await check_added_files(ctx, [commit_files_of(request.change, document=base.document, place=base.place)])
     result = await _commit_in_queue(request, base)
     if base.token_id is not None:

@@ -21,9 +21,7 @@ from limnos.model.records import TableRecord
 from limnos.names.dataverse import DataverseName
 from limnos.names.display import render as display_name
 from limnos.names.path import Levels
-from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
-from limnos.services.storage.statement_files import STATEMENT_FILES
 from limnos.sqlpp import stored, tree
 from limnos.sqlpp.declarations import declarations_of
 from limnos.sqlpp.jobs import type_of
@@ -109,14 +107,6 @@ def _dataset_form(node: Node) -> StorageForm | None:
         if keys
         else None
     )
-
-
-async def check_statement_files(ctx: Context, proof: LockProof) -> None:
-    """Check that the files which a SQL++ statement has read are still the checked ones, before it commits.
-
-    Raises BadRequest if one was replaced, StorageFailed, ServiceUnavailable.
-    """
-    await STATEMENT_FILES.of(ctx.services).require_unchanged(ctx, proof.token)
 
 
 def check_dataset_commit(

@@ -12,7 +12,7 @@ manifests are compared before a result is used again, and once more when the rea
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, cast
 
 import msgspec
@@ -28,9 +28,17 @@ from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.offloaded_work import is_heavy
-from limnos.services.storage.table_files import TableFiles, own_locations
+from limnos.services.storage.table_files import (
+    STATEMENT_FILES,
+    CheckedSnapshot,
+    TableFiles,
+    are_unchanged,
+    own_locations,
+    versions_of,
+)
 from limnos.telemetry.logs import get_logger
 
+__all__ = ["STATEMENT_FILES", "CheckedSnapshot", "are_unchanged"]
 log = get_logger("limnos.table_files")
 
 OUTSIDE: Final = (
@@ -69,20 +77,6 @@ class _LruCache:
         self._entries.move_to_end(key)
         if len(self._entries) > self._entries_max:
             self._entries.popitem(last=False)
-
-
-class CheckedSnapshot(NamedTuple):
-    """The manifest lists and manifests of a snapshot that were checked, with their versions at that time."""
-
-    root: str
-    """The table's location, which is part of the versions of files on this machine."""
-    place: CatalogStorage
-    versions: Mapping[str, FileVersion]
-
-    async def is_unchanged(self, ctx: Context) -> bool:
-        """Return whether all these files are still the checked ones. Raises StorageFailed, ServiceUnavailable."""
-        current = await versions_of(ctx, list(self.versions), root=self.root, place=self.place)
-        return current == self.versions
 
 
 class CheckedTable(NamedTuple):
@@ -145,13 +139,6 @@ async def check_table_files(
     return CheckedTable(files, tuple([await check.snapshot(each) for each in files.snapshots or ()]))
 
 
-async def versions_of(
-    ctx: Context, locations: Sequence[str], *, root: str, place: CatalogStorage
-) -> dict[str, FileVersion | None]:
-    """Return the versions of a table's files; None for a missing one. Raises StorageFailed, ServiceUnavailable."""
-    return await ctx.services.files.versions(locations, place.catalog.properties, root=root)
-
-
 async def named_files(ctx: Context, document: MetadataDocument, *, every_snapshot: bool = False) -> DocumentFiles:
     """Return the files that a table's document names, for the current snapshot only unless `every_snapshot`. Raises
     InvalidTable.
@@ -196,13 +183,13 @@ class _FilesCheck:
         versions = await self._versions(lists)
         manifests = await self._manifests(snapshot)
         await self._require([each.path for each in manifests])
-        found = await self._versions([each.path for each in manifests])
-        fresh = [each for each in manifests if self._known.manifests.get(self._key(each)) != found[each.path]]
+        current = await self._versions([each.path for each in manifests])
+        fresh = [each for each in manifests if self._known.manifests.get(self._key(each)) != current[each.path]]
         for batch in _batches(fresh):
             await self._manifest_files(batch)
             for each in batch:
-                self._known.manifests.put(self._key(each), found[each.path])
-        result = CheckedSnapshot(self._document.location, self._place, versions | found)
+                self._known.manifests.put(self._key(each), current[each.path])
+        result = CheckedSnapshot(self._document.location, self._place, versions | current)
         self._known.snapshots.put(self._key(name), result)
         return result
 

@@ -1,4 +1,5 @@
-"""Table files: reads a table's manifest lists and manifests, and the sizes of its files, within bounds.
+"""Table files: reads a table's manifest lists and manifests, and the sizes of its files, within bounds, and notices if
+they change while a statement reads them.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Only files in the table's own
 locations (its location, earlier locations, and data paths) are opened or checked. The writer of a manifest must not
@@ -8,18 +9,21 @@ learn about files elsewhere.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import msgspec
 
+from limnos.files import FileVersion
 from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
 from limnos.formats.iceberg.named_paths import NamedPath
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
+from limnos.services.request.node_services import ComponentKey
 from limnos.services.storage.table_locations import TableLocations
 from limnos.store.objects.storage_locations import own_locations_read
 
@@ -146,3 +150,68 @@ async def _first_foreign(paths: Sequence[NamedPath], locations: TableLocations) 
         if number % PATHS_AT_ONCE == 0:
             await asyncio.sleep(0)
     return None
+
+
+class CheckedSnapshot(NamedTuple):
+    """The manifest lists and manifests of a snapshot that were checked, with their versions at that time."""
+
+    root: str
+    """The table's location, which is part of the versions of files on this machine."""
+    place: CatalogStorage
+    versions: Mapping[str, FileVersion]
+
+    async def is_unchanged(self, ctx: Context) -> bool:
+        """Return whether all these files are still the checked ones. Raises StorageFailed, ServiceUnavailable."""
+        current = await versions_of(ctx, list(self.versions), root=self.root, place=self.place)
+        return current == self.versions
+
+
+async def versions_of(
+    ctx: Context, locations: Sequence[str], *, root: str, place: CatalogStorage
+) -> dict[str, FileVersion | None]:
+    """Return the versions of a table's files; None for a missing one. Raises StorageFailed, ServiceUnavailable."""
+    return await ctx.services.files.versions(locations, place.catalog.properties, root=root)
+
+
+class StatementFiles:
+    """The checked snapshots that the running statements of a node read, by the token of the statement's lock.
+
+    The engine commits over HTTP to its own node, with the token, so they are in the memory of the node.
+    """
+
+    def __init__(self) -> None:
+        self._by_lock: dict[int, tuple[CheckedSnapshot, ...]] = {}
+
+    @contextmanager
+    def of_lock(self, token: int | None, snapshots: tuple[CheckedSnapshot, ...]) -> Iterator[None]:
+        """Compare the files of these snapshots before each commit with a lock's token, while the block runs; no-op
+        without a token.
+        """
+        if token is None:
+            yield
+            return
+        self._by_lock[token] = snapshots
+        try:
+            yield
+        finally:
+            self._by_lock.pop(token, None)
+
+    async def require_unchanged(self, ctx: Context, token: int) -> None:
+        """Check the files that a statement has read, before it commits.
+
+        Raises BadRequest if one was replaced, StorageFailed, ServiceUnavailable.
+        """
+        if not await are_unchanged(ctx, self._by_lock.get(token, ())):
+            raise BadRequest(
+                "Files of a table were replaced while the statement read them, so it is not committed: run it again"
+            )
+
+
+async def are_unchanged(ctx: Context, snapshots: tuple[CheckedSnapshot, ...]) -> bool:
+    """Return whether no manifest list or manifest was replaced after its check. Raises StorageFailed,
+    ServiceUnavailable.
+    """
+    return all([await each.is_unchanged(ctx) for each in snapshots])
+
+
+STATEMENT_FILES: ComponentKey[StatementFiles] = ComponentKey("files of statements", lambda _: StatementFiles())

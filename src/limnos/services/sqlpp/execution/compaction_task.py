@@ -21,7 +21,6 @@ from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.execution.write_targets import hold_dataset_lock, target_of
 from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.names import scope_of
-from limnos.services.storage.statement_files import STATEMENT_FILES
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import NO_ENGINE, EngineUnavailable, TextPosition
 from limnos.sqlpp.jobs import CompactionOptions, DatasetRef, EngineJob
@@ -96,10 +95,10 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
     if target.table_id != payload.table_id or not target.ref.key:
         return None
     async with hold_dataset_lock(ctx, target, seconds=WAITS_S) as locks:
-        ref, lists, snapshots = await pin_for_compaction(ctx, target.ref)
+        ref, lists, files = await pin_for_compaction(ctx, target.ref)
         job = _job(ctx, ref, locks=locks, credential=credential, expirable=lists)
         try:
-            with STATEMENT_FILES.of(ctx.services).of_lock(locks.token, snapshots):
+            with files.reading(ctx, locks):
                 async with aclosing(ENGINE.of(ctx.services).run(job)) as rows:  # type: ignore[type-var]
                     async for row in rows:
                         log.info("compacted", table=payload.table_id, told=row.decode())

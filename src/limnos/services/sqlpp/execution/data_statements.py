@@ -35,7 +35,6 @@ from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.options import has_ordered_fields
 from limnos.services.sqlpp.requests.running_requests import StatementEnded
 from limnos.services.sqlpp.requests.session import StatementSession
-from limnos.services.storage.statement_files import STATEMENT_FILES, find_changed
 from limnos.sqlpp import BoundQuery, ParsedStatement, SqlppError, identifier, parse_body, tree
 from limnos.sqlpp.errors import (
     DuplicateKey,
@@ -300,15 +299,14 @@ async def job_rows(
     )  # fmt: skip
     try:
         for attempt in range(TRIES):
-            pinned, snapshots = await pin_job(ctx, job)
+            pinned, files = await pin_job(ctx, job)
             attempted = msgspec.structs.replace(pinned, deadline_ms=max(1, int(session.seconds_left * 1000)))
             rows, has_rows = ENGINE.of(ctx.services).run(attempted, warnings=session.warnings), False
-            lock = None if change is None else change.held.token
             try:
-                with STATEMENT_FILES.of(ctx.services).of_lock(lock, snapshots):
+                with files.reading(ctx, None if change is None else change.held):
                     async for row in rows:
-                        if not has_rows and await find_changed(ctx, snapshots):
-                            raise SnapshotMoved
+                        if not has_rows:
+                            await files.require_unchanged(ctx)
                         has_rows = True
                         yield row
             except SnapshotMoved:
