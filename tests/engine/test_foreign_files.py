@@ -124,10 +124,10 @@ def test_a_manifest_list_that_is_replaced_after_a_read_gives_no_rows(server: Liv
     assert secret is not None
     assert rows(server, "select value t.card from lab.swapped as t") == ["own"] * 3
     at = Path(own.manifest_list.removeprefix("file://"))
-    kept = at.read_bytes()
+    content = at.read_bytes()
     at.write_bytes(Path(secret.manifest_list.removeprefix("file://")).read_bytes())
 
     for statement in ("select value t from lab.swapped as t", "insert into lab.swapped ({'id': 9, 'card': 'x'})"):
         refused(server, statement)
-    at.write_bytes(kept)
+    at.write_bytes(content)
     assert rows(server, "select value t.card from lab.swapped as t") == ["own"] * 3

@@ -16,7 +16,6 @@ from typing import Final, NamedTuple, TypeAlias
 import msgspec
 
 from limnos.files import place_key
-from limnos.formats.iceberg.current_files import is_plainly_below
 from limnos.formats.iceberg.file_lists import AddedSnapshots, ListedFile, SnapshotFiles, added_snapshots
 from limnos.formats.iceberg.named_paths import NAMING, NamedPath, added_paths
 from limnos.model.entities import MetadataDocument
@@ -29,8 +28,13 @@ from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.storage.table_files import STATEMENT_FILES, TableFiles, own_locations, refuse_foreign_paths
-from limnos.services.storage.table_locations import prefixes_of
+from limnos.services.storage.table_files import (
+    STATEMENT_FILES,
+    TableFiles,
+    are_plainly_own,
+    own_locations,
+    refuse_foreign_paths,
+)
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
@@ -128,8 +132,7 @@ def _adds_paths(commit: CommitFiles) -> bool:
 async def _check_paths(ctx: Context, commit: CommitFiles) -> None:
     """Check the paths that one commit adds to the document. Raises BadRequest."""
     if commit.raw is None and commit.document is not None:
-        prefixes = prefixes_of(commit.document.location, commit.place.allowed)
-        if not [each for each in added_paths(commit.updates) if not is_plainly_below(each.path, prefixes)]:
+        if are_plainly_own(added_paths(commit.updates), document=commit.document, place=commit.place):
             return  # the usual case, for which nothing else is read
     added = await _added_of(ctx, commit)
     if not added.paths:

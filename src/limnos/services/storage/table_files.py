@@ -17,6 +17,7 @@ from typing import Final, NamedTuple, TypeVar
 import msgspec
 
 from limnos.files import FileVersion
+from limnos.formats.iceberg.current_files import is_plainly_below
 from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
 from limnos.formats.iceberg.named_paths import NamedPath
 from limnos.model.entities import MetadataDocument
@@ -24,7 +25,7 @@ from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
-from limnos.services.storage.table_locations import TableLocations
+from limnos.services.storage.table_locations import TableLocations, prefixes_of
 from limnos.store.objects.storage_locations import own_locations_read
 
 T = TypeVar("T")
@@ -107,6 +108,14 @@ async def own_locations(ctx: Context, document: MetadataDocument) -> tuple[str, 
     """Return a table's locations: its own, and those that the register has for it without conflicts."""
     locations = await ctx.look_up(partial(own_locations_read, document.node_id))
     return (document.location, *[each.location for each in locations if not each.claim.is_conflicting])
+
+
+def are_plainly_own(paths: Iterable[NamedPath], *, document: MetadataDocument, place: CatalogStorage) -> bool:
+    """Return whether all paths are in a usual spelling below the table's own location. False does not mean that one
+    lies elsewhere.
+    """
+    prefixes = prefixes_of(document.location, place.allowed)
+    return not [each for each in paths if not is_plainly_below(each.path, prefixes)]
 
 
 async def refuse_foreign_paths(

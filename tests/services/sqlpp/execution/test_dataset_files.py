@@ -285,17 +285,17 @@ def _rewritten(at: Path, content: bytes) -> tuple[Callable[[], object], Callable
 def _moved(at: Path, content: bytes) -> tuple[Callable[[], object], Callable[[], object]]:
     """Return functions that replace the directory of a file by another, and put it back."""
     directory = at.parent
-    other, kept = directory.with_name("other"), directory.with_name("kept")
+    other, aside = directory.with_name("other"), directory.with_name("kept")
     shutil.copytree(directory, other)
     (other / at.name).write_bytes(content)
 
     def swap() -> None:
-        directory.rename(kept)
+        directory.rename(aside)
         other.rename(directory)
 
     def restore() -> None:
         directory.rename(other)
-        kept.rename(directory)
+        aside.rename(directory)
 
     return swap, restore
 
