@@ -131,9 +131,12 @@ def _adds_paths(commit: CommitFiles) -> bool:
 
 async def _check_paths(ctx: Context, commit: CommitFiles) -> None:
     """Check the paths that one commit adds to the document. Raises BadRequest."""
-    if commit.raw is None and commit.document is not None:
-        if are_plainly_own(added_paths(commit.updates), document=commit.document, place=commit.place):
-            return  # the usual case, for which nothing else is read
+    if (
+        commit.raw is None
+        and commit.document is not None
+        and are_plainly_own(added_paths(commit.updates), document=commit.document, place=commit.place)
+    ):
+        return  # the usual case, for which nothing else is read
     added = await _added_of(ctx, commit)
     if not added.paths:
         return
