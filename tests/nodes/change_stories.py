@@ -15,6 +15,7 @@ from tests.nodes.wire import (
     OWN,
     PREFIX,
     Wire,
+    namespace_body,
     namespace_path,
     properties_body,
     rename_body,
@@ -232,7 +233,42 @@ def successors(world: NodesWorld) -> Iterator[ChangeTurn]:
         )
 
 
-STORIES = (privileges, roles, members, users, tokens, owners, renames, moves, drops, successors)
+def rebuilds(world: NodesWorld) -> Iterator[ChangeTurn]:
+    """Rebuild a table in a catalog with successors: its reader keeps the privilege, and a revoked one stays revoked."""
+    admin = world.admin()
+    properties = {"successors": "same-owner"}
+    body = {"name": "built", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": properties}
+    admin.do("POST", f"{GRAVITINO}/catalogs", body)
+    spaces = "/iceberg/v1/lake.built/namespaces"
+    tables, table = f"{spaces}/s/tables", f"{spaces}/s/tables/t"
+    admin.do("POST", spaces, namespace_body("s"))
+    admin.do("POST", tables, table_body("t"))
+    user = world.reader("lea", selects=False)
+    world.grant("lea_role", "catalog", "built", "use_catalog")
+    world.grant("lea_role", "schema", "built.s", "use_schema")
+    world.grant("lea_role", "table", "built.s.t", "select_table")
+    revoke, grant = (rights_path("lea_role", "table", "built.s.t", verb) for verb in ("revoke", "grant"))
+    privilege = rights_body("select_table")
+
+    def recreate(admin: Wire) -> None:
+        admin.do("DELETE", table)
+        admin.do("POST", tables, table_body("t"))
+
+    def revoke_first(admin: Wire) -> None:
+        admin.do("PUT", revoke, privilege)
+        recreate(admin)
+
+    while True:
+        yield ChangeTurn("rebuild", recreate, (FollowUpRequest(user, 200, "GET", table),))
+        yield ChangeTurn("revoke and rebuild", revoke_first, (FollowUpRequest(user, 403, "GET", table),))
+        yield ChangeTurn(
+            "grant again",
+            lambda admin: admin.do("PUT", grant, privilege),
+            (FollowUpRequest(user, 200, "GET", table),),
+        )
+
+
+STORIES = (privileges, roles, members, users, tokens, owners, renames, moves, drops, successors, rebuilds)
 
 
 def follow(

@@ -362,3 +362,10 @@ class StalePermit(Exception):
 
     Never leaves `services`.
     """
+
+
+class MetalakeLockRequired(StalePermit):
+    """The mutation of a catalog must write to its metalake, too: the request submits it again with the metalake's lock.
+
+    Never leaves `services`.
+    """

@@ -33,6 +33,8 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
     request_id: str
     account: str | None = None
     """The encoded `AuditContext` of the request; None without audit."""
+    writes_metalake: bool = False
+    """Whether the mutation of a catalog may write to the metalake's zone, too, with the metalake's lock."""
 
     @property
     def zones(self) -> tuple[int, ...]:
@@ -44,8 +46,9 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
         decision.
         """
         return Permit(
-            command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id, self.account
-        )
+            command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id, self.account,
+            self.writes_metalake,
+        )  # fmt: skip
 
 
 def upkeep_permit(actor: str, *, zone: int = 0) -> Permit[None]:

@@ -62,6 +62,10 @@ class StoreTransaction:
         self.revision = revision
         self.now_ms = now_ms
         self.drafts: list[ChangeDraft] = []
+        self.writes_metalake = permit.writes_metalake
+        """Whether the transaction has the metalake's lock, and may write to its zone, too."""
+        self.outer_drafts: tuple[int, list[ChangeDraft]] | None = None
+        """The metalake's zone, and the change drafts in it; None if there are none."""
         self.looked_below = 0
         """The number of nodes that were read to compute heights of subtrees."""
         self.rows = session.rows
@@ -76,6 +80,12 @@ class StoreTransaction:
     def changed(self, draft: ChangeDraft) -> None:
         """Add a change draft, from which the batch writes a change row before its commit."""
         self.drafts.append(draft)
+
+    def changed_in(self, metalake_id: int, draft: ChangeDraft) -> None:
+        """Add a change draft of the metalake's zone to a mutation of a catalog that has the metalake's lock."""
+        if self.outer_drafts is None:
+            self.outer_drafts = (metalake_id, [])
+        self.outer_drafts[1].append(draft)
 
     def new_zone(self, zone: int) -> None:
         """Start the clock of a new metalake or catalog."""

@@ -28,7 +28,7 @@ from limnos.store.activity.tasks import TaskWrites
 from limnos.store.activity.template_jobs import TemplateJobWrites
 from limnos.store.activity.webhooks import WebhookWrites
 from limnos.store.audit_notes import NOTE_NEW, note_params
-from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE
+from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, ChangeDraft
 from limnos.store.exchange.imports import ImportWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import RequestOutcomeWrites
@@ -208,13 +208,26 @@ class MutationBatch:
         fault_point("written")
         self._ran = True
         if tx.drafts:
-            self._keep(permit.zone, tx, revision + 1, access_revision, account=permit.account)
+            self._keep(permit.zone, tx, revision + 1, access_revision, drafts=tx.drafts, account=permit.account)
+            if tx.outer_drafts is not None:
+                zone, drafts = tx.outer_drafts
+                revision, access_revision = self.clock(zone)
+                self._keep(zone, tx, revision + 1, access_revision, drafts=drafts, account=permit.account)
         elif permit.account is not None:
             tx.count(NOTE_NEW, note_params(tx, permit.zone, account=permit.account))
         return result
 
-    def _keep(self, zone: int, tx: Tx, revision: int, access_revision: int, *, account: str | None) -> None:
-        for draft in tx.drafts:
+    def _keep(
+        self,
+        zone: int,
+        tx: Tx,
+        revision: int,
+        access_revision: int,
+        *,
+        drafts: Sequence[ChangeDraft],
+        account: str | None,
+    ) -> None:
+        for draft in drafts:
             if draft.moves_access:
                 access_revision = revision
                 self.closed = True
@@ -222,7 +235,7 @@ class MutationBatch:
                 break
         self._clocks[zone] = (revision, access_revision)
         self._moved.add(zone)
-        for ordinal, draft in enumerate(tx.drafts):
+        for ordinal, draft in enumerate(drafts):
             self._changes.append(
                 {
                     "zone": zone, "revision": revision, "ordinal": ordinal, "operation": draft.operation,

@@ -30,6 +30,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.vending import check_credential_issuers
 from limnos.store.objects.setting_names import setting_name_read
+from limnos.store.objects.successors import check_successors
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import name_key
 
@@ -84,6 +85,7 @@ def catalog_check(
     refuse_catalog_classes(properties)
     check_nested(properties)
     check_scan_mode(properties)
+    check_successors(properties, has_tables=provider in kinds.TABLE_FORMATS)
     check_storage(properties, defaults, metalake=metalake, provider=provider, catalog_id=catalog_id)
     return CatalogRecord(type=expected, provider=provider, comment=None, properties=properties, in_use=True)
 

@@ -19,7 +19,7 @@ from limnos.formats.iceberg.class_properties import refuse_catalog_classes
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse
-from limnos.model.kinds import SOURCE_PROVIDERS, Kind
+from limnos.model.kinds import SOURCE_PROVIDERS, TABLE_FORMATS, Kind
 from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
@@ -39,6 +39,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.secret_sealing import SealingKeys
 from limnos.services.request.table_formats import is_sourced
 from limnos.services.storage.catalog_locations import catalog_locations_claim
+from limnos.store.objects.successors import SAME_OWNER, SUCCESSORS, SuccessorWrites, check_successors
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each, require_fact, require_facts
 from limnos.view.keys import listing_key, name_key, node_key
@@ -227,6 +228,7 @@ def _check_edited(
     If the catalog uses a named storage, all properties are checked. Raises BadRequest if one is invalid.
     """
     after = edits.over(record.properties)
+    check_successors(after, has_tables=record.provider in TABLE_FORMATS)
     check_edited_backend(record.provider, after, edited=edits.sets)
     sets = after if STORAGE in after else dict(edits.sets)
     check_storage(sets, defaults, metalake=metalake, provider=record.provider, catalog_id=catalog_id)
@@ -260,6 +262,8 @@ def catalog_update(tx: Tx, permit: Permit[CatalogAlter]) -> Node:
     refuse_nesting_change(tx, node, before=is_nested(record), after=is_nested(changed), separator=command.separator)
     if command.warehouse:
         catalog_locations_claim(tx, node.id, record=changed, warehouse=command.warehouse)
+    if changed.properties.get(SUCCESSORS) != SAME_OWNER:
+        SuccessorWrites(tx).forget_zone(node.id)
     # decisions below the catalog depend on its roots and its state
     tx.nodes.write_record(node, changed, moves_access=True)
     if command.edits.name is not None and command.edits.name != node.name:

@@ -24,7 +24,7 @@ FOR_READERS = frozenset(
     {
         "adls.account-host", "azure-storage-account-name", "catalog-backend", "catalog-backend-name", "client.region",
         "gcs.project-id", "gcs.service.host", "io-impl", "location", "nested-namespaces", "oss-endpoint", "oss-region", "oss.endpoint", "s3-endpoint",
-        "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "scan-planning-mode", "storage", "uri", "warehouse",
+        "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "scan-planning-mode", "storage", "successors", "uri", "warehouse",
     }
 )  # fmt: skip
 """The properties that engines need for their configuration. All others are only for callers who may alter the

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
 from limnos.model.audit import AuditedDecision, AuditRecord, RequestOrigin, audit_context_text, rights_text
-from limnos.model.errors import ServiceUnavailable, StalePermit
+from limnos.model.errors import MetalakeLockRequired, ServiceUnavailable, StalePermit
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import Permit
 from limnos.names import display
@@ -253,8 +253,8 @@ class Context:
     ) -> T:
         """Decide, then run the mutation that the permit allows; start over if the permit is stale.
 
-        After two stale permits the request decides while it holds the locks that keep permits from going stale
-        (decision record 0019).
+        A mutation that turns out to write to the metalake, too, starts over with the metalake's lock. After two stale
+        permits the request decides while it holds the locks that keep permits from going stale (decision record 0019).
 
         Args:
             scope: The scope of the request view on which to decide.
@@ -275,6 +275,9 @@ class Context:
                 if attempt > WRITES_FREE:
                     return await self._write_held(scope, decide, mutation, permit)
                 return await self.submit(permit, mutation)
+            except MetalakeLockRequired:
+                decide = partial(_with_metalake, decide)
+                permit = replace(permit, writes_metalake=True)
             except StalePermit:
                 STALE_PERMITS[()] += 1
             if attempt != WRITES_FREE:  # the next attempt takes its locks from the stale permit, so do not decide here
@@ -302,6 +305,11 @@ class Context:
         return await self._submitted(
             self.services.store.submit_held(stale, again, on_begin=self._begun), is_told=self._is_audited(stale)
         )
+
+
+def _with_metalake(decide: Callable[[RequestView], Permit[C]], request_view: RequestView) -> Permit[C]:
+    """Decide, for a mutation of a catalog that writes to its metalake, too."""
+    return replace(decide(request_view), writes_metalake=True)
 
 
 async def confirmed(

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
-from limnos.store.objects.trash import KEPT
+from limnos.store.objects.trash import FOLLOWED
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.transaction import Writes
 
@@ -183,7 +183,7 @@ def _orphan_condition(column: str) -> str:
     dataset.
     """
     return (
-        f"NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {column} AND n.deleted = 0) AND NOT {KEPT.format(column)}"
+        f"NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {column} AND n.deleted = 0) AND NOT {FOLLOWED.format(column)}"
         f" AND NOT EXISTS (SELECT 1 FROM lineage_dataset d WHERE d.id = {column})"
     )
 

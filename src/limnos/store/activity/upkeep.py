@@ -28,6 +28,7 @@ from limnos.store.objects import (
     models,
     nesting,
     statistics,
+    successors,
 )
 from limnos.store.sql import Sql
 from limnos.store.transaction import StoreTransaction
@@ -43,7 +44,7 @@ def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> 
 
 
 SWEEPS: tuple[Sql, ...] = (
-    roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, former_names.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS, *maintenance.SWEEPS, *orphan_files.SWEEPS, *rewrites.SWEEPS,
+    successors.SWEEP, roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, former_names.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS, *maintenance.SWEEPS, *orphan_files.SWEEPS, *rewrites.SWEEPS,
     lance_versions.SWEEP, *statistics.SWEEPS, fileset_locations.SWEEP,
     dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
 )  # fmt: skip
@@ -57,4 +58,4 @@ def orphans_sweep(tx: StoreTransaction) -> int:
 
     Returns the number of deleted rows.
     """
-    return sum(tx.count(statement, {}) for statement in SWEEPS)
+    return sum(tx.count(statement, {"now": tx.now_ms}) for statement in SWEEPS)

@@ -53,6 +53,8 @@ from limnos.store.time_sources import StoreTime
 from limnos.store.tx import Mutation, MutationBatch
 
 T = TypeVar("T")
+PermitLocks = tuple[tuple[int, ...], bool]
+"""The zones whose locks a permit needs, and whether it also writes to the metalake."""
 LOCK_CLASS = 0x4C494D  # "LIM": the first key of the advisory locks
 ATTEMPTS = 3
 NOT_AGAIN = (
@@ -180,10 +182,15 @@ class PostgresSession:
         """Take the access locks in zone order: shared above the mutation's zone, exclusive on it.
 
         A catalog's own lock is its clock row, taken when its clock is read. A mutation of a metalake that depends on a
-        catalog does not lock the catalog, since every writer to the catalog holds a shared lock on the metalake.
+        catalog does not lock the catalog, since every writer to the catalog holds a shared lock on the metalake. A
+        mutation of a catalog that writes to its metalake, too, takes the metalake's lock exclusively.
         """
         zones = [zone for zone, _ in permit.stamps]
         above = zones[: zones.index(permit.zone)] if permit.zone in zones else zones
+        if permit.writes_metalake:
+            self.rows(_SHARED, _lock(above[0]))
+            self.rows(_EXCLUSIVE, _lock(above[1]))
+            return
         if len(above) == 2:
             self.rows(_SHARED_TWICE, {"space": LOCK_CLASS, "server": str(above[0]), "metalake": str(above[1])})
             return
@@ -221,8 +228,8 @@ class PostgresStore:
         self.url = url
         self.time = StoreTime()
         self._threads = ThreadPoolExecutor(pool_max, "limnos-write")
-        self._queues: dict[tuple[int, ...], MutationQueue] = {}
-        self._drains: dict[tuple[int, ...], asyncio.Task[None]] = {}
+        self._queues: dict[PermitLocks, MutationQueue] = {}
+        self._drains: dict[PermitLocks, asyncio.Task[None]] = {}
         self._idle: queue.LifoQueue[WriteConnection] = queue.LifoQueue()
         self._trusted_after = 0.0
         self._closing = False
@@ -283,25 +290,28 @@ class PostgresStore:
         self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin
     ) -> T:
         """Run a mutation in the next batch of its zones and return its result after the commit."""
-        return await self._jobs(permit.zones).add(permit, mutation, on_begin)  # type: ignore[return-value]
+        return await self._jobs(permit).add(permit, mutation, on_begin)  # type: ignore[return-value]
 
     async def submit_held(
         self, permit: Permit[object], again: Again[T], *, on_begin: BeginCallback = ignore_begin
     ) -> T:
         """Take the locks of a permit's zones, decide, run the mutation, and return its result after the commit."""
-        return await self._jobs(permit.zones).add_held(permit, again, on_begin)  # type: ignore[return-value]
+        return await self._jobs(permit).add_held(permit, again, on_begin)  # type: ignore[return-value]
 
-    def _jobs(self, zones: tuple[int, ...]) -> MutationQueue:
-        """Return the queue of these zones. If there is none, create it, and start the task that runs its batches."""
+    def _jobs(self, permit: Permit[object]) -> MutationQueue:
+        """Return the queue of a permit's locks. If there is none, create it, and start the task that runs its
+        batches.
+        """
         self._watch.start()
-        jobs = self._queues.get(zones)
+        locks = (permit.zones, permit.writes_metalake)
+        jobs = self._queues.get(locks)
         if jobs is None:
-            jobs = self._queues[zones] = MutationQueue()
-            self._drains[zones] = asyncio.create_task(self._run_batches(zones, jobs))
+            jobs = self._queues[locks] = MutationQueue()
+            self._drains[locks] = asyncio.create_task(self._run_batches(locks, jobs))
         return jobs
 
-    async def _run_batches(self, zones: tuple[int, ...], jobs: MutationQueue) -> None:
-        """Run the batches of these zones one at a time: concurrent ones would only wait for each other's locks."""
+    async def _run_batches(self, locks: PermitLocks, jobs: MutationQueue) -> None:
+        """Run the batches of these locks one at a time: concurrent ones would only wait for each other."""
         loop = asyncio.get_running_loop()
         try:
             while jobs:
@@ -315,7 +325,7 @@ class PostgresStore:
                 jobs.extendleft(reversed(batch[ran:]))
                 settle_jobs(batch[:ran])
         finally:
-            del self._queues[zones], self._drains[zones]
+            del self._queues[locks], self._drains[locks]
 
     def _run(self, jobs: list[MutationJob]) -> int:
         """Run a batch. Returns the number of jobs it ran: jobs after a job that changes access wait for the next batch.

@@ -20,7 +20,7 @@ from limnos.names.display import render
 from limnos.store.ancestry import Ancestry, ancestry_of, path_of, with_ancestors
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.owners import OwnerWrites
-from limnos.store.objects.trash import KEPT
+from limnos.store.objects.trash import FOLLOWED, KEPT
 from limnos.store.sql import Load, Row, Sql, Value
 from limnos.store.transaction import Writes
 
@@ -118,7 +118,7 @@ SWEEP = Sql(
     f"DELETE FROM access_grant WHERE object_kind IN ({_NODES}) AND NOT EXISTS"
     " (SELECT 1 FROM node n LEFT JOIN clock c ON c.zone = n.zone WHERE n.id = access_grant.object_id"
     " AND (n.deleted = 0 OR n.revision > c.pruned_to))"
-    f" AND NOT {KEPT.format('access_grant.object_id')}"
+    f" AND NOT {FOLLOWED.format('access_grant.object_id')}"
 )
 
 

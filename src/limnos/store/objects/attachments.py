@@ -16,7 +16,7 @@ from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
 from limnos.store.changes import ChangeDraft
-from limnos.store.objects.trash import KEPT
+from limnos.store.objects.trash import FOLLOWED
 from limnos.store.sql import Load, Params, Sql
 from limnos.store.transaction import StoreTransaction
 
@@ -39,7 +39,7 @@ def _sweep_of(table: str, column: str) -> Sql:
     """Build the statement that deletes attachments whose object or whose tag or policy no longer exists."""
     return Sql(
         f"DELETE FROM {table} WHERE (NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.object_id AND n.deleted = 0)"
-        f" AND NOT {KEPT.format(f'{table}.object_id')})"
+        f" AND NOT {FOLLOWED.format(f'{table}.object_id')})"
         f" OR NOT EXISTS (SELECT 1 FROM node n WHERE n.id = {table}.{column} AND n.deleted = 0)"
     )
 

@@ -18,6 +18,7 @@ from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.restrictions import RESTRICTIONS_MAX, RestrictionTerms, terms_by_name
 from limnos.store.changes import ChangeDraft
+from limnos.store.objects.successors import SuccessorObject, SuccessorWrites, has_successors
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Row, Sql
 from limnos.store.transaction import Writes
@@ -36,7 +37,11 @@ CLOSED_IN_ZONE = Sql(
     "SELECT n.id, n.kind, n.name_space FROM node n WHERE n.zone = :zone AND n.deleted = 0 AND n.id IN"
     " (SELECT object_id FROM restriction WHERE zone = :zone UNION SELECT object_id FROM access_grant WHERE NOT allowed)"
 )
-ANY_OF_OBJECT = Sql("SELECT 1 FROM former_restriction WHERE zone = :zone AND object_id = :id LIMIT 1")
+CATALOG = Sql(
+    "SELECT record, EXISTS (SELECT 1 FROM former_restriction WHERE zone = :zone AND object_id = :id) FROM node"
+    " WHERE id = :zone"
+)
+"""The statement that reads the catalog's record, and whether paths remember restrictions of an object."""
 KEEP_OBJECT = Sql("UPDATE former_restriction SET expires_at = :expires WHERE zone = :zone AND object_id = :id")
 PATH = Sql(
     "WITH RECURSIVE up (id, parent_id, name, depth) AS (SELECT n.id, n.parent_id, n.name, 0 FROM node n WHERE n.id = :id"
@@ -62,6 +67,7 @@ NAMED = Sql(
 )
 REMEMBERED: Final = (
     "EXISTS (SELECT 1 FROM former_restriction f WHERE f.zone = :zone AND f.name = :name AND f.name_space = :space)"
+    " OR EXISTS (SELECT 1 FROM former_object o WHERE o.zone = :zone AND o.name = :name AND o.name_space = :space)"
 )
 """The condition without which `FormerNameWrites.take` finds nothing for an object: a part of the statement that inserts
 it.
@@ -112,6 +118,9 @@ def _path(names: list[str]) -> str:
 class FormerNameWrites(Writes):
     """Stores the restrictions and denials of names that objects lose, and gives them to objects that get the names."""
 
+    has_successors = True
+    """Whether the catalog may have successors: objects that take over grants, tags and lineage, too."""
+
     def leave(self, node: Node, *, keep_ms: int = 0) -> str | None:
         """Remember the restrictions and denials of a node that is dropped, under its path, for at least `keep_ms`.
 
@@ -120,9 +129,14 @@ class FormerNameWrites(Writes):
         if node.kind not in INHERITING:
             return None
         closings, expires = self._closings(node.id), self.tx.now_ms + max(keep_ms, REMEMBERED_MS)
-        if not closings and not self.tx.rows(ANY_OF_OBJECT, {"zone": node.zone, "id": node.id}):
+        record, is_remembered = self.tx.rows(CATALOG, {"zone": node.zone, "id": node.id})[0]
+        self.has_successors = has_successors(record)
+        if not closings and not is_remembered and not self.has_successors:
             return None
-        self._remember(_placed(node), self.names_of(node), closings=closings)
+        names = self.names_of(node)
+        if self.has_successors:
+            SuccessorWrites(self.tx).remember(node, path=_path(names), keep_ms=keep_ms)
+        self._remember(_placed(node), names, closings=closings)
         self.tx.count(KEEP_OBJECT, {"zone": node.zone, "id": node.id, "expires": expires})
         return _listed(closings)
 
@@ -134,8 +148,13 @@ class FormerNameWrites(Writes):
         if node.kind not in INHERITING:
             return None
         self.tx.count(FORGET_EXPIRED, {"zone": node.zone, "now": self.tx.now_ms})
+        self.has_successors = has_successors(self.tx.rows(CATALOG, {"zone": node.zone, "id": node.id})[0][0])
         closings = self._closings(node.id)
         names = self.names_of(node)
+        if self.has_successors:
+            SuccessorWrites(self.tx).remember(node, path=_path(names))
+            if node.kind is Kind.NAMESPACE:
+                SuccessorWrites(self.tx).forget_below(node.zone, names)
         if closings:
             self._remember(_placed(node), names, closings=closings)
         if node.kind is Kind.NAMESPACE:
@@ -144,16 +163,21 @@ class FormerNameWrites(Writes):
             self._keep_ancestors(node, parent_id=parent_id)
         return _listed(closings)
 
-    def take(self, placed: PlacedObject, *, name: str, former: list[str] | None = None) -> None:
-        """Give an object the restrictions and denials of former objects of its path.
+    def take(
+        self, placed: PlacedObject, *, name: str, former: list[str] | None = None, is_restored: bool = False
+    ) -> None:
+        """Give an object the restrictions and denials of former objects of its path, and let it take over from the last
+        one what its owner may pass on (`successors`).
 
         Args:
             placed: The object, at its new path.
             name: Its name there.
             former: The names of the former path of a moved namespace: names remembered below it hold below the new
                 path, too.
+            is_restored: Whether it comes from the trash.
 
         Raises:
+            MetalakeLockRequired: It takes over grants or tags, and the transaction lacks the metalake's lock.
             InUse: A view gets the name of a restricted table.
             BadRequest: The catalog has too many restrictions.
         """
@@ -163,10 +187,12 @@ class FormerNameWrites(Writes):
         parameters = {"zone": placed.zone, "id": placed.id, "now": tx.now_ms}
         rows = tx.rows(NAMED, {**parameters, "name": name, "space": placed.space})
         is_namespace = placed.kind is Kind.NAMESPACE and former is not None
-        if not rows and not is_namespace:
+        if not rows and not is_namespace and not self.has_successors:
             return
         names = self._names(placed.id, placed.zone)
         self._inherit(placed, [row for row in rows if row[0] == _path(names)])
+        if self.has_successors:
+            self._succeed(placed, names, is_restored=is_restored, is_moved=former is not None)
         if is_namespace:
             self._take_below(placed, names, former=former or [])
 
@@ -311,6 +337,20 @@ class FormerNameWrites(Writes):
                 placed = self._below(namespace, path[depth:], space=row[3])
                 if placed is not None and placed.id != row[1]:
                     self._inherit(placed, [row])
+
+    def _succeed(self, placed: PlacedObject, names: list[str], *, is_restored: bool, is_moved: bool) -> None:
+        """Let an object take over from the last object of its path. The change row of its creation or move says so."""
+        tx, writes = self.tx, SuccessorWrites(self.tx)
+        if placed.kind is Kind.NAMESPACE and is_moved:
+            writes.forget_below(placed.zone, names)
+        successor = SuccessorObject(placed.id, placed.kind, placed.space, placed.zone, names, _path(names))
+        if detail := writes.take(successor, is_restored=is_restored):
+            for at in reversed(range(len(tx.drafts))):
+                draft = tx.drafts[at]
+                if draft.node_id == placed.id and draft.operation in ("create", "move"):
+                    details = [each for each in (draft.detail, detail) if each]
+                    tx.drafts[at] = msgspec.structs.replace(draft, detail="; ".join(details))
+                    return
 
     def _below(self, namespace: PlacedObject, names: list[str], *, space: str) -> PlacedObject | None:
         parent_id = namespace.id

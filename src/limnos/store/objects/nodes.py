@@ -400,7 +400,7 @@ class NodeWrites(Writes):
             )
         )
         zone: int = tx.rows(ZONE, {"id": node_id})[0][0]
-        FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name)
+        FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name, is_restored=True)
 
     def below(self, node_id: int, *, limit: int) -> list[Node]:
         """Read up to `limit` descendants of a node, the deepest first: in that order each can be dropped."""

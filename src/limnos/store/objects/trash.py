@@ -47,6 +47,7 @@ EXPIRED = Sql(
     " LEFT JOIN document d ON d.node_id = t.node_id WHERE t.expires_at <= :now ORDER BY t.expires_at LIMIT :limit"
 )
 FORGET_DOCUMENT = Sql("DELETE FROM document WHERE node_id = :id")
+FORGET_FORMER = Sql("DELETE FROM former_object WHERE object_id = :id")
 FORGET_OWNER = Sql("DELETE FROM owner WHERE object_id = :id")
 IS_MINE = Sql(
     "SELECT 1 FROM trash t LEFT JOIN owner o ON o.object_id = t.node_id WHERE t.node_id = :id"
@@ -54,6 +55,8 @@ IS_MINE = Sql(
 )
 KEPT = "EXISTS (SELECT 1 FROM trash t WHERE t.node_id = {})"
 """The condition that an id is in the trash, for statements that delete orphan rows."""
+FOLLOWED = f"({KEPT.format('{0}')} OR EXISTS (SELECT 1 FROM former_object f WHERE f.object_id = {{0}}))"
+"""The condition that an id is in the trash, or that a path remembers its object for a successor."""
 SWEPT_MAX = 500
 
 Ancestors = dict[int, tuple[int, Kind, str]]
@@ -125,6 +128,7 @@ class TrashWrites(Writes):
         if not self.take(node_id):
             return False
         self.tx.count(FORGET_DOCUMENT, {"id": node_id})
+        self.tx.count(FORGET_FORMER, {"id": node_id})
         self.tx.count(FORGET_OWNER, {"id": node_id})
         return True
 

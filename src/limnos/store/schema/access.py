@@ -67,6 +67,15 @@ former_restriction = table(
 """Restrictions and denials of objects under paths that they no longer have; `path` is a JSON list of names."""
 Index("former_restriction_name", former_restriction.c.zone, former_restriction.c.name)
 
+former_object = table(
+    "former_object",
+    "zone bigint*, path name*, name_space text*, object_id bigint, name name, kind smallint, owner_id bigint?, "
+    "left_at bigint, expires_at bigint, carried text",
+)
+"""The last object that left a path, in catalogs where objects of the same owner take over grants, tags and lineage."""
+Index("former_object_name", former_object.c.zone, former_object.c.name)
+Index("former_object_id", former_object.c.object_id)
+
 audit = table(
     "audit",
     "id bigint*, metalake_id bigint, at bigint, user_name name, user_id bigint?, outcome text, change text, "
