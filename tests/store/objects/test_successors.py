@@ -66,7 +66,7 @@ def test_successor_needs_the_lock_of_its_metalake(lab: StoreLab, world: StoreWor
     assert (change.operation, change.kind, change.new_parent) == ("alter", Kind.ROLE, node.id)
 
 
-def test_grants_are_kept_for_a_successor(lab: StoreLab, world: StoreWorld, dropped: Node) -> None:
+def test_sweep_keeps_grants_for_a_successor(lab: StoreLab, world: StoreWorld, dropped: Node) -> None:
     """The sweep of orphan rows keeps grants of a former object while its path remembers it."""
     lab.write(lambda tx: tx.count(PRUNE, {}))
     lab.write(orphans_sweep)
