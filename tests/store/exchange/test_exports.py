@@ -13,6 +13,7 @@ LEFT_OUT = {
     "audit_note": "as its lines",
     "audit_position": "how far this store's feed was published",
     "change": "what happened, not what is: an import begins a feed of its own",
+    "former_object": "what successors take over from dropped objects: an import is a new metalake",
     "former_restriction": "what names of dropped objects remember: an import is a new metalake, docs/guides/export.md",
     "fileset_place": "what the records of filesets say, to be found by place: an import writes its own",
     "idempotency": "outcomes for clients that ask this very store again",
