@@ -88,7 +88,7 @@ def tables_commit(rig: Rig) -> Asked:
     tag = _table(rig)
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
     location = str(rig.admin.do("GET", table_path(tag, "t")).body["metadata"]["location"])  # type: ignore[index]
-    body = set_body(tag, properties_body(mark=tag), f"{location.rpartition('/')[0]}/{tag}/made")
+    body = set_body(tag, properties_body(mark=tag), f"{location.rpartition('/')[0]}/made-{tag}")
     return "POST", f"{PREFIX}/transactions/commit", body
 
 

@@ -4,9 +4,11 @@ processes remains.
 
 from __future__ import annotations
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,7 +23,7 @@ from tests.nodes.wire import OWN
 API = "/api/metalakes/lake/jobs"
 ENDED = ("succeeded", "failed", "cancelled")
 PROGRAM = """#!/bin/sh
-echo "$LIMNOS_JOB_ID $$" >> "$1/begun"
+echo "$LIMNOS_JOB_ID" >> "$1/begun"
 while [ -e "$1/closed" ]; do sleep 0.05; done
 echo "$LIMNOS_JOB_ID" >> "$1/done"
 """
@@ -78,6 +80,16 @@ class Place(NamedTuple):
         self.until(lambda: set(self.jobs(template).values()) <= {*ENDED}, what="all jobs have ended")
         return self.jobs(template)
 
+    def processes(self) -> list[str]:
+        """Return the process ids of all programs that run. A program knows only its id in its own namespace."""
+        program = os.fsencode(self.folder / "program.sh")
+        running = []
+        for entry in Path("/proc").glob("[0-9]*"):
+            with suppress(OSError):  # ended meanwhile
+                if program in (entry / "cmdline").read_bytes().split(b"\0"):
+                    running.append(entry.name)
+        return running
+
     def begun(self, job: str) -> bool:
         """Return whether a job's program has begun."""
         return job in {line[0] for line in self.lines("begun")}
@@ -91,8 +103,7 @@ class Place(NamedTuple):
         consistent, and let the leases expire.
         """
         self.rig.node.wait_killed()
-        for _, pid in self.lines("begun"):
-            self.until(lambda pid=pid: not Path(f"/proc/{pid}").exists(), what="what the dead server ran has ended")  # type: ignore[misc]
+        self.until(lambda: not self.processes(), what="what the dead server ran has ended")
         assert complaints(self.rig.database) == []
         self.leases_run_out()
 
@@ -226,8 +237,7 @@ def test_resumed_node_ends_program_of_its_lost_job(place: Place) -> None:
         here = Place(other, place.folder)
         assert here.ended(template) == {job: "failed"}
         place.rig.node.go_on()
-        ((_, pid),) = [line for line in place.lines("begun") if line[0] == job]
-        place.until(lambda: not Path(f"/proc/{pid}").exists(), what="the program has ended")
+        place.until(lambda: not place.processes(), what="the program has ended")
         place.open()
         place.rig.reconnect()
         assert place.jobs(template) == here.jobs(template) == {job: "failed"}
