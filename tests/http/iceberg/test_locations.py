@@ -317,6 +317,29 @@ def test_directory_below_a_set_location_belongs_to_its_namespace(lake: DriverNod
     assert (other.status, moved.status, statuses) == (400, 204, [200, 200, 400])
 
 
+def test_earlier_locations_of_a_replaced_table_pass_to_the_user(lake: DriverNode) -> None:
+    """A user who creates a table where a dropped one was may also use the dropped table's earlier locations; others
+    may not.
+    """
+    for user in ("ana", "ben"):
+        grant(lake, user, "use_catalog use_schema create_table", kind="CATALOG", on="main")
+    make_space(lake, "a")
+    first, second = (f"{location_of(lake, 'a')}/{name}" for name in ("first", "second"))
+
+    def create(name: str, location: str, user: str) -> int:
+        body = {"name": name, "schema": SCHEMA, "location": location}
+        return lake.post(f"{space_path('a')}/tables", body, user=user).status
+
+    assert create("t", first, "ana") == 200
+    update = {"action": "set-location", "location": second}
+    assert lake.post(table_path("a", "t"), {"requirements": [], "updates": [update]}, user="ana").status == 200
+    assert lake.delete(table_path("a", "t"), user="ana").status == 204
+
+    assert create("u", second, "ana") == 200
+    assert create("v", first, "ben") == 400
+    assert create("v", first, "ana") == 200
+
+
 @pytest.mark.parametrize("spelling", ["%72estricted-reads", "restricted%2Dreads/x", "x/%72estricted%2Dreads"])
 def test_directory_of_restricted_reads_is_refused_in_any_spelling(lake: DriverNode, spelling: str) -> None:
     """The directory for rewritten files of restricted tables is reserved however it is spelled."""

@@ -264,7 +264,7 @@ class Story:
         reasons, replaced = self.model.verdict(path, user)
         work = lambda: documents.append(self.register.call(table_insert, user, command))  # type: ignore[arg-type, func-returns-value] # noqa: E731
         if self.judge(self.outcome(work), reasons):
-            self._replace(replaced)
+            self._replace(replaced, user)
             owner = documents[0].node_id
             self.files[owner] = documents[0].metadata_location
             self.makers[owner] = frozenset({user})
@@ -274,9 +274,12 @@ class Story:
                 lambda tx: tx.nodes.by_id(owner), zone=self.register.catalog.id
             )
 
-    def _replace(self, replaced: PlainClaim | None) -> None:
+    def _replace(self, replaced: PlainClaim | None, user: int) -> None:
         if replaced is not None:
             self.model.claims.remove(replaced)
+            if replaced.state == "dropped":  # the object leaves the trash: its other locations pass to the user, too
+                for each in self.model.of(replaced.owner):
+                    each.state, each.heirs = "released", frozenset({user})
         self.model.claims = [each for each in self.model.claims if each.until is None or each.until > self.model.now]
 
     def stage(self) -> None:
@@ -297,7 +300,7 @@ class Story:
             user,
         )
         if self.judge(self.outcome(work), reasons):
-            self._replace(replaced)
+            self._replace(replaced, user)
             had_files = had_files and (replaced is None or replaced.had_files)
             self.number += 1
             heirs = frozenset({user})
@@ -330,7 +333,7 @@ class Story:
             )
 
         if self.judge(self.outcome(lambda: register.write(run, user)), reasons):
-            self._replace(replaced)
+            self._replace(replaced, user)
             before = [*(each for each in mine if each.path == path), *([] if replaced is None else [replaced])]
             had_files = had_files and (not before or any(each.had_files for each in before))
             self.model.claims = [each for each in self.model.claims if each.owner != table.owner or each.path != path]
@@ -441,11 +444,10 @@ class Story:
     def free(self) -> bool:
         """A day later upkeep finds no file at a released location; a dropped object leaves the trash."""
         self.model.now += 24 * LIFE_MS
-        for each in [each for each in self.model.claims if each.state in ("dropped", "released")]:
+        for owner in sorted({each.owner for each in self.model.claims if each.state == "dropped"}):
+            self.register.write(lambda tx, owner=owner: _leave_trash(tx, owner), USERS[0])  # type: ignore[misc]
+        for each in [each for each in self.model.claims if each.state == "released"]:
             claim, key = each, f"{ROOT}/{'/'.join(each.path)}"
-            if claim.state == "dropped":
-                self.register.write(lambda tx, claim=claim: _leave_trash(tx, claim.owner), USERS[0])  # type: ignore[misc]
-                continue
             place = RegisteredLocation(key, LocationClaim(LocationKind.TABLE, claim.owner, 0, 0), None, 0)
             for kind in (LocationKind.TABLE, LocationKind.DATA_PATH):
                 row = place._replace(claim=place.claim._replace(kind=kind))

@@ -209,10 +209,12 @@ def _claims_near(tx: Tx, key: str, *, but: int, root_of: int | None = None) -> I
 
 
 def _end_claim(tx: Tx, rival: RegisteredLocation) -> None:
-    """End the claim of a dropped or staged object at one location; its other locations stay registered. Deletes a
-    dropped object from the trash.
+    """End the claim of a dropped or staged object at one location. Deletes a dropped object from the trash, and
+    releases its other locations to the caller.
     """
     owner = rival.claim.owner_id
+    if rival.claim.state is LocationState.DROPPED:
+        tx.places.end(owner, state=LocationState.RELEASED, claimant_id=tx.actor_id)
     if not tx.trash.forget(owner) and rival.claim.kind is not LocationKind.STAGED_TABLE:
         tx.documents.delete(owner)
     tx.places.clear(owner, location=rival.location)
