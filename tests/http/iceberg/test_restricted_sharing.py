@@ -237,13 +237,31 @@ def test_plan_beyond_a_quota_is_refused(table: RestrictedTable, setting: str) ->
 
 
 def test_number_of_plans_with_own_salt_is_limited_per_user(table: RestrictedTable) -> None:
-    """A user has at most `planning.plans_max` plans with their own salt; shared directories are not limited."""
+    """A user has at most `planning.plans_max` plans with their own salt; another user has as many."""
     local_hashes(table)
     steer(table.node, scan_plans_max=2)
     statuses = [table.seen().status for _ in range(3)]
 
     assert statuses == [200, 200, 503]
     assert table.plan(user="carl").status == 200
+
+
+def test_number_of_shared_directories_is_not_limited(table: RestrictedTable) -> None:
+    """A user reads any number of restricted tables, though shared files stay for a while after their plan was
+    cancelled. Plans with their own salt count alone.
+    """
+    steer(table.node, scan_plans_max=1)
+    statuses = []
+    for place in ("Rome", "Oslo", "Bonn"):
+        assert restrict(table.node, filter=f"City = '{place}'").status == 200
+        answer = table.seen()
+        statuses.append(answer.status)
+        if place == "Rome":
+            cancel(table, answer)
+    local_hashes(table)
+
+    assert statuses == [200] * 3
+    assert [table.seen().status for _ in range(2)] == [200, 503]
 
 
 def test_failed_plan_deletes_its_files(table: RestrictedTable) -> None:

@@ -62,7 +62,7 @@ async def directory_hold(
     def mutation(tx: Tx) -> tuple[str, list[str], LimnosError | None]:
         ended = tx.restricted_reads.end(home or "")
         shared = None if own else tx.restricted_reads.shared(table_id, binding)
-        refused = _quota_refusal(ctx, scanned, tx=tx, is_new=True) if shared is None else None
+        refused = _quota_refusal(ctx, scanned, tx=tx, is_salted=bool(own)) if shared is None else None
         if refused is None:
             tx.restricted_reads.hold(
                 shared or fresh, asker, table_id=table_id, binding=binding, plan=own, keep_ms=defaults.scan_keep_ms
@@ -76,14 +76,16 @@ async def directory_hold(
     return RestrictedDirectory(location, own)
 
 
-def _quota_refusal(ctx: Context, scanned: ScanTarget, *, tx: Tx, is_new: bool) -> LimnosError | None:
-    """Return the error for an exhausted quota of the reader or the table; None within all quotas."""
+def _quota_refusal(ctx: Context, scanned: ScanTarget, *, tx: Tx, is_salted: bool) -> LimnosError | None:
+    """Return the error for an exhausted quota of the reader or the table; None within all quotas. With `is_salted` the
+    plan needs a directory of its own, whose number is limited.
+    """
     defaults = ctx.services.defaults
     usage = tx.restricted_reads.usage(scanned.document.node_id, scanned.asker)
     wait_s = max(1, min(defaults.scan_keep_ms, usage.first_end_ms - tx.now_ms) // 1000) if usage.first_end_ms else 60
-    if is_new and usage.reader_directories >= defaults.scan_plans_max:
+    if is_salted and usage.reader_directories >= defaults.scan_plans_max:
         return _quota_error(
-            f"{usage.reader_directories} your restricted plans", setting="planning.plans_max", wait_s=wait_s
+            f"your {usage.reader_directories} restricted plans", setting="planning.plans_max", wait_s=wait_s
         )
     if usage.reader_bytes >= defaults.restricted_reader_bytes:
         return _quota_error(
@@ -130,7 +132,7 @@ class QuotaMeter:
 
         def mutation(tx: Tx) -> LimnosError | None:
             tx.restricted_reads.add(self._location, self._scanned.asker, size=size)
-            return _quota_refusal(self._ctx, self._scanned, tx=tx, is_new=False)
+            return _quota_refusal(self._ctx, self._scanned, tx=tx, is_salted=False)
 
         return await self._ctx.services.store.submit(_PERMIT, mutation)
 

@@ -27,7 +27,8 @@ SHARED = Sql(
 )
 OF_TABLE = Sql("SELECT coalesce(sum(bytes), 0) FROM restricted_read WHERE table_id = :table")
 OF_READER = Sql(
-    f"SELECT coalesce(sum(bytes), 0), count(*), coalesce(min(expires_at), 0) FROM restricted_read WHERE {_OWN}"
+    "SELECT coalesce(sum(bytes), 0), coalesce(sum(CASE WHEN plan <> '' AND expires_at > :now THEN 1 ELSE 0 END), 0),"
+    f" coalesce(min(expires_at), 0) FROM restricted_read WHERE {_OWN}"
 )
 INSERT = Sql(
     "INSERT INTO restricted_read (directory, user_name, user_id, table_id, binding, plan, plans, bytes, expires_at)"
@@ -50,8 +51,8 @@ DELETE = Sql("DELETE FROM restricted_read WHERE directory = :directory")
 
 
 class RestrictedReadUsage(NamedTuple):
-    """The bytes of rewritten files of a table and for a reader, the count of the reader's directories, and the earliest
-    expiry of these directories in milliseconds since 1970 (0 for none).
+    """The bytes of rewritten files of a table and for a reader, the count of the reader's unexpired directories of one
+    plan each, and the earliest expiry of the reader's directories in milliseconds since 1970 (0 for none).
     """
 
     table_bytes: int
@@ -66,7 +67,7 @@ class RestrictedReadWrites(Writes):
     def usage(self, table_id: int, asker: Requester) -> RestrictedReadUsage:
         """Read the storage that rewritten files of a table, and all rewritten files of a reader, use at present."""
         ((of_table,),) = self.tx.rows(OF_TABLE, {"table": table_id})
-        ((of_reader, directories, first),) = self.tx.rows(OF_READER, _who(asker))
+        ((of_reader, directories, first),) = self.tx.rows(OF_READER, {**_who(asker), "now": self.tx.now_ms})
         return RestrictedReadUsage(int(of_table), int(of_reader), int(directories), int(first))
 
     def shared(self, table_id: int, binding: str) -> str | None:
