@@ -12,7 +12,11 @@ from typing import Final
 import msgspec
 
 RESTRICTIONS_MAX: Final = 1_000
-"""The maximum number of restrictions in one catalog, since all of them are one fact of the view."""
+"""The maximum number of restrictions of live objects in one catalog, since all of them are one fact of the view."""
+RETAINED_MAX: Final = 5 * RESTRICTIONS_MAX
+"""The maximum number of restrictions in one catalog, with those of dropped objects that can be restored: tools that
+rebuild restricted tables leave one for each rebuild.
+"""
 CLOSED_TO: Final = "read-restricted-use-server-planning"
 """Replaces a table's file locations in messages and responses to restricted users."""
 

@@ -11,6 +11,8 @@ from limnos.model.restrictions import RESTRICTIONS_MAX, ColumnMask, Restriction,
 from limnos.store.activity.upkeep import orphans_sweep
 from limnos.store.changes import changes_read
 from limnos.store.identity.restrictions import restrictions_read
+from limnos.store.objects import former_names
+from limnos.store.tx import Tx
 from tests.backends import StoreLab
 from tests.store.world import StoreWorld, add_namespace
 
@@ -73,3 +75,27 @@ def test_restrictions_per_catalog_are_limited(lab: StoreLab, world: StoreWorld) 
         lab.write(lambda tx: tx.restrictions.put(node, "more", terms=RestrictionTerms()), zone=zone)
 
     assert len(list_restrictions(lab, world)) == RESTRICTIONS_MAX
+
+
+def test_restrictions_of_dropped_objects_have_a_limit_of_their_own(
+    lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Restrictions of objects in the trash do not use up the limit of live ones, so restricted tables can be rebuilt
+    many times; all of them have a limit, too.
+    """
+    zone = world.main.id
+    monkeypatch.setattr(former_names, "RESTRICTIONS_MAX", 2)
+    monkeypatch.setattr(former_names, "RETAINED_MAX", 4)
+
+    def rebuild(tx: Tx) -> None:
+        node = add_namespace(tx, world.main, "a")
+        if not tx.restrictions.of_zone(zone):
+            tx.restrictions.put(node, "r", terms=RestrictionTerms(masks=(ColumnMask("card", "replace-with-null"),)))
+        tx.nodes.drop(node, keep_ms=60_000)
+
+    for _ in range(4):
+        lab.write(rebuild, zone=zone)
+    with pytest.raises(BadRequest, match="in the trash"):
+        lab.write(rebuild, zone=zone)
+
+    assert len(list_restrictions(lab, world)) == 4

@@ -12,9 +12,9 @@ import msgspec
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import KINDS
-from limnos.model.restrictions import RESTRICTIONS_MAX, CatalogRestrictions, Restriction, RestrictionTerms
+from limnos.model.restrictions import RESTRICTIONS_MAX, RETAINED_MAX, CatalogRestrictions, Restriction, RestrictionTerms
 from limnos.store.changes import ChangeDraft
-from limnos.store.objects.former_names import FormerNameWrites
+from limnos.store.objects.former_names import FormerNameWrites, has_too_many
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql
 from limnos.store.transaction import Writes
@@ -31,7 +31,6 @@ NAMING = Sql(
     " JOIN node c ON c.id = f.zone AND c.parent_id = :metalake AND c.deleted = 0"
     """ WHERE f.expires_at > :now AND f.terms NOT LIKE '%"to":[]%' ORDER BY 1, 2"""
 )
-COUNT = Sql("SELECT count(*) FROM restriction WHERE zone = :zone")
 AMEND = Sql("UPDATE restriction SET terms = :terms WHERE object_id = :id AND name = :name")
 PUT = Sql(
     "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :actor, :now)"
@@ -67,7 +66,7 @@ class RestrictionWrites(Writes):
     def put(self, node: Node, name: str, *, terms: RestrictionTerms, forgets: bool = False) -> None:
         """Set a restriction; it replaces one of the same name, with `forgets` also that of former objects of the path.
 
-        Raises BadRequest if the catalog has more than `RESTRICTIONS_MAX`.
+        Raises BadRequest if the catalog has more than `RESTRICTIONS_MAX`, or `RETAINED_MAX` with the trash.
         """
         tx = self.tx
         if forgets:
@@ -76,9 +75,10 @@ class RestrictionWrites(Writes):
         tx.count(
             PUT, {"id": node.id, "name": name, "zone": node.zone, "terms": text, "actor": tx.actor, "now": tx.now_ms}
         )
-        if tx.rows(COUNT, {"zone": node.zone})[0][0] > RESTRICTIONS_MAX:
+        if has_too_many(tx, node.zone):
             raise BadRequest(
-                f"A catalog has at most {RESTRICTIONS_MAX} restrictions: set them on namespaces, or remove some first"
+                f"A catalog has at most {RESTRICTIONS_MAX} restrictions, and {RETAINED_MAX} with those of objects in the"
+                " trash: set them on namespaces, remove some first, or empty the trash"
             )
         tx.changed(self._draft("restrict", node, name=name))
 

@@ -16,12 +16,12 @@ from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, InUse
 from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import KINDS, Kind
-from limnos.model.restrictions import RESTRICTIONS_MAX, RestrictionTerms, terms_by_name
+from limnos.model.restrictions import RESTRICTIONS_MAX, RETAINED_MAX, RestrictionTerms, terms_by_name
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.successors import SuccessorObject, SuccessorWrites, has_successors
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Row, Sql
-from limnos.store.transaction import Writes
+from limnos.store.transaction import StoreTransaction, Writes
 
 REMEMBERED_MS: Final = 30 * 86_400_000
 """The time for which a name of an object that was dropped is remembered at least, in milliseconds."""
@@ -90,7 +90,10 @@ CHILD = Sql(
 INHERIT = Sql(
     "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :set_by, :set_at)"
 )
-COUNT = Sql("SELECT count(*) FROM restriction WHERE zone = :zone")
+COUNTS = Sql(
+    "SELECT coalesce(sum(CASE WHEN n.deleted = 0 THEN 1 ELSE 0 END), 0), count(*) FROM restriction r"
+    " LEFT JOIN node n ON n.id = r.object_id WHERE r.zone = :zone"
+)
 
 
 class NameRestriction(NamedTuple):
@@ -301,10 +304,11 @@ class FormerNameWrites(Writes):
                 "set_at": closing.set_at,
             },
         )
-        if tx.rows(COUNT, {"zone": placed.zone})[0][0] > RESTRICTIONS_MAX:
+        if has_too_many(tx, placed.zone):
             raise BadRequest(
                 f"The object would take over restrictions of a former one of its name, and a catalog has at most"
-                f" {RESTRICTIONS_MAX}: remove some first, or use another name"
+                f" {RESTRICTIONS_MAX}, and {RETAINED_MAX} with those of objects in the trash: remove some first, empty"
+                " the trash, or use another name"
             )
         detail = f"restriction {name}, which a former object of this path had"
         tx.changed(ChangeDraft("restrict", placed.kind, placed.id, placed.space, moves_access=True, detail=detail))
@@ -362,6 +366,12 @@ class FormerNameWrites(Writes):
                 return None
             parent_id = fits[0][0]
         return PlacedObject(parent_id, KINDS[fits[0][1]], fits[0][2], namespace.zone)
+
+
+def has_too_many(tx: StoreTransaction, zone: int) -> bool:
+    """Return whether a catalog has more restrictions than its limits, of live objects or in all."""
+    ((live, every),) = tx.rows(COUNTS, {"zone": zone})
+    return bool(live > RESTRICTIONS_MAX or every > RETAINED_MAX)
 
 
 def _placed(node: Node) -> PlacedObject:
