@@ -148,6 +148,67 @@ def test_masks_of_a_table_bind_to_the_name_too(lake: DriverNode) -> None:
     assert restrictions_of(lake) == (1, {2: "replace-with-null", 4: "replace-with-null"})
 
 
+def _mask(node: DriverNode) -> None:
+    answer = restrict(
+        node,
+        "m",
+        kind="SCHEMA",
+        on="main.a",
+        masks={"card": "replace-with-null"},
+        filter="id > 0",
+        to={"users": ["bob"]},
+    )
+    assert answer.status == 200, answer.body
+
+
+@pytest.mark.parametrize("forgets", [False, True])
+def test_dropped_column_that_returns_under_another_name_is_masked(lake: DriverNode, *, forgets: bool) -> None:
+    """A column that gets the field id of a column that was dropped before the restriction was set has its values in
+    older files: it is masked by its former name, and by every mask if no schema tells that name any more.
+    """
+    furnish(lake)
+    first = metadata_of(lake, "a", "t")["current-schema-id"]
+    removal = ({"action": "remove-schemas", "schema-ids": [first]},) if forgets else ()
+    evolve(lake, FIELDS[0], FIELDS[2], then=removal)
+    restrict(lake, "m", kind="SCHEMA", on="main.a", masks={"card": "replace-with-null"}, to={"users": ["bob"]})
+    evolve(lake, FIELDS[0], FIELDS[2], {**FIELDS[1], "name": "note"})
+    evolve(lake, FIELDS[0], FIELDS[2], {**FIELDS[1], "name": "memo"}, {**FIELDS[1], "name": "free", "id": 4})
+
+    restrictions = load(lake).json()["read-restrictions"]
+
+    assert [each["field-id"] for each in restrictions["required-column-projections"]] == [2]
+
+
+def test_returning_field_id_of_an_unknown_name_closes_a_filter(lake: DriverNode) -> None:
+    """A column with the field id of a former column of an unknown name may be the filter's column: the table is
+    closed.
+    """
+    furnish(lake)
+    first = metadata_of(lake, "a", "t")["current-schema-id"]
+    evolve(lake, *FIELDS[:2], then=({"action": "remove-schemas", "schema-ids": [first]},))
+    _mask(lake)
+    assert load(lake).status == 200
+    evolve(lake, *FIELDS[:2], {**FIELDS[2], "name": "note"})
+
+    assert load(lake).status == 403
+
+
+def test_nested_field_that_moves_to_the_top_is_masked(lake: DriverNode) -> None:
+    """A column that takes the field id of a field of a masked column is masked, too."""
+    make_space(lake, "a")
+    person = {"type": "struct", "fields": [{"id": 3, "name": "number", "required": False, "type": "string"}]}
+    fields: list[Field] = [FIELDS[0], {"id": 2, "name": "card", "required": False, "type": person}]
+    lake.done("POST", f"{space_path('a')}/tables", {"name": "t", "schema": {"type": "struct", "fields": fields}})
+    for user, right in (("bob", "select_table"), ("mod", "modify_table")):
+        grant(lake, user, f"use_catalog use_schema {right}", kind="CATALOG", on="main")
+    restrict(lake, "m", kind="SCHEMA", on="main.a", masks={"card": "replace-with-null"}, to={"users": ["bob"]})
+    evolve(lake, FIELDS[0], {"id": 3, "name": "note", "required": False, "type": "string"})
+
+    restrictions = load(lake).json()["read-restrictions"]
+
+    assert [each["field-id"] for each in restrictions["required-column-projections"]] == [3]
+
+
 def test_transaction_of_several_operations_renames_no_mask_away(shop: DriverNode) -> None:
     """A commit over several tables, and one over the transactions API, add the former columns too."""
     schema = {"type": "struct", "fields": renamed(2, "other"), "schema-id": 100}

@@ -38,10 +38,20 @@ class ModelObject:
 
     number: int
     columns: dict[int, str] = field(default_factory=dict)
+    names: dict[int, set[str]] = field(default_factory=dict)
+    """All names that each column has had, dropped ones too."""
     last_id: int = 0
     rules: dict[str, Rule] = field(default_factory=dict)
     denied: bool = False
     granted: bool = False
+    dropped: set[int] = field(default_factory=set)
+    """The ids of columns that the table had and has no longer."""
+
+    def note_names(self) -> None:
+        """Note the current names of the columns, and which columns are dropped."""
+        for number, name in self.columns.items():
+            self.names.setdefault(number, set()).add(name)
+        self.dropped = self.names.keys() - self.columns.keys()
 
 
 @dataclass
@@ -82,14 +92,21 @@ class Model:
                 ids.setdefault(table.number, set()).update(current)
 
     def changed(self, path: Path) -> None:
-        """Let the rules of a table mean the columns that got their names."""
+        """Let the rules of a table mean the columns that got their names, or that return and once had them."""
+        table = self.things[path]
+        returning = table.columns.keys() & table.dropped
         for rule in self.rules_of(path):
-            self.apply(rule, self.things[path], first=False)
+            self.apply(rule, table, first=False)
+            for ids, name in ((rule.masked, MASK), (rule.filtered, FILTER)):
+                if ids is rule.masked or not rule.by_id:
+                    ids.setdefault(table.number, set()).update(each for each in returning if name in table.names[each])
+        table.note_names()
 
     def create(self, path: Path, columns: dict[int, str]) -> None:
         """Add a namespace or a table."""
         self.numbers += 1
-        self.things[path] = ModelObject(self.numbers, columns, max(columns, default=0))
+        self.things[path] = ModelObject(self.numbers, columns, last_id=max(columns, default=0))
+        self.things[path].note_names()
         self.arrive(path)
 
     def arrive(self, path: Path) -> None:
@@ -235,16 +252,20 @@ class Lake:
             self.model.move(source, target)
 
     def evolve(self) -> None:
-        """Rename, drop or add a column, as a user who may only modify the table."""
+        """Rename, drop or add a column, or let a dropped one return under another name, as a user who may only modify
+        the table.
+        """
         path = self._pick()
         if path is None:
             return
         thing = self.model.things[path]
         columns = dict(thing.columns)
         free = [each for each in NAMES if each not in columns.values()]
-        kind = self.random.choice(("rename", "drop", "add"))
+        kind = self.random.choice(("rename", "drop", "add", "return"))
         if kind == "add" and free:
             columns[thing.last_id + 1] = self.random.choice(free)
+        elif kind == "return" and free and thing.dropped:
+            columns[self.random.choice(sorted(thing.dropped))] = self.random.choice(free)
         elif kind == "rename" and free:
             columns[self.random.choice(sorted(columns))] = self.random.choice(free)
         elif kind == "drop" and len(columns) > 1:

@@ -41,6 +41,8 @@ _HIDES_MORE: Final = {
     frozenset(("truncate-to-year", "truncate-to-month")): "truncate-to-year",
     frozenset(("sha-256-global", QUERY_LOCAL)): QUERY_LOCAL,
 }
+ANY_NAME: Final = ""
+"""The former name of a column whose former name is unknown."""
 NAME_MAPPING: Final = "schema.name-mapping.default"
 _VISIBLE_PREFIXES: Final = ("read.", "write.")
 _HERE: Final = "Table metadata"
@@ -259,6 +261,32 @@ def former_columns(before: Json, after: Json) -> tuple[tuple[int, str], ...]:
     """Return the field ids and the former names of top-level columns that a change of a schema renames or drops."""
     current = {each.id: each.name for each in fields_of(after)}
     return tuple((each.id, each.name) for each in fields_of(before) if current.get(each.id) != each.name)
+
+
+def returning_columns(
+    before: Json, after: Json, *, history: Iterable[Json], last_id: int
+) -> tuple[tuple[int, str], ...]:
+    """Return the field ids and the former names of top-level columns that a change of a schema adds with an id that is
+    not new: older files have values of a dropped or nested column under that id.
+
+    Args:
+        before: The schema before the change.
+        after: The schema after it.
+        history: The schemas of the table before the change. Without one that has the column, its name is `ANY_NAME`.
+        last_id: The highest field id that the table has assigned before the change.
+    """
+    known = {each.id for each in fields_of(before)}
+    added = {each.id: each.name for each in fields_of(after) if each.id <= last_id and each.id not in known}
+    if not added:
+        return ()
+    names: dict[int, set[str]] = {}
+    for each in (field for schema in history for field in fields_of(schema) if field.id in added):
+        names.setdefault(each.id, set()).add(each.name)
+    return tuple(
+        (field_id, former)
+        for field_id, name in added.items()
+        for former in sorted(names.get(field_id, {ANY_NAME}) - {name})
+    )
 
 
 def columns_named(terms: RestrictionTerms) -> set[str]:

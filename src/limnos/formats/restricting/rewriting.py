@@ -40,7 +40,7 @@ _CONTENT: Final = {
     "position-deletes": DataFileContent.POSITION_DELETES,
     "equality-deletes": DataFileContent.EQUALITY_DELETES,
 }
-_FAILED: Final = "A file of the table cannot be served to restricted readers: its format is not supported, or it is damaged. The table's owner should check the server's log and compact the table"
+_FAILED: Final = "A file of the table cannot be served to restricted readers: its format is not supported, its columns have no field ids, or it is damaged. The table's owner should check the server's log and compact the table"
 
 
 class ReadShape(msgspec.Struct, frozen=True):

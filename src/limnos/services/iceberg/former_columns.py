@@ -13,8 +13,8 @@ import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import schema_of
-from limnos.formats.iceberg.json_types import Json
-from limnos.formats.iceberg.read_restrictions import columns_named, former_columns
+from limnos.formats.iceberg.json_types import Json, integer_at
+from limnos.formats.iceberg.read_restrictions import ANY_NAME, columns_named, former_columns, returning_columns
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
 from limnos.model.restrictions import FormerColumn, Restriction, RestrictionTerms
@@ -28,12 +28,18 @@ EndedNames = tuple[tuple[int, str], ...]
 
 
 def ended_names(before: Json, after: Json) -> EndedNames:
-    """Return the columns that a commit renames or drops, from the metadata before and after it."""
+    """Return the columns that a commit renames or drops, or adds under a former field id, from the metadata before and
+    after it.
+    """
     number = after.get("current-schema-id")
     if number is not None and before.get("current-schema-id") == number:
         return ()
     old, new = iceberg_metadata.current_schema(before), iceberg_metadata.current_schema(after)
-    return former_columns(old, new) if old and new else ()
+    if not old or not new:
+        return ()
+    last_id = integer_at(before, "last-column-id", where="Table metadata")
+    history = iceberg_metadata.rows(before, "schemas") or [old]
+    return former_columns(old, new) + returning_columns(old, new, history=history, last_id=last_id)
 
 
 def ended_names_of(before: bytes, after: bytes) -> EndedNames:
@@ -54,7 +60,12 @@ def restrictions_follow(tx: Tx, table: Node, *, ended: EndedNames) -> None:
 def _following(restriction: Restriction, *, table_id: int, ended: EndedNames) -> RestrictionTerms | None:
     """Return the terms with the columns that they name; None if they name no further column."""
     names, known = columns_named(restriction.terms), restriction.terms.former
-    following = (FormerColumn(table_id, number, name) for number, name in ended if name.casefold() in names)
+    following = (
+        FormerColumn(table_id, number, each)
+        for number, name in ended
+        for each in (sorted(names) if name == ANY_NAME else [name])
+        if each.casefold() in names
+    )
     more = tuple(each for each in following if each not in known)
     if not more:
         return None

@@ -120,10 +120,19 @@ async def _abandon_plan(
         log.warning("an abandoned restricted plan counts until it expires", error=error.message)
 
 
-async def rewrite_specification(ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions, query: str) -> Json:
-    """Return what worker processes need to rewrite the table's files, as JSON: metadata, row filter, masks and salt.
+async def rewrite_specification(
+    ctx: Context, scanned: ScanTarget, *, bound: BoundRestrictions | None, query: str
+) -> Json:
+    """Return what worker processes need to read the table's files, as JSON: metadata, row filter, masks and salt.
 
-    `query` is the salt of masks that differ for each query.
+    For restricted users the metadata has no name mapping, so files without field ids are not read: who may commit could
+    map a masked column's name in such files to another column.
+
+    Args:
+        ctx: The request.
+        scanned: The table.
+        bound: The restrictions of the user; None for an unrestricted one.
+        query: The salt of masks that differ for each query.
     """
     document = scanned.document
     if is_heavy(document):
@@ -131,7 +140,9 @@ async def rewrite_specification(ctx: Context, scanned: ScanTarget, *, bound: Bou
         metadata: Json = msgspec.json.decode(data)
     else:
         metadata = reading_shape(iceberg_metadata.decode(document.body))
-    salt = query if bound.is_local else ""
+    if bound is None:
+        return {"metadata": metadata, "row_filter": None, "masks": {}, "salt": ""}
+    salt, metadata = query if bound.is_local else "", metadata | {"properties": {}}
     return {"metadata": metadata, "row_filter": bound.row_filter, "masks": bound.masks, "salt": salt}
 
 

@@ -18,7 +18,6 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.formats.iceberg.field_ids import field_ids_of, schema_of
 from limnos.formats.iceberg.json_types import Json
-from limnos.formats.iceberg.read_restrictions import BoundRestrictions
 from limnos.formats.scans.request import ScanRequest
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
@@ -36,7 +35,6 @@ from limnos.services.request.table_formats import LANCE, format_of
 READ_BYTES_MAX: Final = 64 << 20
 """The maximum number of bytes of data and delete files that one preview reads."""
 FILES_MAX: Final = 20
-_NOTHING: Final = BoundRestrictions(None, {})
 
 
 async def named_table_preview(
@@ -102,7 +100,7 @@ async def _read_preview(ctx: Context, scanned: ScanTarget, *, preview_request: P
     columns, left_out = _columns(scanned, preview_request)
     planned = scanned if bound is None else scanned._replace(request=narrow_request(scanned.request, bound), bound=None)
     scan = await scan_of(ctx, planned)
-    specification = await rewrite_specification(ctx, scanned, bound=bound or _NOTHING, query=token_hex(16))
+    specification = await rewrite_specification(ctx, scanned, bound=bound, query=token_hex(16))
     reading = _PreviewReading(ctx, scanned, specification=specification, columns=columns, rows_max=preview_request.rows)
     async with aclosing(_tasks_of(scanned, scan)) as tasks:
         async for task, deletes in tasks:
