@@ -137,8 +137,9 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_SEE: _listed_item(Kind.TABLE, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE),
     Action.TABLE_CREATE: inside(_CREATE_TABLE),
     Action.TABLE_REGISTER: inside(_CREATE_TABLE),
-    Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),  # partitions and statistics too
-    Action.TABLE_READ: inside(_SELECT, _TABLE),  # its rows, if the server reads them for the caller
+    Action.TABLE_LOAD: inside(_SELECT, _MODIFY, _TABLE),
+    # Its rows, if the server reads them for the caller, and values of rows in statistics.
+    Action.TABLE_READ: inside(_SELECT, _TABLE),
     Action.TABLE_SCAN: inside(_SELECT, _TABLE),  # its rows through scan planning, within restrictions
     # Users who work with tables or views may ask whether a name is taken.
     Action.TABLE_EXISTS: inside(_SELECT, _MODIFY, _CREATE_TABLE, _SELECT_VIEW, _CREATE_VIEW, _TABLE, _VIEW),
@@ -147,7 +148,8 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.TABLE_ALTER: inside(_MODIFY, _TABLE),
     Action.TABLE_COMMIT: inside(_MODIFY, _TABLE),
     Action.TABLE_REPORTS: inside(_MODIFY, _TABLE),  # metrics reports of clients about scans and commits
-    Action.TABLE_CHECK: inside(_MODIFY, _TABLE),  # names of its files, and whether they exist
+    # Names of its files, which may have partition values, and whether they exist.
+    Action.TABLE_CHECK: inside(AllOf(_SELECT, _MODIFY), _TABLE),
     Action.TABLE_REWRITE: inside(_MODIFY, _TABLE),  # commits of a maintenance operation, under its own token
     Action.TABLE_MAINTAIN: inside(_MODIFY, _TABLE),  # its maintenance needs, snapshot references and operations
     Action.TABLE_DROP: inside(_TABLE),

@@ -27,6 +27,7 @@ RESTRICTED_ACTIONS: Final = frozenset(
     {
         Action.TABLE_LOAD, Action.TABLE_READ, Action.TABLE_ALTER, Action.TABLE_COMMIT, Action.TABLE_REPORTS, Action.TABLE_CHECK, Action.TABLE_MAINTAIN, Action.TABLE_REWRITE, Action.TABLE_DROP,
         Action.TABLE_RENAME, Action.TABLE_MOVE, Action.NAMESPACE_MOVE, Action.NAMESPACE_DROP, Action.UNDROP,
+        Action.EXTERNAL_DATASET_LOAD,
     }
 )  # fmt: skip
 """Actions that are refused to restricted users.

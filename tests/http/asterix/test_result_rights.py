@@ -172,11 +172,17 @@ def test_result_ends_in_the_middle_of_a_response(reader: ResultReader, monkeypat
     assert reader.fetch(url).status == 404
 
 
-def test_result_of_external_files_ends_with_the_right_to_them(reader: ResultReader) -> None:
-    """A result made from files of an external dataset ends when its user may no longer read that dataset."""
+@pytest.mark.parametrize("change", ["revoke", "restrict"])
+def test_result_of_external_files_ends_with_the_right_to_them(reader: ResultReader, change: str) -> None:
+    """A result made from files of an external dataset ends when its user may no longer read that dataset: by a revoke,
+    or by a restriction of its namespace.
+    """
     role = grant(reader.node, "bob", "select_table", kind="SCHEMA", on="main.a")
     url = reader.stored("select value f from a.files f")
 
-    reader.node.done("PUT", f"{API}/lake/permissions/users/bob/revoke", {"roleNames": [role]})
+    if change == "revoke":
+        reader.node.done("PUT", f"{API}/lake/permissions/users/bob/revoke", {"roleNames": [role]})
+    else:
+        CHANGES["filter of the namespace"](reader)
 
     assert _ended(reader.fetch(url))

@@ -189,6 +189,42 @@ def test_files_of_external_datasets_are_read_by_the_right_to_read(shop: Shop, st
         assert shop.run(text, user) == (allowed if user == "owner" else "refused"), user
 
 
+@pytest.fixture(scope="module")
+def closed_dataverse(shop: Shop) -> Shop:
+    """A dataverse with an external dataset, which a restriction closes to one of two users who may read it; with a
+    view, a synonym and a function over it elsewhere.
+    """
+    files = f"localfs (('path'='localhost://{shop.folder}/in'), ('format'='json'))"
+    rows(
+        shop.node,
+        f"create dataverse shut; use shut; create type T as {{ id: bigint }}; create external dataset files(T) using {files};"
+        "use mine; create synonym far for shut.files; create view seen as select value x from shut.files x;"
+        "create function got() { (select value x from shut.files x) }",
+    )
+    for user in ("held", "free"):
+        grant(shop.node, user, "use_catalog use_schema", kind="CATALOG", on="main")
+        rights = "select_table modify_table create_table select_view execute_function"
+        grant(shop.node, user, rights, kind="SCHEMA", on="main.mine")
+        grant(shop.node, user, "select_table", kind="SCHEMA", on="main.shut")
+    terms = {"masks": {"card": "replace-with-null"}, "to": {"users": ["held"]}}
+    assert restrict(shop.node, kind="SCHEMA", on="main.shut", **terms).status == 200
+    return shop
+
+
+@pytest.mark.parametrize("name", ["shut.files", "mine.far", "mine.seen", "mine.got()"])
+@pytest.mark.parametrize("statement", READS)
+def test_restriction_of_a_namespace_closes_its_external_datasets(
+    closed_dataverse: Shop, statement: str, name: str
+) -> None:
+    """No filter or mask applies to files, so restricted users read no row of an external dataset, by no name of it."""
+    shop = closed_dataverse
+    allowed = "answer" if statement == "explain" else "job"
+
+    results = {user: shop.run(READS[statement].format(name, shop.made, shop.folder), user) for user in ("held", "free")}
+
+    assert results == {"held": "refused", "free": allowed}
+
+
 @pytest.mark.parametrize("kind", ["dataset", "iceberg", "synonym"])
 @pytest.mark.parametrize("statement", WRITES)
 def test_rows_are_written_by_the_right_to_write(shop: Shop, statement: str, kind: str) -> None:

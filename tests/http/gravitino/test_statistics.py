@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, OWN, DriverNode
+from tests.http.driver import API, OWN, DriverNode, grant
+from tests.http.iceberg.test_restrictions import restrict
 from tests.http.iceberg.wire import make_table
 
 LAKE = f"{API}/lake"
@@ -70,6 +71,30 @@ def test_partition_ranges_include_lower_and_exclude_upper_bound(statistics_node:
     drop = {"drops": [{"partitionName": "p=1", "statisticNames": ["custom-n", "custom-m"]}]}
     assert [statistics_node.done("POST", PARTS, drop)["dropped"] for _ in range(2)] == [True, False]
     assert partitions(statistics_node, "to=p%3D9") == ["p=2", "p=3"]
+
+
+def test_statistics_are_read_by_the_right_to_read_rows(statistics_node: DriverNode) -> None:
+    """Statistics may have values of rows: they need SELECT_TABLE and no restriction, those of columns and partitions
+    too. MODIFY_TABLE alone writes them.
+    """
+    column = f"{LAKE}/objects/column/main.a.t.id/statistics"
+    statistics_node.done("PUT", column, {"updates": {"custom-max": 9}})
+    for user, rights in (
+        ("writer", "modify_table"),
+        ("reader", "select_table"),
+        ("bound", "select_table modify_table"),
+    ):
+        grant(statistics_node, user, f"use_catalog use_schema {rights}", kind="CATALOG", on="main")
+    terms = {"masks": {"id": "replace-with-null"}, "to": {"users": ["bound"]}}
+    assert restrict(statistics_node, kind="SCHEMA", on="main.a", **terms).status == 200
+    paths = (TABLE, f"{PARTS}?from=p%3D1", column)
+
+    statuses = {
+        user: [statistics_node.get(path, user=user).status for path in paths] for user in ("writer", "reader", "bound")
+    }
+
+    assert statuses == {"writer": [403] * 3, "reader": [200] * 3, "bound": [403] * 3}
+    assert statistics_node.put(TABLE, {"updates": {"custom-n": 5}}, user="writer").status == 200
 
 
 def test_statistics_follow_renamed_and_restored_tables(statistics_node: DriverNode) -> None:

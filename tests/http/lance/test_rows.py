@@ -206,9 +206,14 @@ def test_read_and_write_privileges_are_separate(home: DriverNode, t: tuple[str, 
     assert failure_of(create(home, "mode=overwrite", *t, user="writer")) == (403, 15)
 
 
+def _cast(column: str, kind: str) -> object:
+    return {"alterations": [{"path": column, "data_type": {"type": kind}}]}
+
+
 def test_changes_that_depend_on_rows_need_the_right_to_read(home: DriverNode, t: tuple[str, ...]) -> None:
-    """Updates, deletes, merges and computed columns answer questions about the stored rows by counts, errors and new
-    values: they need SELECT_TABLE beside MODIFY_TABLE. Inserts need MODIFY_TABLE alone.
+    """Updates, deletes, merges, computed columns, casts and indices answer questions about the stored rows by counts,
+    errors and new values: they need SELECT_TABLE beside MODIFY_TABLE. Inserts and renamed columns need MODIFY_TABLE
+    alone.
     """
     fill(home, *t)
     for user, rights in (("adder", "modify_table"), ("both", "select_table modify_table")):
@@ -219,12 +224,25 @@ def test_changes_that_depend_on_rows_need_the_right_to_read(home: DriverNode, t:
         ("merge_insert?on=id&when_matched_update_all=true", arrow()),
         ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()),
         ("add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2"}]}),
+        ("alter_columns", _cast("id", "int32")),
+        (
+            "alter_columns",
+            {"alterations": [{"path": "twice", "rename": "double"}, {"path": "text", "nullable": False}]},
+        ),
+        ("create_scalar_index", {"column": "id", "index_type": "BTREE"}),
+        ("create_index", {"column": "text", "index_type": "FTS"}),
     )
 
     for path, body in requests:
         assert failure_of(home.ask("POST", f"{table(*t)}/{path}", body, user="adder")) == (403, 15), path
+    cast = home.ask("POST", f"{table(*t)}/alter_columns", _cast("text", "int64"), user="adder")
+    assert (cast.status, b"a cat" in cast.body) == (403, False)
     assert home.ask("POST", f"{table(*t)}/insert", arrow(), user="adder").status == 200
     assert count(home, *t) == 6
+    rename = {"alterations": [{"path": "text", "rename": "note"}, {"path": "id", "nullable": True}]}
+    assert home.ask("POST", f"{table(*t)}/alter_columns", rename, user="adder").status == 200
+    back = {"alterations": [{"path": "note", "rename": "text"}]}
+    assert home.ask("POST", f"{table(*t)}/alter_columns", back, user="adder").status == 200
     for path, body in requests:
         answer = home.ask("POST", f"{table(*t)}/{path}", body, user="both")
         assert answer.status == 200, (path, answer)

@@ -1,7 +1,8 @@
 """Custom statistics of tables, partitions and columns, which clients store: list, update, drop.
 
-May import the layers below. Must not know any wire format. A caller who may load a table may read them, one who may
-alter it may write them. Clients may write only names with the prefix `custom-`: other names are reserved for statistics
+May import the layers below. Must not know any wire format. Statistics may contain values of rows, such as the bounds of
+a column or the names of partitions. So a caller who may read a table's rows may read them, and one who may alter the
+table may write them. Clients may write only names with the prefix `custom-`: other names are reserved for statistics
 of the server itself.
 """
 
@@ -97,12 +98,12 @@ def _of_partitions(on: AttachmentTarget) -> None:
 async def _read_statistics(
     ctx: Context, on: AttachmentTarget, *, work: Callable[[_StatisticsTarget | None], Awaitable[list[Statistic]]]
 ) -> list[Statistic]:
-    """Read statistics of the table or column, for a caller who may load the table before and after the read. `work`
-    gets None for an external table without placeholder node.
+    """Read statistics of the table or column, for a caller who may read the table's rows before and after the read.
+    `work` gets None for an external table without placeholder node.
     """
 
     def decide(request_view: RequestView) -> _StatisticsTarget | None:
-        return _find_statistics_target(request_view, on, action=Action.TABLE_LOAD)
+        return _find_statistics_target(request_view, on, action=Action.TABLE_READ)
 
     def otherwise(request_view: RequestView, _: SecurableChain) -> None:
         request_view.require_in_use()

@@ -27,6 +27,8 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.lance.questions import (
     AddColumns,
+    AlterColumns,
+    CreateIndex,
     Delete,
     Explain,
     LanceQuestion,
@@ -38,8 +40,8 @@ from limnos.sources.lance.questions import (
 
 T = TypeVar("T")
 _NEWEST: Final = VersionReference()
-READING_CHANGES: Final = (AddColumns, Delete, Merge, Update)
-"""The changes whose counts, errors or new values depend on the stored rows."""
+READING_CHANGES: Final = (AddColumns, CreateIndex, Delete, Merge, Update)
+"""The changes whose counts, errors or new values always depend on the stored rows."""
 NO_DATA_MESSAGE: Final = "The table was declared and has no data yet: insert some first"
 
 
@@ -76,9 +78,16 @@ def table_to_change(
     Raises NotFound, PermissionDenied.
     """
     table = lance_load(request_view, levels, action=action)
-    return (
-        lance_load(request_view, levels, action=Action.TABLE_READ) if isinstance(question, READING_CHANGES) else table
-    )
+    return lance_load(request_view, levels, action=Action.TABLE_READ) if is_reading(question) else table
+
+
+def is_reading(question: LanceQuestion | None) -> bool:
+    """Return whether the result of a change depends on the stored rows: also that of a cast, whose error names a value,
+    and of a column that is made required.
+    """
+    if isinstance(question, AlterColumns):
+        return any(each.data_type is not None or each.nullable is False for each in question.alterations)
+    return isinstance(question, READING_CHANGES)
 
 
 def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionReference = _NEWEST) -> LanceQuestion:

@@ -111,6 +111,8 @@ class _ExplainedTable(NamedTuple):
     document: MetadataDocument
     metalake_id: int
     catalog: str
+    names_files: bool
+    """Whether the report may name files: the caller may read the rows."""
 
 
 class TableReport(NamedTuple):
@@ -247,13 +249,16 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
 
     def look(request_view: RequestView) -> _ExplainedTable:
         target = table_target(request_view, path)
-        node = maintained_table(request_view, target.path, table_format=target.table_format).entity
-        document = request_view.document(node.id)
-        return _ExplainedTable(target, node, document, request_view.metalake.id, request_view.catalog.name)
+        node, chain, _ = maintained_table(request_view, target.path, table_format=target.table_format)
+        names_files = request_view.decide(Action.TABLE_READ, chain).allowed
+        return _ExplainedTable(
+            target=target, node=node, document=request_view.document(node.id), metalake_id=request_view.metalake.id,
+            catalog=request_view.catalog.name, names_files=names_files,
+        )  # fmt: skip
 
     _, report = await ctx.read_confirmed(
         scope, look, work=lambda table: _report_of(ctx, scope, table=table),
-        identity=lambda table: (table.node.id, table.metalake_id),
+        identity=lambda table: (table.node.id, table.metalake_id, table.names_files),
     )  # fmt: skip
     return report
 
@@ -268,7 +273,7 @@ async def _report_of(ctx: Context, scope: RequestScope, *, table: _ExplainedTabl
         orphans = lance_orphans(ctx.services.defaults.lance_debris_ms)
     else:
         result = await _explain_iceberg(ctx, round_, table=table, policies=policies)
-        orphans = await orphans_report(ctx, node_id, policies=policies)
+        orphans = await orphans_report(ctx, node_id, policies=policies, names_files=table.names_files)
     ancestry = await ctx.look_up(lambda: ancestors_read([each.object_id for each in policies.values()]))
     loadable = await loadable_policies(
         ctx, scope, names=[name for each in policies.values() for name in (each.name, *each.others)]

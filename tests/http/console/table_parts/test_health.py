@@ -38,6 +38,19 @@ def test_tab_shows_statistics_and_why_snapshots_are_retained(written: ConsoleVis
     assert ("post", FORM) in page.actions
 
 
+def test_statistics_are_shown_to_users_who_may_read_rows(written: ConsoleVisitor) -> None:
+    """Statistics may have values of rows: a user with MODIFY_TABLE alone gets the tab without them."""
+    node = written.node
+    node.done("PUT", f"{API}/lake/objects/table/main.raw.flights/statistics", {"updates": {"custom-max": 4711}})
+    for user, rights in (("mod", "modify_table"), ("both", "modify_table select_table")):
+        grant(node, user, f"use_catalog use_schema {rights}", kind="CATALOG", on="main")
+
+    pages = {user: ConsoleVisitor(node).sign_in(user).read(TAB).text for user in ("mod", "both")}
+
+    words = {user: ("Kept because" in text, "4711" in text) for user, text in pages.items()}
+    assert words == {"mod": (True, False), "both": (True, True)}
+
+
 def test_requested_operation_is_listed_as_waiting(written: ConsoleVisitor) -> None:
     """The form requests an operation as the user, and the tab lists it as waiting."""
     answer = written.post(FORM, {"operation": "expire"})

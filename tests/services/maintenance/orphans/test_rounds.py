@@ -212,6 +212,22 @@ def test_foreign_files_links_and_metadata_are_not_deleted(table: HistoryTable) -
     assert not sidecars[1].exists()
 
 
+def test_orphan_files_are_named_to_users_who_may_read_rows(table: HistoryTable) -> None:
+    """Names of files may have values of partitions: a user with MODIFY_TABLE alone gets the counts of orphan files, and
+    no name.
+    """
+    node, clock = table.node, clock_of(table.node)
+    write_orphan(table)
+    assert run_days(node, clock, 1) == 0
+    for user, rights in (("mod", "modify_table"), ("both", "modify_table select_table")):
+        grant(node, user, f"use_catalog use_schema {rights}", kind="CATALOG", on="main")
+
+    explained_to = {user: explained_orphans(table, user=user) for user in ("mod", "both")}
+
+    assert {user: len(each["files"]) for user, each in explained_to.items()} == {"mod": 0, "both": 1}
+    assert {each["candidates"] for each in explained_to.values()} == {1}
+
+
 def test_setting_and_nearest_policy_select_the_checked_tables(table: HistoryTable) -> None:
     """With the setting `off`, policies have no effect. With `policies`, only tables with a policy are checked,
     according to the nearest policy and in its owner's name.

@@ -242,10 +242,15 @@ def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
 
 
 async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
-    """Return the list of the statistics that programs have stored for the table; empty if there are none."""
+    """Return the list of the statistics that programs have stored for the table; empty if there are none, or if the
+    user may not read the table's rows.
+    """
     path = (address.catalog, *address.levels)
     name = render_full_name(Kind.TABLE, path, codec=codec_for(page_request.ctx.services.defaults))
-    statistics = await statistics_list(page_request.ctx, AttachmentTarget(address.metalake, Kind.TABLE, name))
+    try:
+        statistics = await statistics_list(page_request.ctx, AttachmentTarget(address.metalake, Kind.TABLE, name))
+    except PermissionDenied:
+        return ()
     columns = (SheetColumn("Name"), SheetColumn("Value", is_code=True), SheetColumn("By", hides=True), SheetColumn("When"))  # fmt: skip
     rows = tuple(
         (

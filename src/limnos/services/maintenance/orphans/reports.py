@@ -49,8 +49,12 @@ class OrphanReport(NamedTuple):
     """Files that were deleted in the last 30 days, newest first, at most `FILES_SHOWN`."""
 
 
-async def orphans_report(ctx: Context, node_id: int, *, policies: Mapping[str, EffectivePolicy]) -> OrphanReport:
-    """Return the report about the orphan files of a table."""
+async def orphans_report(
+    ctx: Context, node_id: int, *, policies: Mapping[str, EffectivePolicy], names_files: bool
+) -> OrphanReport:
+    """Return the report about the orphan files of a table. With `names_files` it lists files, whose names may have
+    values of rows (partitions): for callers who may read the rows.
+    """
     policy = policies.get(ORPHAN_FILE_REMOVAL)
     terms = orphan_terms(ctx.services, policy)
     check = await ctx.look_up(lambda: orphan_check_read(node_id))
@@ -63,7 +67,8 @@ async def orphans_report(ctx: Context, node_id: int, *, policies: Mapping[str, E
         removal = "off: setting maintenance.orphan_files"
     else:
         removal = "off: no policy requires it" if policy is None else "off: the nearest policy is disabled"
-    return OrphanReport(removal, None if terms is None else terms.age_ms, check, tuple(rows), tuple(removed))
+    age_ms = None if terms is None else terms.age_ms
+    return OrphanReport(removal, age_ms, check, *((tuple(rows), tuple(removed)) if names_files else ((), ())))
 
 
 async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: int) -> list[FindingRow]:
