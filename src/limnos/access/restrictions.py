@@ -117,5 +117,13 @@ def deny_inherited(subject: Subject, denying: Iterable[Restriction]) -> Subject:
     return dataclasses.replace(subject, roles=(*subject.roles, *roles), merged=None) if roles else subject
 
 
+def deny_inherited_on(
+    subject: Subject, chain: SecurableChain, *, by_object: Mapping[int, tuple[Restriction, ...]]
+) -> Subject:
+    """Return the subject with the denials that the objects of `chain` took over."""
+    denying = [each for link in chain for each in by_object.get(link.id, ()) if each.terms.denies]
+    return deny_inherited(subject, denying) if denying else subject
+
+
 def _denied(restriction: Restriction) -> list[Rule]:
     return [(Privilege(each), restriction.object_id) for each in restriction.terms.denies]

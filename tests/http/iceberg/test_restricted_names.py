@@ -274,3 +274,26 @@ def test_groups_of_remembered_restrictions_are_not_dropped(shop: DriverNode) -> 
     drop_for_good(shop, table_path("a", "t"))
 
     assert shop.delete(f"{API}/lake/groups/staff").status == 409
+
+
+def test_reports_of_access_count_denials_that_a_table_took_over(shop: DriverNode) -> None:
+    """A user whom the denial of a former table binds is no holder of the new one, and does not reach it."""
+    access = f"{LAKE}/access"
+    make(shop, "a", "s")
+    grant(shop, "carl", READ, kind="CATALOG", on="main")
+    role = grant(shop, "carl", "select_table", kind="TABLE", on="main.a.s", condition="deny")
+
+    def report() -> tuple[object, ...]:
+        holders = shop.done("GET", f"{access}/holders?path=main.a.s&action=table_scan")["holders"]
+        reach = shop.done("GET", f"{access}/reach?path=&kind=metalake&user=carl")
+        rules = shop.done("GET", f"{access}/rules?path=main.a.s")["rules"]
+        denials = [(each["role"], each["privilege"]) for each in rules if each["condition"] == "deny"]
+        return [each["user"] for each in holders], reach["counts"], denials
+
+    before = report()
+    assert shop.delete(table_path("a", "s")).status == 204
+    make(shop, "a", "s")
+
+    assert "carl" not in before[0]
+    assert before[2] == [(role, "SELECT_TABLE")]
+    assert report() == before

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from limnos.access.decide import is_allowed
 from limnos.access.levels import levels_of
-from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions
+from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, deny_inherited_on
 from limnos.model.decisions import SecurableChain
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.services.identity.access_objects import roles_of
@@ -144,6 +144,7 @@ async def classes_of(
 
 def decided_levels(subject: Subject, chain: SecurableChain, *, facts: SubtreeFacts) -> frozenset[str]:
     """Return the access levels, such as `read`, that a subject has on an object."""
+    subject = deny_inherited_on(subject, chain, by_object=facts.restrictions)
     binding = binding_restrictions(subject, chain, by_object=facts.restrictions, owner_of=facts.owner_of, active=None)
     return frozenset(
         level

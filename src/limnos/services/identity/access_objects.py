@@ -133,7 +133,7 @@ class ObjectAccess:
         self, target: AccessTarget, *, rules: Iterable[RuleRow], owners: Iterable[OwnerRow], names: Mapping[int, str]
     ) -> None:
         self.target = target
-        self.rows = tuple(rules)
+        self.rows = (*rules, *_inherited_denials(target, names))
         self.owners = {row.object_id: row for row in owners}
         self.roles = roles_of(self.rows)
         named = principals_named(target.chain, target.restrictions)
@@ -187,6 +187,18 @@ class ObjectAccess:
             return ()
         binding = binding_restrictions(subject, chain, by_object=restrictions, owner_of=self.owner_of, active=None)
         return tuple((each.restriction, chain[each.at]) for each in binding)
+
+
+def _inherited_denials(target: AccessTarget, names: Mapping[int, str]) -> list[RuleRow]:
+    """Return the denials that objects of the chain took over from former objects of their paths, as rows of rules."""
+    return [
+        RuleRow(link.id, role_id, names[role_id], privilege, allowed=False)
+        for link in target.chain
+        for restriction in target.restrictions.get(link.id, ())
+        for role_id in restriction.terms.to
+        for privilege in restriction.terms.denies
+        if role_id in names
+    ]
 
 
 def principals_named(chain: SecurableChain, restrictions: Mapping[int, tuple[Restriction, ...]]) -> set[int]:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from limnos.access.actions import Action
 from limnos.access.decide import is_allowed
 from limnos.access.levels import LEVELS
-from limnos.access.restrictions import binding_restrictions
+from limnos.access.restrictions import binding_restrictions, deny_inherited_on
 from limnos.model.decisions import SecurableChain
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import CONTAINERS, Kind
@@ -171,8 +171,9 @@ class SubtreeDecisions:
         """Return whether the user may load an object."""
         key = self._class_of(each)
         if key not in self._loaded:
+            subject = deny_inherited_on(self.subject, each.chain, by_object=self.facts.restrictions)
             self._loaded[key] = is_allowed(
-                self.subject, Action.METADATA_LOAD, chain=each.chain, owner_of=self.facts.owner_of
+                subject, Action.METADATA_LOAD, chain=each.chain, owner_of=self.facts.owner_of
             )
         return self._loaded[key]
 
