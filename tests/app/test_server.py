@@ -43,3 +43,21 @@ def test_check_warns_of_user_names_that_are_now_refused(tmp_path: Path) -> None:
         (r"The name of user 'adm\u0131n' of metalake lake would be refused by this release", "it looks like admin"),
     ]
     assert all("add a user with another name" in each.advice for each in start_warnings)
+
+
+def test_check_warns_of_renamed_metalakes_of_the_settings(tmp_path: Path) -> None:
+    """Metalakes that settings name, and that were renamed, are reported; other renamed ones are not."""
+    settings = settings_of(tmp_path)
+    migrate(settings)
+    names = {7: ("lake", "pond"), 8: ("prod", "former"), 9: ("same", "same")}
+    with closing(sqlite3.connect(tmp_path / "limnos.db")) as file, file:
+        for number, (name, now) in names.items():
+            place = {"parent_id": ROOT_ID, "kind": int(Kind.METALAKE), "name_space": "metalake"}
+            insert(file, "node", id=number, name=now, **place)
+            file.execute("INSERT INTO setting_name VALUES (?, ?)", (number, name))
+
+    (warning,) = check(settings)
+
+    assert isinstance(warning, StartWarning)
+    assert warning.message == "The metalake that was created as lake has the name pond"
+    assert warning.advice.startswith("set server.metalake to pond")

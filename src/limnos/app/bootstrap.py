@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import cast
 
 from limnos.access.authentication import Credential
+from limnos.app.request_defaults import metalakes_named
 from limnos.config.settings import Settings
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, NotFound
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER
@@ -57,9 +58,8 @@ async def bootstrap(services: NodeServices, settings: Settings) -> None:
 
 
 async def _log_other_names(ctx: Context, settings: Settings) -> None:
-    """Log a warning for each metalake in a list of the settings that is not the metalake of that name now."""
-    storages = ctx.services.defaults.storages.named.values()
-    listed = {*settings.oidc.metalakes, *[name for each in storages for name in each.metalakes]}
+    """Log a warning for each metalake of the settings that is not the metalake of that name now."""
+    listed = metalakes_named(settings)
     for name, (_, current) in (await ctx.look_up(setting_names_read)).items():
         if name in listed and name != current:
             log.warning(

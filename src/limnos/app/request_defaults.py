@@ -14,7 +14,7 @@ from limnos.files import AllowedStorage, root_of
 from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.services.request.defaults import AuditRules, MaintenanceDefaults, RequestDefaults
 from limnos.services.request.location_rules import LocationConflicts
-from limnos.services.request.named_storages import NamedStorages
+from limnos.services.request.named_storages import NamedStorages, split_list
 
 CONSOLE_IDLE_HTTP_S = 3_600
 """The maximum idle time of a console session over HTTP, in seconds."""
@@ -26,6 +26,13 @@ def warehouse_of(settings: Settings) -> str:
     if warehouse is None:
         return f"file://{Path(settings.server.data).absolute()}/warehouse"
     return root_of(warehouse).rstrip("/")
+
+
+def metalakes_named(settings: Settings) -> set[str]:
+    """Return the names of the metalakes in settings: those of issuers and storages, and the default metalake."""
+    storages = [each["metalakes"].reveal() for each in settings.storage.named.values() if "metalakes" in each]
+    listed = [name for text in storages for name in split_list(text)]
+    return {*settings.oidc.metalakes, *listed, settings.server.metalake}
 
 
 def defaults_of(

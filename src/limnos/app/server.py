@@ -24,7 +24,7 @@ from limnos.app.job_confinement import job_notes
 from limnos.app.listening import can_listen, listen, listen_together, url_of
 from limnos.app.node_builder import allowed_of, database_of, make_data_directory, open_store
 from limnos.app.packages import require_driver, require_packages
-from limnos.app.request_defaults import warehouse_of
+from limnos.app.request_defaults import metalakes_named, warehouse_of
 from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys, warn_of_keys
 from limnos.app.serving import serve, settle_memory
 from limnos.app.startup_errors import explain_startup_errors, masked_address
@@ -42,6 +42,8 @@ from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
 from limnos.store.backends.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.backends.migrate import migrate as migrate_store
+from limnos.store.objects.setting_names import setting_names_read
+from limnos.store.sql import drive_load
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import configure, get_logger
 
@@ -94,6 +96,7 @@ def check(settings: Settings) -> list[CannotStart]:
     if all(isinstance(each, StartWarning) for each in problems):
         problems += _location_warnings(settings)
         problems += _name_warnings(settings)
+        problems += _metalake_warnings(settings)
     return problems
 
 
@@ -167,6 +170,25 @@ def _name_warnings(settings: Settings) -> list[StartWarning]:
             advice=f"it stays valid; add a {name.kind.word} with another name, give it the roles and objects, and remove this one",
         )
         for name in asyncio.run(_read_store(settings, lambda tx: invalid_names(tx, admins=admins)))
+    ]
+
+
+def _metalake_warnings(settings: Settings) -> list[StartWarning]:
+    """Return warnings about metalakes of the settings that were renamed, or whose name another metalake has."""
+    if not _has_store(settings):
+        return []
+    names = asyncio.run(_read_store(settings, lambda tx: drive_load(setting_names_read(), tx.rows)))
+    listed = metalakes_named(settings)
+    renamed = {name: now for name, (_, now) in names.items() if now != name and name in listed}
+    return [
+        StartWarning(
+            f"The metalake that was created as {name} has the name {now}",
+            why=f"it still counts as {name} in storages and issuers; no other metalake of that name does",
+            advice=f"set server.metalake to {now}: requests that name no metalake do not find it"
+            if name == settings.server.metalake
+            else f"nothing, if {name} in the settings means this metalake",
+        )
+        for name, now in renamed.items()
     ]
 
 

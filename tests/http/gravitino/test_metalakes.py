@@ -214,3 +214,21 @@ def test_only_the_owner_can_alter_disable_or_drop(node: DriverNode) -> None:
     ]
 
     assert [(a.status, a["code"]) for a in refused] == [(403, 1008)] * 3
+
+
+@pytest.mark.parametrize("name", ["lake", "prod"])
+def test_rename_takes_no_name_that_settings_use_for_another(node: DriverNode, name: str) -> None:
+    """A metalake does not get the name of the default metalake, or the first name of another one, after that has been
+    renamed; the renamed one gets its name back.
+    """
+
+    def rename(metalake: str, target: str) -> int:
+        return node.put(f"{API}/{metalake}", {"updates": [{"@type": "rename", "newName": target}]}).status
+
+    if name != "lake":
+        node.done("POST", API, {"name": name})
+    node.done("POST", API, {"name": "beta"})
+    renamed = rename(name, "former")
+
+    assert [renamed, rename("beta", name), rename("former", name)] == [200, 409, 200]
+    assert rename("beta", "gamma") == 200

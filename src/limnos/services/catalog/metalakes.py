@@ -46,6 +46,8 @@ class MetalakeAlter(msgspec.Struct, frozen=True):
     metalake: Node
     edits: PropertyEdits
     in_use: bool | None = None
+    default: str = ""
+    """The metalake for requests that name none, by the server's settings."""
 
 
 class MetalakeDrop(msgspec.Struct, frozen=True):
@@ -120,7 +122,8 @@ def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
 async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> Node:
     """Rename a metalake, or change its comment or properties.
 
-    Raises NotFound, AlreadyExists (the new name), InvalidName, NotInUse, PermissionDenied.
+    Raises NotFound, AlreadyExists (the new name), InUse (settings mean another metalake by the new name), InvalidName,
+    NotInUse, PermissionDenied.
     """
 
     def decide(request_view: RequestView) -> Permit[MetalakeAlter]:
@@ -128,7 +131,8 @@ async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> No
         request_view.require_in_metalake_use()
         if edits.name is not None:
             check_metalake_name(edits.name)
-        return request_view.permit(MetalakeAlter(request_view.metalake, edits), decision, zone=ROOT_ID)
+        command = MetalakeAlter(request_view.metalake, edits, default=ctx.services.defaults.metalake)
+        return request_view.permit(command, decision, zone=ROOT_ID)
 
     return await ctx.write(RequestScope(name), decide, metalake_update)
 
@@ -146,7 +150,10 @@ async def metalake_set(ctx: Context, *, name: str, in_use: bool) -> Node:
 
 
 def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
-    """Write the metalake's new record, then its new name."""
+    """Write the metalake's new record, then its new name.
+
+    Raises InUse if settings mean another metalake by that name.
+    """
     command = permit.command
     node = tx.nodes.confirm(command.metalake)
     record = cast("MetalakeRecord", node.record)
@@ -159,6 +166,11 @@ def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
     )
     tx.nodes.write_record(node, changed, moves_access=in_use != record.in_use)
     if command.edits.name is not None and command.edits.name != node.name:
+        if not tx.setting_names.may_take(node.id, command.edits.name, default=command.default):
+            raise InUse(
+                f"The server's settings mean another metalake by the name {command.edits.name}: choose another name",
+                kind="metalake",
+            )
         tx.nodes.move(node, parent_id=ROOT_ID, name=command.edits.name, moves_access=True)
     return tx.nodes.by_id(node.id)
 

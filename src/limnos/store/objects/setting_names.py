@@ -44,6 +44,13 @@ class SettingNameWrites(Writes):
         params: Params = {"id": metalake_id, "name": "" if self.tx.rows(HOLDER, {"name": name}) else name}
         self.tx.count(INSERT, params)
 
+    def may_take(self, metalake_id: int, name: str, *, default: str) -> bool:
+        """Return whether a metalake may be renamed to a name: it is not the name in settings of another live metalake,
+        and not `default`, the metalake for requests without one, unless that is its own name in settings.
+        """
+        rows = self.tx.rows(HOLDER, {"name": name})
+        return rows[0][0] == metalake_id if rows else name != default
+
     def assign_missing(self) -> None:
         """Give the metalakes of earlier releases, which have no name in settings, their current one."""
         for metalake_id, name in self.tx.rows(UNNAMED, {"root": ROOT_ID, "kind": int(Kind.METALAKE)}):
