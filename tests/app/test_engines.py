@@ -424,6 +424,25 @@ def test_second_process_is_replaced_after_the_first_has_ended(
     run(story)
 
 
+def test_unread_result_keeps_no_slot_after_its_deadline(run: Callable[[Story], object]) -> None:
+    """A client that does not read its results loses the slot at the deadline of its statement, and gets an error when
+    it reads on. The process continues.
+    """
+
+    async def story(engine: SparkEngine) -> None:
+        rows = engine.run(job("rows 5000", deadline_s=0.5, user="ann"))
+        first = await anext(rows)
+        pid = pid_of(engine)
+
+        assert first == b'{"at":0}'
+        assert len(await lines(engine.run(job("rows 1", deadline_s=20, user="ann")))) == 2
+        assert pid_of(engine) == pid
+        with pytest.raises(SqlppError, match="ASX0030"):
+            await lines(rows)
+
+    run(story)
+
+
 def test_damaged_process_is_replaced_behind_others(run: Callable[[Story], object]) -> None:
     """After an error that every later job would get, the next job gets another process, and running jobs go on."""
 

@@ -74,13 +74,17 @@ def ask(server: LiveServer, statement: str) -> tuple[int, str | None, dict[str, 
         return error.code, error.headers["Retry-After"], json.loads(error.read())
 
 
+def is_engine(process: psutil.Process) -> bool:
+    """Return whether a process runs the engine's program. One that has ended since it was listed does not."""
+    try:
+        return "limnos.engine.process" in process.cmdline()
+    except psutil.NoSuchProcess:  # also of a zombie
+        return False
+
+
 def engines(server: LiveServer) -> list[psutil.Process]:
     """Return the engine processes of a server, without those that only wait for the end of one in namespaces."""
-    processes = [
-        each
-        for each in psutil.Process(server.pid).children(recursive=True)
-        if "limnos.engine.process" in each.cmdline()
-    ]
+    processes = [each for each in psutil.Process(server.pid).children(recursive=True) if is_engine(each)]
     waiting = {each.ppid() for each in processes}
     return [each for each in processes if each.pid not in waiting]
 

@@ -37,6 +37,10 @@ class Open:
     def end(self, _job: str) -> None:
         """No-op: no job runs."""
 
+    def has_tasks(self, _job: str) -> bool:
+        """Return False."""
+        return False
+
     def is_alive(self) -> bool:
         """Return True."""
         return True
@@ -66,6 +70,69 @@ def test_result_batches_are_bounded_by_bytes(monkeypatch: pytest.MonkeyPatch, si
 
     assert frame[0] == wire.DONE
     assert line_counts == [lines, lines, 1]
+
+
+def run_job_with(monkeypatch: pytest.MonkeyPatch, sessions: Open, lines: Iterator[str]) -> wire.JobFailure:
+    """Return the failure of a job with these results."""
+    monkeypatch.setattr(statements, "run_job", lambda *_, **_more: lines)
+    session_future: Future[StatementSessions] = Future()
+    session_future.set_result(cast("Any", sessions))
+    ours, theirs = socket.socketpair()
+    with ours:
+        thread = threading.Thread(
+            target=module._JobConnection(theirs, session_future, places=threading.Semaphore(1)).run
+        )
+        thread.start()
+        ours.sendall(wire.encode_frame(wire.JOB, encode(JOB)))
+        while (frame := wire.receive(ours))[0] == wire.ROWS:
+            pass
+        thread.join(60)
+
+    assert frame[0] == wire.FAILED
+    return msgspec.msgpack.decode(frame[1], type=wire.JobFailure)
+
+
+def test_single_result_is_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A statement with a result that is too long for the server's memory gets an error; the engine goes on."""
+    monkeypatch.setattr(wire, "LINE_BYTES_MAX", 1000)
+
+    failure = run_job_with(monkeypatch, Open(), iter(["x" * 1000, "x" * 1001]))
+
+    assert "has a result of more than" in failure.message
+    assert not failure.replaces
+
+
+def failing() -> Iterator[str]:
+    """Yield a result, and fail."""
+    yield "1"
+    raise RuntimeError("no")
+
+
+class Busy(Open):
+    """Sessions whose job has tasks for some checks."""
+
+    def __init__(self, checks: float) -> None:
+        self.checks = checks
+
+    def has_tasks(self, _job: str) -> bool:
+        """Return whether fewer checks were made."""
+        self.checks -= 1
+        return self.checks >= 0
+
+
+@pytest.mark.parametrize("checks,replaces", [(0, False), (3, False), (float("inf"), True)])
+def test_failed_job_ends_after_its_tasks(monkeypatch: pytest.MonkeyPatch, checks: float, replaces: bool) -> None:
+    """The end of a failed job is reported after its Spark tasks have ended. If they do not end in time, the engine is
+    to be replaced.
+    """
+    monkeypatch.setattr(module, "TASKS_END_S", 0.5)
+    monkeypatch.setattr(module, "TASKS_END_CHECK_S", 0.01)
+    sessions = Busy(checks)
+
+    failure = run_job_with(monkeypatch, sessions, failing())
+
+    assert failure.replaces is replaces
+    assert replaces or sessions.checks == -1
 
 
 class JavaError(Exception):

@@ -6,9 +6,10 @@ from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
+from msgspec import structs
 
 from limnos.engine import sessions
-from limnos.engine.sessions import StatementSessions, client_settings
+from limnos.engine.sessions import StatementSessions, client_settings, result_bytes_max
 from limnos.sqlpp.jobs import EngineJob
 from tests.engine.test_failures import START
 
@@ -40,6 +41,26 @@ def test_the_parsers_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert settings["spark.sql.parser.manageParserCaches"] == "true"
     assert 0 < int(settings["spark.sql.parser.parserDfaCacheFlushRatio"]) <= 25
+
+
+@pytest.mark.parametrize(
+    "memory,statements_max,size",
+    [("1g", 8, 64_424_509), ("512m", 8, 32_212_254), ("16g", 8, 512 << 20), ("450m", 64, 16 << 20)],
+)
+def test_results_of_all_statements_fit_into_the_heap(memory: str, statements_max: int, size: int) -> None:
+    """The pieces of all concurrent statements' results are together smaller than the heap, up to a maximum for each and
+    down to a minimum.
+    """
+    start = structs.replace(START, memory=memory, statements_max=statements_max)
+
+    assert result_bytes_max(start) == size
+
+
+def test_results_and_broadcasts_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark's limits of a result and of a broadcast table are a statement's share of the heap."""
+    settings, size = started_with(monkeypatch), str(result_bytes_max(START))
+
+    assert settings["spark.driver.maxResultSize"] == settings["spark.sql.maxBroadcastTableSize"] == size
 
 
 def test_job_tags_are_removed_after_session(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,6 +22,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 TYPE = "closed { id: bigint, v: bigint }"
 LOOKUP = "select value t from {} as t where t.id = 1"
+SCAN = "select value count(*) from {} as t where t.v > 0"
 LONG = "select value count(*) from {0} as a, {0} as b, {0} as c, {0} as d where a.v + b.v + c.v + d.v < 0"
 
 
@@ -80,5 +81,50 @@ def test_stuck_statement_ends_no_other_statement(asking: EngineDataverse, do: Do
     while psutil.pid_exists(process.pid) and time.monotonic() < until:
         time.sleep(0.1)
     assert not psutil.pid_exists(process.pid)
+    with suppress(FileNotFoundError):
+        file.unlink()
+
+
+async def unanswered_reader(file: Path) -> int:
+    """Replace a file by a pipe, and wait until somebody reads it. Returns the pipe's other end, which sends nothing."""
+    silent(file)
+    async with asyncio.timeout(120):
+        while True:
+            with suppress(OSError):  # nobody has opened it
+                return os.open(file, os.O_WRONLY | os.O_NONBLOCK)
+            await asyncio.sleep(0.1)
+
+
+def test_task_that_ignores_its_interrupt_keeps_its_slot(asking: EngineDataverse, do: Do) -> None:
+    """A Spark task that reads a file which does not answer runs on after its statement was cancelled. The statement
+    counts for its user, and the engine is replaced behind another user's statement.
+    """
+    file = made(asking, do, "mute", count=10)
+    made(asking, do, "beside", count=2_000)
+
+    async def story() -> None:
+        assert await run(asking, asking.job(SCAN.format("beside")), user="ben") == [2_000]
+        process, long = asking.engine._process, asking.job(LONG.format("beside"), deadline_s=600)
+        assert process is not None
+        running = asyncio.create_task(run(asking, long, user="ben"))
+        stuck = asking.job(SCAN.format("mute"))
+        scan = asyncio.create_task(run(asking, stuck, user="ann"))
+        pipe = await unanswered_reader(file)
+        await asking.engine.cancel(stuck.id)
+        assert "ASX0041" in str(await scan)
+
+        assert asking.engine._process is None
+        assert asking.engine._turns._held["user", "ann"] == 1
+        assert await run(asking, asking.job(SCAN.format("beside")), user="ben") == [2_000]
+        assert not running.done()
+        await asking.engine.cancel(long.id)
+        assert "ASX0041" in str(await running)
+        async with asyncio.timeout(30):
+            while psutil.pid_exists(process.pid):  # noqa: ASYNC110 - the engine has no event for it
+                await asyncio.sleep(0.1)
+        assert asking.engine._turns._held["user", "ann"] == 0
+        os.close(pipe)
+
+    do(story())
     with suppress(FileNotFoundError):
         file.unlink()

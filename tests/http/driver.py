@@ -103,17 +103,17 @@ class DriverNode:
 
     async def answer(
         self, method: str, target: str, body: object = None, *, user: str | None = "admin",
-        is_gone: Callable[[], bool] | None = None,
+        is_gone: Callable[[], bool] | None = None, reads: asyncio.Event | None = None, **headers: str,
     ) -> DriverAnswer:  # fmt: skip
         """Send a request in a coroutine on the node's runner, concurrently with others.
 
-        `is_gone` returns whether the client has disconnected.
+        `is_gone` returns whether the client has disconnected. The client reads the body once `reads` is set.
         """
-        return await self._ask(method, target, body, user, {}, is_gone=is_gone)
+        return await self._ask(method, target, body, user, headers, is_gone=is_gone, reads=reads)
 
     async def _ask(
         self, method: str, target: str, body: object, user: str | None, headers: dict[str, str],
-        *, is_gone: Callable[[], bool] | None = None,
+        *, is_gone: Callable[[], bool] | None = None, reads: asyncio.Event | None = None,
     ) -> DriverAnswer:  # fmt: skip
         path, _, query = target.partition("?")
         raw = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in headers.items()]
@@ -127,6 +127,8 @@ class DriverNode:
 
         async def send(message: dict) -> None:
             sent.append(message)
+            if reads is not None and message["type"] == "http.response.body":
+                await reads.wait()
 
         scope = {
             "type": "http",

@@ -17,6 +17,7 @@ import socket
 import tempfile
 import threading
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import unquote, urlsplit
@@ -32,6 +33,7 @@ from limnos.app.engine_scratch import remove_stale
 from limnos.app.fair_queue import FairQueue, Turn
 from limnos.app.listening import url_of
 from limnos.app.node_builder import allowed_of
+from limnos.app.sending_deadline import SendingDeadline
 from limnos.config.loading import PREFIX
 from limnos.config.settings import Settings
 from limnos.engine import wire
@@ -268,7 +270,8 @@ class SparkEngine:
         job = structs.replace(job, deadline_ms=round((ends_at - loop.time()) * 1000))
         self._jobs[job.id] = writer
         engine.statements.add(job.id)
-        ended = False
+        watched = WatchedStatement(engine, job.id, turn, reader, writer)
+        ended, sending = False, SendingDeadline(ends_at + 1, partial(self._leave, watched))
         try:
             async with asyncio.timeout_at(ends_at + 1):
                 writer.write(wire.encode_frame(wire.JOB, encode(job)))
@@ -288,8 +291,9 @@ class SparkEngine:
                     if failure.replaces:
                         self._engines.add_stuck(engine, job.id, turn=turn, reason="damaged")
                     raise self._job_error(error_of(failure))
-                for line in body.splitlines():
-                    yield line
+                with sending:
+                    for line in body.splitlines():
+                        yield line
         except TimeoutError:
             raise timed_out_error() from None
         except (ConnectionError, asyncio.IncompleteReadError):
@@ -300,9 +304,12 @@ class SparkEngine:
             if ended:
                 writer.close()
                 self._engines.end_statement(engine, job.id, turn=turn)
-            else:
-                watched = WatchedStatement(engine, job.id, turn, reader, writer)
-                _keep(asyncio.get_running_loop().create_task(self._cancel_or_replace(watched)))
+            elif not sending.is_over:
+                self._leave(watched)
+
+    def _leave(self, statement: WatchedStatement) -> None:
+        """Cancel a statement in the background, since nobody will read further results of it."""
+        _keep(asyncio.get_running_loop().create_task(self._cancel_or_replace(statement)))
 
     async def _socket(self, *, within_s: float) -> tuple[RunningEngine, socket.socket]:
         """Return the socket of a new job, with the engine started if needed. Raises EngineUnavailable."""
@@ -429,4 +436,6 @@ async def _is_ended(statement: WatchedStatement) -> bool:
 
 async def _frame(reader: asyncio.StreamReader) -> tuple[bytes, bytes]:
     kind, size = wire.HEAD.unpack(await reader.readexactly(wire.HEAD.size))
+    if size > wire.FRAME_BYTES_MAX:
+        raise ConnectionResetError(f"A frame of {size} bytes exceeds the limit")
     return kind, await reader.readexactly(size)

@@ -60,6 +60,8 @@ def defaults_of(
         sqlpp_results_max=settings.sqlpp.results_max,
         sqlpp_results_bytes_max=settings.sqlpp.results_bytes_max,
         sqlpp_results_keep_ms=settings.sqlpp.results_keep_s * 1000,
+        sqlpp_streams_max=settings.sqlpp.streams_max,
+        sqlpp_streams_bytes_max=settings.sqlpp.streams_bytes_max,
         file_roots=tuple(map(root_of, settings.sqlpp.file_roots)),
         export_roots=tuple(map(root_of, settings.sqlpp.export_roots)),
         lance_debris_ms=settings.lance.debris_age_s * 1000,

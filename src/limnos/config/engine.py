@@ -41,6 +41,12 @@ class SqlppSection(SettingsSection):
     """The maximum bytes of such results per user in the store."""
     results_keep_s: PositiveInt = 3600
     """The time in seconds for which such a result can be fetched after it was computed."""
+    streams_max: PositiveInt = 16
+    """The maximum number of results that a node sends to one user at once, of those too large to be sent in one piece
+    (256 KiB).
+    """
+    streams_bytes_max: PositiveInt = 1 << 27
+    """The maximum bytes of results of queries over constants and metadata that a node has in memory for one user."""
 
     compact_files: NonNegativeInt = 64
     """The number of files beyond what a dataset's size needs at which the dataset is compacted after a statement; 0:

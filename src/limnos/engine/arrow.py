@@ -7,6 +7,7 @@ and timestamps in the last step before Spark, and integers in the first step aft
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from limnos.sqlpp.values.model import ScalarName, Value
 
 BATCH_ROWS = 8192
+AHEAD_MAX = 2
+"""The maximum number of streamed results whose next partition Spark computes in advance."""
+_AHEAD = threading.Semaphore(AHEAD_MAX)
 
 _TYPES: Mapping[ScalarName, pa.DataType] = {
     "boolean": pa.bool_(),
@@ -90,8 +94,8 @@ def plain_type(type_: DeclaredType) -> pa.DataType:
 def stream_batches(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a DataFrame in order, as record batches, partition by partition.
 
-    Spark computes the next partition while the caller reads the current one; at most these two are in memory. Raises
-    RuntimeError if Spark has been stopped.
+    Of `AHEAD_MAX` results at once, Spark computes the next partition while the caller reads the current one, and has
+    both in memory; of others only one. Raises RuntimeError if Spark has been stopped.
     """
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - heavy
     from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415
@@ -102,9 +106,14 @@ def stream_batches(spark: SparkSession, frame: DataFrame) -> Iterator[pa.RecordB
         raise RuntimeError("Spark has been stopped")
     schema = to_arrow_schema(frame.schema, error_on_duplicated_field_names_in_struct=True)
     batches = frame._jdf.toArrowBatchRdd()  # noqa: SLF001
-    served = machine.PythonRDD.toLocalIteratorAndServe(batches, True)
-    for message in _local_iterator_from_socket(served, NoOpSerializer()):
-        yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+    is_ahead = _AHEAD.acquire(blocking=False)
+    try:
+        served = machine.PythonRDD.toLocalIteratorAndServe(batches, is_ahead)
+        for message in _local_iterator_from_socket(served, NoOpSerializer()):
+            yield pa.ipc.read_record_batch(pa.py_buffer(message), schema)
+    finally:
+        if is_ahead:
+            _AHEAD.release()
 
 
 def _cast(batch: pa.RecordBatch, target: pa.Schema) -> pa.RecordBatch:

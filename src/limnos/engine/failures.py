@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from limnos.engine.wire import EngineStart, JobFailure
+from limnos.engine.wire import LINE_BYTES_MAX, EngineStart, JobFailure
 from limnos.model.errors import LimnosError
 from limnos.spark.allowed_classes import REFUSED, UnsafeTable
 from limnos.sqlpp.errors import (
@@ -62,6 +62,13 @@ def cancelled_error(job: str) -> SqlppError:
 def timed_out_error() -> SqlppError:
     """Return the error of a statement that exceeded its deadline."""
     return SqlppError(TIMED_OUT, "Request timed out and will be cancelled")
+
+
+def large_result_error() -> SqlppError:
+    """Return the error of a statement with a result that is too long for one frame."""
+    return compilation(
+        f"The statement has a result of more than {LINE_BYTES_MAX >> 20} MiB; make it return smaller ones"
+    )
 
 
 def failure_of(error: BaseException, job: str) -> JobFailure:
@@ -160,7 +167,10 @@ def duplicate_key_error_of(text: str) -> SqlppError:
 
 
 def _too_large_error() -> SqlppError:
-    return compilation("The statement needs more memory than the engine grants a statement; make it select less")
+    return compilation(
+        "The statement needs more memory than the engine grants a statement (a share of engine.memory by "
+        "engine.statements_max); make it select less"
+    )
 
 
 def _overflow_error() -> SqlppError:
@@ -236,7 +246,10 @@ _MARKS: Mapping[str, Callable[[], SqlppError]] = {
     "ARITHMETIC_OVERFLOW": _overflow_error,
     "CAST_OVERFLOW": _overflow_error,
     "maxResultSize": _too_large_error,
+    "Not enough memory to build and broadcast": _too_large_error,
+    "Cannot broadcast the table": _too_large_error,
     "OutOfMemoryError": _too_large_error,
+    "org.apache.arrow.memory.OutOfMemoryException": _too_large_error,
     "TaskResultLost": _too_large_error,  # the heap had no room for the result of a task
     "ForbiddenException": _denied_error,
     "NotAuthorizedException": _denied_error,

@@ -26,7 +26,14 @@ import msgspec
 
 from limnos.confinement.file_rules import FileRules
 from limnos.engine import wire
-from limnos.engine.failures import cancelled_error, failure_of, is_permanent, start_error, timed_out_error
+from limnos.engine.failures import (
+    cancelled_error,
+    failure_of,
+    is_permanent,
+    large_result_error,
+    start_error,
+    timed_out_error,
+)
 from limnos.engine.sessions import StatementSessions
 from limnos.spark.confined_process import confine_spark_process
 from limnos.spark.network import limit_java_network
@@ -48,6 +55,13 @@ THREAD_TRIES = 100
 """The maximum number of tries to start a thread, 0.1 s apart."""
 END_AGAIN_S = 1.0
 """Seconds between the attempts to cancel a job in Spark, until it has ended."""
+TASKS_END_S = 5.0
+"""Seconds that the Spark tasks of a failed or cancelled job have to end.
+
+Afterwards the job counts as not ended, and the server replaces the engine.
+"""
+TASKS_END_CHECK_S = 0.05
+"""Seconds between the checks whether such tasks have ended."""
 REPORT_WITHIN_S = 2.0
 """Seconds that an engine which cannot start or continue stays alive to report the reason."""
 
@@ -225,6 +239,8 @@ class _JobConnection:
         size = 0
         for text in texts:
             line = text.encode()
+            if len(line) > wire.LINE_BYTES_MAX:
+                raise large_result_error()
             batch.append(line)
             size += len(line)
             if size >= BATCH_BYTES:
@@ -269,6 +285,22 @@ class _JobConnection:
                 pass
         event.set()
 
+    def _end_tasks(self) -> bool:
+        """Wait until the job's Spark tasks have ended, and return whether they have within `TASKS_END_S` seconds.
+
+        Spark does not wait for the tasks that it cancels, and a task that runs on keeps its task slot.
+        """
+        task = self._begun
+        if self._job is None or not task.done() or task.exception() is not None:
+            return True
+        until = time.monotonic() + TASKS_END_S
+        while task.result().has_tasks(self._job.id):
+            if time.monotonic() > until:
+                logger.warning("Tasks of job %s do not end", self._job.id)
+                return False
+            time.sleep(TASKS_END_CHECK_S)
+        return True
+
     def _send_error(self, reason: BaseException) -> None:
         error = reason
         job = "no job" if self._job is None else self._job.id
@@ -276,7 +308,8 @@ class _JobConnection:
             error = cancelled_error(job)
         elif time.monotonic() > self._ends_at:
             error = timed_out_error()
-        failure = msgspec.structs.replace(failure_of(error, job), replaces=is_permanent(reason))
+        replaces = is_permanent(reason) or not self._end_tasks()
+        failure = msgspec.structs.replace(failure_of(error, job), replaces=replaces)
         self._socket.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
 
 

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from itertools import cycle
 from typing import TYPE_CHECKING
 
+from limnos.engine.arrow import AHEAD_MAX
 from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import STATEMENT
 from limnos.spark.allowed_classes import LOCAL_IO, catalog_settings, hadoop_settings, pin_file_io, restrict
@@ -26,7 +27,10 @@ if TYPE_CHECKING:
     from limnos.sqlpp.jobs import EngineJob
 
 RESULT_BYTES_MAX = 512 << 20
-"""The maximum size in bytes of a result on the driver."""
+"""The maximum size in bytes of a piece of a result on the driver: a partition of a streamed result, or a whole one."""
+RESULT_BYTES_LEAST = 16 << 20
+RESULTS_PERCENT = 60
+"""The part of the heap that the pieces of all concurrent statements may use together, in percent."""
 APP = "limnos-sqlpp"
 CONNECTS_MS, WAITS_MAX_MS = 5_000, 60_000
 """The maximum times in ms in which the server accepts a connection, and in which it sends a part of an answer."""
@@ -39,6 +43,16 @@ POOLS = 64
 
 Jobs in one pool get free slots in order, and pools in turn; concurrent statements use different pools.
 """
+
+
+def result_bytes_max(start: EngineStart) -> int:
+    """Return the maximum size in bytes of a piece of one statement's result, and of a table that it broadcasts.
+
+    The pieces of all concurrent statements, some of which have two, stay below `RESULTS_PERCENT` of the heap.
+    """
+    heap = int(start.memory[:-1]) << (30 if start.memory[-1] == "g" else 20)
+    share = heap * RESULTS_PERCENT // 100 // (start.statements_max + AHEAD_MAX)
+    return max(RESULT_BYTES_LEAST, min(RESULT_BYTES_MAX, share))
 
 
 def client_settings(deadline_ms: int) -> dict[str, str]:
@@ -69,7 +83,8 @@ class StatementSessions:
         start = self._start
         settings = hadoop_settings({}) | {
             "spark.driver.memory": start.memory,
-            "spark.driver.maxResultSize": str(RESULT_BYTES_MAX),
+            "spark.driver.maxResultSize": str(result_bytes_max(start)),
+            "spark.sql.maxBroadcastTableSize": str(result_bytes_max(start)),
             "spark.sql.shuffle.partitions": str(self.parts),
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.caseSensitive": "true",
@@ -134,6 +149,18 @@ class StatementSessions:
         thread = self._threads.get(job)
         if thread is not None:
             thread.interrupt()  # of a plan, a commit's retry or a wait for tasks
+
+    def has_tasks(self, job: str) -> bool:
+        """Return whether Spark tasks of a job run. A cancelled task runs on while it ignores its interrupt, for example
+        in a call to the file system that does not return.
+        """
+        if self._spark is None:
+            return False
+        context = self._spark.sparkContext
+        tracker = context.statusTracker()
+        jobs = map(tracker.getJobInfo, context._jsc.sc().statusTracker().getJobIdsForTag(job))  # noqa: SLF001
+        stages = (tracker.getStageInfo(stage) for each in jobs if each is not None for stage in each.stageIds)
+        return any(each.numActiveTasks > 0 for each in stages if each is not None)
 
     @contextmanager
     def of(self, job: EngineJob) -> Iterator[SparkSession]:

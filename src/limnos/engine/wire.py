@@ -20,6 +20,9 @@ HEAD: Final = struct.Struct(">cI")
 FRAME_BYTES_MAX: Final = 64 << 20
 """The maximum size of a frame's body in bytes. Longer frames are rejected."""
 
+LINE_BYTES_MAX: Final = 32 << 20
+"""The maximum size of one result in bytes: the server has a frame of each running statement in memory."""
+
 Kind = Literal[b"J", b"R", b"D", b"E", b"P"]
 JOB: Final = b"J"
 ROWS: Final = b"R"

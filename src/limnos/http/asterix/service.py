@@ -22,6 +22,7 @@ from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 from limnos.services.request.context import Context
+from limnos.services.sqlpp.requests.open_results import OPEN_RESULTS, OpenResult
 from limnos.services.sqlpp.requests.options import ORDERED_FIELDS
 from limnos.services.sqlpp.requests.results import ResultWriter
 from limnos.services.sqlpp.requests.running_requests import REQUESTS, RequestEnded
@@ -85,6 +86,11 @@ class _QueryRun:
             self.session.parameters = UnsetParameters(request.parameters)
         self.text = ResultText(request.format)
         self.is_ordered = False
+        self._open_result: OpenResult | None = None
+
+    def open_result(self) -> None:
+        """Count the result as streamed until the statements have ended. Raises TooManyAttempts."""
+        self._open_result = OPEN_RESULTS.of(self.ctx.services).open(self.running.asker.name)
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
         """Yield the results of all statements in batches. Raises the errors of the statements."""
@@ -98,6 +104,8 @@ class _QueryRun:
                 async for batch in batches:
                     yield batch
         finally:
+            if self._open_result is not None:
+                self._open_result.close()
             await requests.remove(self.running)
 
     async def parse(self) -> tuple[ParsedStatement, ...]:
@@ -141,8 +149,10 @@ async def _respond(run: _QueryRun) -> Response:
             gathered.append(body.rows(batch))
             size += len(gathered[-1])
             if size > WHOLE_BYTES:
+                run.open_result()
                 return stream_response(_pieces(run, gathered, batches=batches))
     except _FAILURES as failure:
+        await batches.aclose()
         return _refusal_response(run, failure)
     body.describe(run.session.description)
     return Response(200, b"".join((body.head(), *gathered, body.tail(run.session.warnings))))

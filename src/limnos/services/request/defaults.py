@@ -89,6 +89,10 @@ class RequestDefaults(NamedTuple):
     """The maximum number of deferred results of one user."""
     sqlpp_results_bytes_max: int = 1 << 27
     sqlpp_results_keep_ms: int = 3_600_000
+    sqlpp_streams_max: int = 16
+    """The maximum number of results that a node streams to one user at once."""
+    sqlpp_streams_bytes_max: int = 1 << 27
+    """The maximum bytes of results that a node has in memory for one user."""
     file_roots: tuple[str, ...] = ()
     """The directories from which statements may read files."""
     export_roots: tuple[str, ...] = ()

@@ -24,6 +24,7 @@ from limnos.services.sqlpp.execution.prepared import PREPARED, PlanKey, ReadyQue
 from limnos.services.sqlpp.execution.row_access import rows_require
 from limnos.services.sqlpp.requests.names import BUILT_IN, NODES_SHORT, TEXT_SHORT, bind_with_names
 from limnos.services.sqlpp.requests.node_limits import GATHERING_SLOTS, SQLPP_OFFLOADER
+from limnos.services.sqlpp.requests.open_results import OPEN_RESULTS
 from limnos.services.sqlpp.requests.options import has_ordered_fields, similarity_of
 from limnos.services.sqlpp.requests.session import StatementSession
 from limnos.sqlpp import BoundQuery, BudgetSpent, MeteredBudget, ParsedStatement, results, tree
@@ -291,7 +292,7 @@ async def _rows_of_process(
 ) -> AsyncGenerator[bytes, None]:
     """Yield the results of a query that a worker process evaluates; the process also builds the metadata records.
 
-    Raises SqlppError, ServiceUnavailable.
+    Raises SqlppError, ServiceUnavailable, TooManyAttempts if the node has too many bytes of results for the caller.
     """
     data, parts = _pack_sources(sources)
     requests = [each.request for each in sources if each.request is not None]
@@ -302,10 +303,12 @@ async def _rows_of_process(
     slots = str(query.slots).encode()
     _, result, *entries = await process_do(ctx, EVALUATE, plan, slots, form, data, *parts, too_large=hint)
     warnings += warnings_of(result)
+    caller = await ctx.read(RequestScope(), lambda request_view: request_view.user)
     entries.reverse()
-    while entries:
-        for line in lines_of(entries.pop()):
-            yield line
+    with OPEN_RESULTS.of(ctx.services).hold(caller, sum(map(len, entries))):
+        while entries:
+            for line in lines_of(entries.pop()):
+                yield line
 
 
 def _pack_sources(sources: Sequence[QuerySource]) -> tuple[bytes, list[bytes]]:
