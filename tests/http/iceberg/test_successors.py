@@ -10,6 +10,7 @@ from tests.http.gravitino.test_tags import associate, pair, tag_rows
 from tests.http.iceberg.test_restricted_names import READ, make, masked, rename
 from tests.http.iceberg.test_restrictions import LAKE, restrict
 from tests.http.iceberg.wire import make_space, make_view, space_path, table_path, view_path
+from tests.http.lance.wire import declare
 from tests.http.test_request_audit import read_audit_records
 
 CATALOG = f"{API}/lake/catalogs/main"
@@ -305,3 +306,45 @@ def test_only_owners_of_the_catalog_set_the_property(shop: DriverNode, user: str
 def test_unknown_words_are_refused(shop: DriverNode) -> None:
     """The property is `none` or `same-owner`."""
     assert let_follow(shop, "everybody") == 400
+
+
+def test_lance_table_has_the_grants_of_the_former(shop: DriverNode) -> None:
+    """A Lance table that its owner declares again takes over the grants of the former one."""
+    properties = {"updates": [{"@type": "setProperty", "property": "successors", "value": "same-owner"}]}
+    shop.done("PUT", f"{API}/lake/catalogs/lance", properties)
+    shop.done("POST", f"{API}/lake/catalogs/lance/schemas", {"name": "a"})
+    declare(shop, "lance", "a", "t")
+    grant(shop, "dan", "use_catalog", kind="CATALOG", on="lance")
+    grant(shop, "dan", "use_schema", kind="SCHEMA", on="lance.a")
+    grant(shop, "dan", "select_table", kind="TABLE", on="lance.a.t")
+    statuses = [shop.post("/lance/v1/table/lance$a$t/describe", {}, user=each).status for each in ("dan", "eva")]
+    shop.post("/lance/v1/table/lance$a$t/deregister", {})
+    declare(shop, "lance", "a", "t")
+
+    assert statuses == [200, 403]
+    assert [
+        shop.post("/lance/v1/table/lance$a$t/describe", {}, user=each).status for each in ("dan", "eva")
+    ] == statuses
+
+
+def test_table_rebuilt_over_gravitino_keeps_grants(shop: DriverNode) -> None:
+    """A table that its owner drops and creates over Gravitino REST takes over grants, too."""
+    tables = f"{CATALOG}/schemas/a/tables"
+    columns = [{"name": "id", "type": "long", "nullable": True}]
+    shop.done("DELETE", f"{tables}/t", user="mod")
+    shop.done("POST", tables, {"name": "t", "columns": columns}, user="mod")
+
+    assert masked(shop, "a", "t", user="dan") is None
+
+
+def test_undrop_of_the_former_table_leaves_the_successor_as_it_is(shop: DriverNode) -> None:
+    """A former table that is restored beside its successor has its own grants, and a revoke from one binds it alone."""
+    rebuild(shop)
+    trash = f"{LAKE}/catalogs/main/trash"
+    first = shop.done("GET", trash)["trash"][0]["id"]
+    shop.done("POST", f"{trash}/{first}/undrop", {"to": ["a", "old"]}, user="mod")
+    (role,) = shop.done("GET", f"{API}/lake/objects/TABLE/main.a.t/roles")["names"]
+    body = {"privileges": [{"name": "select_table", "condition": "allow"}]}
+    shop.done("PUT", f"{API}/lake/permissions/roles/{role}/TABLE/main.a.t/revoke", body)
+
+    assert [masked(shop, "a", each, user="dan") for each in ("t", "old")] == [403, None]

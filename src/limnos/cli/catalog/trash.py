@@ -28,8 +28,15 @@ def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         result = client.trash.list(path)
-    rows = [{**msgspec.structs.asdict(each), "name": display.render(each.path)} for each in result]
-    columns = ["id", "kind", "name", "dropped_by", "dropped_at", "expires_at"]
+    rows = [
+        {
+            **msgspec.structs.asdict(each),
+            "name": display.render(each.path),
+            "restrictions": ", ".join(each.restrictions),
+        }
+        for each in result
+    ]
+    columns = ["id", "kind", "name", "dropped_by", "dropped_at", "expires_at", "restrictions"]
     show_rows(rows, columns, output_format=common.output_format, empty="nothing that you may restore")
 
 

@@ -46,7 +46,9 @@ class Namespace(msgspec.Struct, frozen=True):
 
 
 class TrashItem(msgspec.Struct, frozen=True):
-    """A dropped object that can be restored. Times are ISO 8601 strings in UTC."""
+    """A dropped object that can be restored. Times are ISO 8601 strings in UTC. `restrictions` are the names of
+    restrictions and denials that stay with its path, for callers who may grant on it.
+    """
 
     id: int
     kind: str
@@ -54,6 +56,7 @@ class TrashItem(msgspec.Struct, frozen=True):
     dropped_by: str
     dropped_at: str
     expires_at: str
+    restrictions: tuple[str, ...] = ()
 
 
 class UndropResult(msgspec.Struct, frozen=True):

@@ -71,10 +71,13 @@ class TrashForget(msgspec.Struct, frozen=True):
 
 
 class TrashEntry(NamedTuple):
-    """An object that can be restored: its path below the catalog, with the current names of its ancestors."""
+    """An object that can be restored: its path below the catalog, with the current names of its ancestors, and the
+    names of the restrictions that stay with its path, for callers who may restrict it.
+    """
 
     row: TrashRow
     path: Levels
+    restrictions: tuple[str, ...] = ()
 
 
 class TrashPage(NamedTuple):
@@ -154,9 +157,11 @@ def _visible_entries(
 
     def judge(row: TrashRow) -> TrashEntry | None:
         chain = _chain(request_view, row, rows.above)
-        return (
-            TrashEntry(row, _path(request_view, chain)) if request_view.decide(Action.UNDROP, chain).allowed else None
-        )
+        if not request_view.decide(Action.UNDROP, chain).allowed:
+            return None
+        names = rows.remembered.get(row.id, ())
+        may_know = bool(names) and request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed
+        return TrashEntry(row, _path(request_view, chain), names if may_know else ())
 
     entries = for_each(rows.rows, judge)
     return tuple([each for each in entries if each is not None and each.path[: len(below)] == below])

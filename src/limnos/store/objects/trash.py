@@ -8,7 +8,7 @@ deleted after the row.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -42,6 +42,13 @@ ABOVE = Sql(
     _UP.format("SELECT jsonb_array_elements_text(CAST(:ids AS jsonb))::bigint"),
     on_sqlite=_UP.format("SELECT value FROM json_each(:ids)"),
 )
+_REMEMBERED = (
+    "SELECT object_id, restriction FROM former_restriction WHERE object_id IN ({}) ORDER BY object_id, restriction"
+)
+REMEMBERED = Sql(
+    _REMEMBERED.format("SELECT jsonb_array_elements_text(CAST(:ids AS jsonb))::bigint"),
+    on_sqlite=_REMEMBERED.format("SELECT value FROM json_each(:ids)"),
+)
 EXPIRED = Sql(
     "SELECT t.node_id, t.zone, n.format, d.location, d.metadata_location, t.purges FROM trash t JOIN node n ON n.id = t.node_id"
     " LEFT JOIN document d ON d.node_id = t.node_id WHERE t.expires_at <= :now ORDER BY t.expires_at LIMIT :limit"
@@ -64,10 +71,13 @@ Ancestors = dict[int, tuple[int, Kind, str]]
 
 
 class TrashRows(NamedTuple):
-    """Dropped objects, newest first, and the ancestors of their nodes."""
+    """Dropped objects, newest first, the ancestors of their nodes, and by id the names of the restrictions and denials
+    that stay with their paths.
+    """
 
     rows: tuple[TrashRow, ...]
     above: Ancestors
+    remembered: Mapping[int, tuple[str, ...]]
 
 
 def _trashed_of(row: Row) -> TrashRow:
@@ -88,10 +98,16 @@ def trashed_read(zone: int, node_id: int) -> Load[TrashRows]:
 
 def _with_ancestors(rows: Sequence[Row]) -> Load[TrashRows]:
     if not rows:
-        return TrashRows((), {})
-    above = yield ABOVE, {"ids": msgspec.json.encode([row[0] for row in rows]).decode()}
+        return TrashRows((), {}, {})
+    ids = msgspec.json.encode([row[0] for row in rows]).decode()
+    above = yield ABOVE, {"ids": ids}
+    remembered: dict[int, tuple[str, ...]] = {}
+    for object_id, name in (yield REMEMBERED, {"ids": ids}):
+        remembered[object_id] = (*remembered.get(object_id, ()), name)
     return TrashRows(
-        tuple([_trashed_of(row) for row in rows]), {row[0]: (row[1], KINDS[row[2]], row[3]) for row in above}
+        tuple([_trashed_of(row) for row in rows]),
+        {row[0]: (row[1], KINDS[row[2]], row[3]) for row in above},
+        {object_id: tuple(dict.fromkeys(names)) for object_id, names in remembered.items()},
     )
 
 

@@ -37,7 +37,8 @@ class UndropRequest(AdminRequestBody, frozen=True):
 async def trash_list(request: Request, ctx: Context) -> Response:
     """Return a page of the dropped objects that the caller may restore, newest first; optionally `below` a path.
 
-    A page has at most `limit` objects; `before` is the page token that the previous page returned.
+    `restrictions` names restrictions and denials that stay with the path, for callers who may grant on the object. A
+    page has at most `limit` objects; `before` is the page token that the previous page returned.
     """
     metalake, catalog = names_of(request)
     page = await trash.trash_list(
@@ -51,6 +52,7 @@ async def trash_list(request: Request, ctx: Context) -> Response:
             "dropped_by": each.row.dropped_by,
             "dropped_at": instant(each.row.dropped_at),
             "expires_at": instant(each.row.expires_at),
+            "restrictions": each.restrictions,
         }
         for each in page.entries
     ]
