@@ -263,30 +263,15 @@ def former_columns(before: Json, after: Json) -> tuple[tuple[int, str], ...]:
     return tuple((each.id, each.name) for each in fields_of(before) if current.get(each.id) != each.name)
 
 
-def returning_columns(
-    before: Json, after: Json, *, history: Iterable[Json], last_id: int
-) -> tuple[tuple[int, str], ...]:
-    """Return the field ids and the former names of top-level columns that a change of a schema adds with an id that is
-    not new: older files have values of a dropped or nested column under that id.
+def returning_columns(before: Json, after: Json, *, last_id: int) -> tuple[tuple[int, str], ...]:
+    """Return the field ids of top-level columns that a change of a schema adds with an id that is not new, each with
+    `ANY_NAME`: older files have values of a dropped or nested column under that id.
 
-    Args:
-        before: The schema before the change.
-        after: The schema after it.
-        history: The schemas of the table before the change. Without one that has the column, its name is `ANY_NAME`.
-        last_id: The highest field id that the table has assigned before the change.
+    The schemas in the metadata do not tell the former name reliably, since a commit may remove some of them. `last_id`
+    is the highest field id that the table has assigned before the change.
     """
     known = {each.id for each in fields_of(before)}
-    added = {each.id: each.name for each in fields_of(after) if each.id <= last_id and each.id not in known}
-    if not added:
-        return ()
-    names: dict[int, set[str]] = {}
-    for each in (field for schema in history for field in fields_of(schema) if field.id in added):
-        names.setdefault(each.id, set()).add(each.name)
-    return tuple(
-        (field_id, former)
-        for field_id, name in added.items()
-        for former in sorted(names.get(field_id, {ANY_NAME}) - {name})
-    )
+    return tuple((each.id, ANY_NAME) for each in fields_of(after) if each.id <= last_id and each.id not in known)
 
 
 def columns_named(terms: RestrictionTerms) -> set[str]:

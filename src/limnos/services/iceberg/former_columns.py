@@ -38,8 +38,7 @@ def ended_names(before: Json, after: Json) -> EndedNames:
     if not old or not new:
         return ()
     last_id = integer_at(before, "last-column-id", where="Table metadata")
-    history = iceberg_metadata.rows(before, "schemas") or [old]
-    return former_columns(old, new) + returning_columns(old, new, history=history, last_id=last_id)
+    return former_columns(old, new) + returning_columns(old, new, last_id=last_id)
 
 
 def ended_names_of(before: bytes, after: bytes) -> EndedNames:
