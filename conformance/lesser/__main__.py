@@ -61,6 +61,7 @@ THEN: Final = tuple(
         "console/access/test_members.py", "console/tree_changes/test_renames.py", "console/tree_changes/test_creations.py",
         "console/external/test_objects.py", "gravitino/test_owners.py", "gravitino/test_permissions.py",
         "iceberg/test_restricted_names.py", "iceberg/test_restricted_principals.py", "asterix/test_row_rights.py",
+        "console/access/test_people.py", "console/test_lance_tables.py", "admin/operation/test_maintenance.py",
     )
 )  # fmt: skip
 """Tests that reach the remaining uses."""

@@ -127,10 +127,10 @@ class HeadAdmission:
         name, port = _name_and_port(host)
         if not self._answers_to(name, port, local=local):
             is_named = self._answers_to(name, None, local=local)
-            what, shown = ("port of", _shown(name, port)) if is_named else ("host name", name)
+            what, text = ("port of", _authority(name, port)) if is_named else ("host name", name)
             raise MisdirectedRequest(
-                f"This server does not accept the {what} '{shown}': if it should, list it in the setting server.hosts "
-                f"(start it with --host-name {shown}); otherwise use the address that it prints when it starts"
+                f"This server does not accept the {what} '{text}': if it should, list it in the setting server.hosts "
+                f"(start it with --host-name {text}); otherwise use the address that it prints when it starts"
             )
         if len(self._known) >= _KNOWN_MAX:
             self._known.clear()
@@ -178,7 +178,7 @@ def _listed_host(text: str) -> tuple[str, int | None]:
     return name.strip("[]").removesuffix("."), port
 
 
-def _shown(name: str, port: int | None) -> str:
+def _authority(name: str, port: int | None) -> str:
     return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 

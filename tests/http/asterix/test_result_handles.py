@@ -97,11 +97,11 @@ def test_handle_url_follows_the_settings(tmp_path: Path, public_url: str | None,
         node = DriverNode(built, tmp_path, runner)
 
         deferred = node.ask("POST", "/query/service", body, host="lake.example.com:19002")
-        begun = node.ask("POST", "/query/service", body | {"mode": "async"}, host="lake.example.com:19002")
+        started_request = node.ask("POST", "/query/service", body | {"mode": "async"}, host="lake.example.com:19002")
         runner.run(built.close())
 
     assert handle_of(deferred).startswith(f"{start}result/")
-    assert handle_of(begun).startswith(f"{start}status/")
+    assert handle_of(started_request).startswith(f"{start}status/")
 
 
 def test_large_result_stored_in_parts_is_returned_completely(shared: DriverNode) -> None:

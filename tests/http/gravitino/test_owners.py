@@ -87,6 +87,24 @@ def test_only_owners_can_transfer_ownership(filled: DriverNode) -> None:
     assert error_fields(refused) == (403, 1008, "ForbiddenException")
 
 
+@pytest.mark.parametrize(
+    "kind, name, privilege", [("GROUP", "staff", "manage_groups"), ("USER", "ana", "manage_users")]
+)
+def test_owner_gives_an_object_to_others_only_with_the_right_to_manage_them(
+    filled: DriverNode, kind: str, name: str, privilege: str
+) -> None:
+    """An owner who may not manage a user or group, and is no member of it, cannot give it an object."""
+    filled.done("POST", f"{API}/lake/users", {"name": "eve"})
+    filled.done("PUT", f"{OWNERS}/catalog/main", {"name": "eve", "type": "USER"})
+
+    refused = filled.put(f"{OWNERS}/catalog/main", {"name": name, "type": kind}, user="eve")
+    grant(filled, "eve", privilege, kind="metalake", on="lake")
+    done = filled.put(f"{OWNERS}/catalog/main", {"name": name, "type": kind}, user="eve")
+
+    assert error_fields(refused) == (403, 1008, "ForbiddenException")
+    assert done.json() == {"code": 0, "set": True}
+
+
 def test_refusal_does_not_reveal_existence(filled: DriverNode) -> None:
     """A user without rights on the object is refused alike whether it exists or not."""
     grant(filled, "ana", "use_catalog", kind="catalog", on="main")

@@ -191,12 +191,17 @@ def test_users_who_may_not_restrict_do_not_take_a_name_away(shop: DriverNode) ->
     assert rename(shop, user="mod", source=("a", "t"), to=("a", "old")).status == 204
 
 
-def test_removed_restrictions_do_not_come_back(shop: DriverNode) -> None:
-    """After its removal from a rebuilt table, a restriction does not apply to the next one of the name."""
+@pytest.mark.parametrize("user", ["admin", "dbt"])
+def test_removed_restrictions_do_not_come_back(shop: DriverNode, user: str) -> None:
+    """After its removal from a rebuilt table, a restriction does not apply to the next one of the name. The namespace's
+    owner may remove it.
+    """
+    grant(shop, "dbt", "use_catalog", kind="CATALOG", on="main")
+    shop.done("PUT", f"{API}/lake/owners/SCHEMA/main.a", {"name": "dbt", "type": "USER"})
     for _ in range(2):
         assert shop.delete(table_path("a", "t")).status == 204
         make(shop, "a", "t")
-    shop.done("DELETE", of("eu"))
+    assert shop.delete(of("eu"), user=user).status == 200
     assert shop.delete(table_path("a", "t")).status == 204
     make(shop, "a", "t")
 
@@ -215,6 +220,18 @@ def test_owner_of_a_new_table_does_not_end_what_its_name_remembers(shop: DriverN
 
     assert removed is None
     assert masked(shop, "a", "t") == before
+
+
+def test_restrictions_of_a_view_are_removed_with_the_right_to_grant_on_it(shop: DriverNode) -> None:
+    """Who manages grants, but may not use the namespace of a view, removes no restriction from the view."""
+    make_view(shop, "a", "v")
+    path = of("eu", kind="VIEW", on="main.a.v")
+    grant(shop, "kim", "manage_grants", kind="METALAKE", on="lake")
+    refused = shop.delete(path, user="kim")
+    grant(shop, "kim", "use_catalog use_schema", kind="CATALOG", on="main")
+
+    assert refused.status == 403
+    assert shop.delete(path, user="kim").status == 200
 
 
 def test_rebuilds_add_no_second_restriction(shop: DriverNode) -> None:

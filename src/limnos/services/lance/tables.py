@@ -150,7 +150,7 @@ def _missing_namespace_error(request_view: RequestView, levels: Levels, *, error
     return error
 
 
-def lance_load(request_view: RequestView, levels: Levels, *, action: Action = Action.TABLE_LOAD) -> LanceTable:
+def lance_load(request_view: RequestView, levels: Levels, *, action: Action) -> LanceTable:
     """Return a table, for a caller who may do the action on it. Raises as `lance_find`."""
     return _load_table(request_view, lance_find(request_view, levels, action=action).entity)
 

@@ -205,6 +205,24 @@ def test_column_lineage_follows_direct_origins_across_tables(node: DriverNode) -
     assert node.get(f"{LINEAGE}?path=main.a.t&column=none").status == 404
 
 
+def test_former_columns_are_hidden_from_restricted_users(node: DriverNode) -> None:
+    """A user whom a restriction binds sees the lineage of a column, but not the name of a column that its table had
+    before.
+    """
+    tables(node, "s", "t")
+    grant(node, "ana", "use_catalog use_schema select_table", kind="CATALOG", on="main")
+    store_events(node, event(dataset("main.a.t"), dataset("main.a.s"), columns={"city": [link("main.a.s", "city")]}))
+    id_alone = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": True, "type": "long"}]}
+    updates = [{"action": "add-schema", "schema": id_alone}, {"action": "set-current-schema", "schema-id": -1}]
+    assert commit(node, "a", "s", updates=updates).status == 200
+    before = named(graph(node, "path=main.a.t&column=city", user="ana"))
+    terms = {"masks": {"id": "replace-with-null"}, "to": {"users": ["ana"]}}
+    node.done("PUT", f"{OWN}/metalakes/lake/objects/TABLE/main.a.s/restrictions/r", terms)
+
+    assert before == [("main.a.s/city", "main.a.t/city")]
+    assert named(graph(node, "path=main.a.t&column=city", user="ana")) == [("main.a.s", "main.a.t/city")]
+
+
 def test_graph_depth_is_bounded_and_cycles_visited_once(node: DriverNode) -> None:
     """A graph has at most the requested depth, visits a cycle once, and has no edge from a table to itself."""
     tables(node, "s", "m", "t")

@@ -130,6 +130,19 @@ def test_holders_and_rules_are_listed(node: DriverNode) -> None:
         assert node.ask("GET", f"{ACCESS}/{name}?path=main.a.t", user="ana").status == 403
 
 
+def test_owner_who_may_grant_lists_holders_without_loading_the_table(node: DriverNode) -> None:
+    """The owner of a table who may not use the catalog may grant on the table, and so list its holders; the path alone
+    tells its kind.
+    """
+    _reader(node)
+    grant(node, "kim", "use_schema", kind="schema", on="main.a")
+    node.done("PUT", f"{API}/lake/owners/TABLE/main.a.t", {"name": "kim", "type": "USER"})
+    table = "/iceberg/v1/lake.main/namespaces/a/tables/t"
+
+    assert node.get(table, user="kim").status == 403
+    assert "ana" in {each["user"] for each in node.get(f"{ACCESS}/holders?path=main.a.t", user="kim")["holders"]}
+
+
 def test_listing_another_users_access_needs_manage_grants(node: DriverNode) -> None:
     """Users may list their own access; listing another user's needs the right to manage grants."""
     _reader(node)

@@ -9,8 +9,9 @@ import pytest
 
 from limnos.model.quiet_hours import parse_quiet_hours
 from limnos.services.maintenance import reports
-from tests.http.driver import DriverNode, grant
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, node_over
+from tests.http.lance import wire as lance
 from tests.services.maintenance.histories import (
     DAY_MS,
     FIRST_MS,
@@ -83,6 +84,20 @@ def test_explanation_has_figures_reasons_policies_and_blockers(lake: DriverNode)
     assert (policy["name"], policy["on"], policy["not_applied"]) == ("a", "main", ["b"])
     assert {each["kind"] for each in explanation["findings"]} == {"expire", "compact"}
     assert explanation["blocked"] == []
+
+
+def test_lance_table_is_explained_to_users_who_may_maintain_it(lake: DriverNode) -> None:
+    """The state of a Lance table is read for users who may modify it; a reader is refused."""
+    lance.make_space(lake, "lance", "s")
+    lance.fill(lake, "lance", "s", "t")
+    role = grant(lake, "reader", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
+    explain = f"{OWN}/metalakes/lake/catalogs/lance/maintenance/table?table=s.t"
+    refused = lake.get(explain, user="reader")
+    rule = {"privileges": [{"name": "modify_table", "condition": "allow"}]}
+    lake.done("PUT", f"{API}/lake/permissions/roles/{role}/CATALOG/lance/grant", rule)
+
+    assert refused.status == 403
+    assert lake.get(explain, user="reader").status == 200
 
 
 def test_disabled_policy_overrides_an_inherited_one(lake: DriverNode) -> None:

@@ -30,7 +30,12 @@ def test_readers_see_only_their_own_name_and_role(lake: DriverNode) -> None:
     ana = ConsoleVisitor(lake).sign_in("ana")
 
     assert "bob" not in ana.read("/console/people?kind=user").text
-    assert role in ana.read("/console/people?kind=role").text
+    roles = ana.read("/console/people?kind=role")
+    assert role in roles.text
+    assert ("post", "/console/people/create") not in roles.actions
+    assert ("post", "/console/people/create") in ConsoleVisitor(lake).sign_in().read(
+        "/console/people?kind=role"
+    ).actions
     assert "no group" in ana.read("/console/people?kind=group").text
     assert ana.get("/console/people/user/lake/bob").status == 403
     assert ana.get("/console/people/user/lake/gone").status == 403
