@@ -11,12 +11,11 @@ import os
 import socket
 from collections.abc import Callable
 from functools import partial
-from uuid import uuid4
 
 from limnos import __version__
 from limnos.model.permits import upkeep_permit
-from limnos.services.request.node_services import NodeServices
-from limnos.services.upkeep.nodes import BEAT_S, OWN_NODE
+from limnos.services.request.node_services import OWN_NODE, NodeServices
+from limnos.services.upkeep.nodes import BEAT_S
 from limnos.store.activity.node_beats import NodeHeartbeat
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -29,11 +28,10 @@ class NodeBeats:
 
     def __init__(self, services: NodeServices) -> None:
         self.services = services
-        self.id = uuid4().hex
+        self.id = OWN_NODE.of(services)
         self.name = f"{socket.gethostname()}, process {os.getpid()}"
         self.started_at = services.store.time.now_ms()
         self._permit = upkeep_permit("limnos")
-        OWN_NODE.put(services, self.id)
 
     async def run(self) -> None:
         """Write heartbeats until cancelled, then delete the node's row."""

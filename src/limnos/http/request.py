@@ -124,6 +124,10 @@ class Request:
         """Return the protocol, operation, user agent, client address and credential of the request, for the audit."""
         return origin_of(self.target, self.headers, peer=self.peer, credential=self.credential)
 
+    def hops(self) -> str:
+        """Return the ids of the server nodes that passed this request on as clients of a source; "" for none."""
+        return self.headers.get(b"x-limnos-hops", b"").decode("latin-1")
+
     def query_raw(self, name: str) -> bytes | None:
         """Return a query parameter in its encoded form, or None. `http.parameters` has refused repeated ones."""
         if not self.query_string:

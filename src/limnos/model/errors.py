@@ -351,6 +351,12 @@ class SourceRefused(SourceFailed):
     code = "source-refused"
 
 
+class SourceLoop(SourceFailed):
+    """The external system of a catalog passes requests on to this server again. Nothing was changed, for certain."""
+
+    code = "source-loop"
+
+
 class InvalidTable(LimnosError):
     """Metadata files of a table are missing or malformed."""
 

@@ -77,6 +77,8 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
         return (405, "UnsupportedOperationException") if operation == "unknown-method" else (
             406, "UnsupportedOperationException",
         )  # fmt: skip
+    if isinstance(error, errors.SourceLoop):
+        return 508, "LoopDetectedException"  # a server of another catalog recognizes it, and passes it on
     if isinstance(error, errors.SourceFailed):
         return _of_source(error, operation)
     if isinstance(error, errors.InvalidTable) and operation in PLANS:

@@ -18,7 +18,7 @@ from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_backends import check_backend, check_edited_backend
 from limnos.services.catalog.scan_modes import check_scan_mode
-from limnos.services.federation.sources import SOURCES
+from limnos.services.federation.sources import SOURCES, next_hops
 from limnos.services.request.catalog_properties import check_unmasked, is_secret
 from limnos.services.request.catalog_storage import WAREHOUSE, check_locations, check_server_location, stated_locations
 from limnos.services.request.catalog_traits import check_nested
@@ -150,7 +150,7 @@ async def catalog_test(
     check_backend(record.provider, record.properties)
     if record.provider in kinds.SOURCE_PROVIDERS:
         SOURCES.of(ctx.services).check(record.provider, record.properties)
-        await SOURCES.of(ctx.services).check_connection(record.provider, record.properties)
+        await SOURCES.of(ctx.services).check_connection(record.provider, record.properties, hops=await next_hops(ctx))
     else:
         await _probe_warehouse(ctx, record.properties)
 
@@ -177,7 +177,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     if record.provider in kinds.SOURCE_PROVIDERS:
         _refuse_other_address(record, properties, edits=edits)
         SOURCES.of(ctx.services).check(record.provider, properties)
-        await SOURCES.of(ctx.services).check_connection(record.provider, properties)
+        await SOURCES.of(ctx.services).check_connection(record.provider, properties, hops=await next_hops(ctx))
         return
     check_edited_backend(record.provider, properties, edited=edits.sets)
     label = await metalake_label(ctx, metalake)

@@ -9,7 +9,8 @@ Responses of a source are not cached. Decision record 0078.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import NamedTuple, TypeVar
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
 
 from limnos.files import check_usable
 from limnos.files.thread_shares import ThreadShares
@@ -24,16 +25,21 @@ from limnos.model.errors import (
     UnsupportedOperation,
 )
 from limnos.services.request.context import Context
-from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.node_services import OWN_NODE, ComponentKey
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.sources.connectors.capabilities import BaseCatalog
+from limnos.sources.connectors.hops import HOPS_MAX, hops_of, passed_on_by
 from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
+from limnos.sources.connectors.rest_errors import source_loop_error
+from limnos.store.activity.node_beats import nodes_read
 
 C = TypeVar("C")
 T = TypeVar("T")
 OPEN_MAX = 256
 """The maximum number of open connectors; the least recently used one is closed."""
+NODES_MAX: Final = 1_000
+"""The maximum number of nodes of this server that are compared with the hops of a request."""
 
 
 class CatalogSource(NamedTuple):
@@ -87,6 +93,7 @@ class SourceConnectors:
         *,
         question: Callable[[C], T],
         changes: bool = False,
+        hops: tuple[str, ...] = (),
     ) -> T:
         """Call a catalog's connector.
 
@@ -95,6 +102,7 @@ class SourceConnectors:
             of: Returns the connector's capability; None if the connector lacks it.
             question: A function that calls that capability. It runs in a thread.
             changes: Whether the call changes the source.
+            hops: The ids of the servers that pass the request on, this one last.
 
         Raises:
             UnsupportedOperation: The connector lacks the capability.
@@ -107,20 +115,27 @@ class SourceConnectors:
             raise UnsupportedOperation(
                 f"Catalog {origin.catalog.name} of provider {origin.provider} has no objects of that kind: choose another catalog"
             )
+
+        def call() -> T:
+            with passed_on_by(hops):
+                return question(connector)
+
         try:
-            return await self._shares.run(origin.catalog.id, lambda: question(connector))
+            return await self._shares.run(origin.catalog.id, call)
         except _SourceTimeout:
             raise (_unknown_outcome_error() if changes else SourceFailed(_timeout_error().message)) from None
 
-    async def check_connection(self, provider: str, properties: Mapping[str, str]) -> None:
-        """Test the connection to a source with a temporary connector. Raises BadRequest for invalid properties,
-        SourceFailed if the source does not respond, UnsupportedOperation if the connector's library is not installed.
+    async def check_connection(self, provider: str, properties: Mapping[str, str], *, hops: tuple[str, ...]) -> None:
+        """Test the connection to a source with a temporary connector. `hops` are as for `ask`. Raises BadRequest for
+        invalid properties, SourceFailed if the source does not respond, UnsupportedOperation if the connector's library
+        is not installed.
         """
         connector = open_source(provider, properties, limits=self.limits)
 
         def reach() -> None:
             try:
-                connector.check()
+                with passed_on_by(hops):
+                    connector.check()
             finally:
                 connector.close()
 
@@ -179,9 +194,26 @@ async def ask_source(
 ) -> T:
     """Call the external system behind a catalog. Raises as `SourceConnectors.ask`, and the errors of the source.
 
-    For reads use `ask_confirmed` or a function that decides again after the response in another way.
+    For reads use `ask_confirmed` or a function that decides again after the response in another way. Raises SourceLoop
+    if this server sent the request itself, for another call of a source.
     """
-    return await SOURCES.of(ctx.services).ask(origin, of, question=question, changes=changes)
+    hops = await next_hops(ctx)
+    return await SOURCES.of(ctx.services).ask(origin, of, question=question, changes=changes, hops=hops)
+
+
+async def next_hops(ctx: Context) -> tuple[str, ...]:
+    """Return the ids of the servers that passed this request on as clients of a source, then the id of this node.
+
+    Raises SourceLoop if a node of this server is among them, or if they are too many: the source of a catalog then
+    leads back to this server.
+    """
+    own = OWN_NODE.of(ctx.services)
+    hops = () if ctx.asker is None else hops_of(ctx.asker.hops())
+    if hops:
+        nodes = await ctx.look_up(partial(nodes_read, NODES_MAX))
+        if len(hops) >= HOPS_MAX or not {own, *(each.id for each in nodes)}.isdisjoint(hops):
+            raise source_loop_error()
+    return (*hops, own)
 
 
 async def ask_confirmed(

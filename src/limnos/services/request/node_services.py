@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, cast
 from typing import Protocol as Interface
+from uuid import uuid4
 
 from limnos.access.authentication import Authenticator
 from limnos.model.audit import RequestOrigin
@@ -39,6 +40,9 @@ class AuditedRequest(Interface):
         """Return protocol, operation, user agent, client IP address and authentication of the request, for the
         audit.
         """
+
+    def hops(self) -> str:
+        """Return the header with the ids of the server nodes that passed the request on as clients of a source."""
 
 
 class ComponentKey(Generic[T]):
@@ -95,3 +99,7 @@ class NodeServices:
         self.lines = PerKeyQueue()
         self.audit = AuditLines(store, gate, rules=defaults.audit)
         self.watch = CommitWatcher(gate, store)
+
+
+OWN_NODE: ComponentKey[str] = ComponentKey("own_node", lambda _: uuid4().hex)
+"""The id of this node: it writes heartbeats under it, and sends it with requests to sources."""

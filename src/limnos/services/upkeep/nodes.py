@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from limnos.access.actions import Action
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_of_server
-from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.node_services import OWN_NODE
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.node_beats import NodeHeartbeat, nodes_read
 from limnos.store.activity.search_index import ZoneProgress, zones_behind_read
@@ -45,10 +45,6 @@ class ServerState(NamedTuple):
 
     nodes: tuple[NodeLine, ...]
     search: SearchBehind
-
-
-OWN_NODE: ComponentKey[str] = ComponentKey("own_node", lambda _: "")
-"""The id under which this node writes heartbeats; "" before the first one."""
 
 
 async def server_state(ctx: Context) -> ServerState:

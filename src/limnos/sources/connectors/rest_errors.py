@@ -48,6 +48,8 @@ def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str
         return errors.SourceRefused(
             f"The source refuses this operation of its user on {_about(call)}", detail=f"{status} {text}"
         )
+    if status == 508:
+        return source_loop_error()
     if status == 404:
         return _missing_error(call, kind=kind, text=text)
     if status == 409 or (status == 400 and kind == "NamespaceNotEmptyException"):
@@ -65,6 +67,14 @@ def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str
             retry_after_s=_seconds(headers.get("retry-after")), detail=text,
         )  # fmt: skip
     return rest_failed_error(call, f"{status} {text}", sent=True)
+
+
+def source_loop_error() -> errors.SourceLoop:
+    """Return the error for a source that passes requests on to the server that sent them, or over too many servers."""
+    return errors.SourceLoop(
+        "The source of this catalog leads back to a server that sends the same request again: let the catalog's uri and"
+        " warehouse name a catalog that does not show this one"
+    )
 
 
 def rest_failed_error(call: RestCall, detail: str, *, sent: bool) -> errors.LimnosError:

@@ -28,6 +28,7 @@ from limnos.names.iceberg import render
 from limnos.names.path import Levels
 from limnos.names.percent import quote as quote_part
 from limnos.sources.connectors.capabilities import RestCall, RestReply
+from limnos.sources.connectors.hops import HOPS_HEADER, current_hops
 from limnos.sources.connectors.rest_errors import rest_failed_error, rest_refused_error
 
 REPLY_BYTES_MAX: Final = 64 << 20
@@ -199,6 +200,8 @@ class RestSession:
             headers.setdefault("content-type", "application/json")
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
+        if hops := current_hops():
+            headers[HOPS_HEADER] = ", ".join(hops)
         left_s = deadline - time.monotonic()
         if left_s <= 0:
             raise rest_failed_error(call, "no time is left", sent=False)
