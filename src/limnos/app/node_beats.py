@@ -11,6 +11,7 @@ import os
 import socket
 from collections.abc import Callable
 from functools import partial
+from uuid import uuid4
 
 from limnos import __version__
 from limnos.model.permits import upkeep_permit
@@ -28,10 +29,11 @@ class NodeBeats:
 
     def __init__(self, services: NodeServices) -> None:
         self.services = services
-        self.id = OWN_NODE.of(services)
+        self.id = uuid4().hex
         self.name = f"{socket.gethostname()}, process {os.getpid()}"
         self.started_at = services.store.time.now_ms()
         self._permit = upkeep_permit("limnos")
+        OWN_NODE.put(services, self.id)
 
     async def run(self) -> None:
         """Write heartbeats until cancelled, then delete the node's row."""
