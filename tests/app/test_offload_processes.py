@@ -124,7 +124,7 @@ def test_log_has_file_name_that_a_refusal_omits(run: Callable[..., object], tmp_
     }  # fmt: skip
     shape = {"metadata": read_restrictions.reading_shape(table()), "row_filter": None, "masks": {}}
     arguments = {
-        "shape": shape, "task": {"data-file": file}, "deletes": [], "root": f"file://{place}", "into": f"file://{place}/shown", "name": "n",
+        "shape": shape, "task": {"data-file": file}, "deletes": [], "roots": [f"file://{place}"], "into": f"file://{place}/shown", "name": "n",
         "properties": {}, "kept": [], "open_within": [str(place)],
     }  # fmt: skip
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import lance
 import pyarrow as pa
 import pytest
 
-from limnos.model.errors import InvalidTable, NotFound
+from limnos.model.errors import InvalidTable, LimnosError, NotFound
 from limnos.sources.lance.bodies import BodyPieces
 from limnos.sources.lance.mutations import restore
 from limnos.sources.lance.opening import canonical_location
-from limnos.sources.lance.questions import Count, Describe, Restore, Write
+from limnos.sources.lance.previewing import head
+from limnos.sources.lance.questions import Count, Describe, Head, Restore, Write
 from limnos.sources.lance.reading import count, describe
 from limnos.sources.lance.writing import write
 from limnos.sources.wire import COMPLETE, MORE
@@ -94,6 +96,76 @@ def test_branch_that_refers_to_another_table_is_refused(own: str, tmp_path: Path
 
     with pytest.raises(InvalidTable):
         count(Count(own, {}, branch="dev"))
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        "{other}",
+        "file://{other}",
+        "FILE://{other}",
+        "file-object-store://{other}",
+        "{own}/../elsewhere",
+        "file://{own}/%2e%2e/elsewhere",
+        "file://{own}/.%2E/elsewhere",
+        "file://{own}/..%2felsewhere",
+        "file://{own}/%252e%252e/elsewhere",
+        "file://{own}/..\\elsewhere",
+        "file://{own}/.\t./elsewhere",
+        "s3://bucket{own}",
+    ],
+)
+def test_base_path_outside_of_the_table_is_refused_in_each_spelling(
+    tmp_path: Path, elsewhere: Path, spelling: str
+) -> None:
+    """A version whose base path leads to another table is refused, also where Lance decodes the path as a URL."""
+    place = tmp_path / "own"
+    dataset = lance.write_dataset(pa.table({"theirs": [7]}), str(place))
+    dataset.add_bases([lance.DatasetBasePath(spelling.format(own=place, other=elsewhere), "x", True, 7)])
+    (fragment,) = lance.dataset(str(elsewhere)).get_fragments()
+    entry = fragment.metadata.to_json()
+    entry["files"][0]["base_id"] = 7
+    foreign = lance.FragmentMetadata.from_json(json.dumps(entry))
+    lance.LanceDataset.commit(str(place), lance.LanceOperation.Overwrite(dataset.schema, [foreign]), read_version=2)
+
+    for question, answer in ((Count, count), (Describe, describe)):
+        with pytest.raises(InvalidTable, match="files in other places"):
+            answer(question(f"file://{place}", {}))
+
+
+@pytest.mark.parametrize(
+    "path", ["../../elsewhere/data/{name}", "%2e%2e/%2e%2e/elsewhere/data/{name}", "{other}/{name}"]
+)
+def test_data_file_path_does_not_lead_out_of_the_table(tmp_path: Path, elsewhere: Path, path: str) -> None:
+    """Lance takes a data file's path as one name below the directory of data files, so it leads nowhere else."""
+    place = tmp_path / "own"
+    dataset = lance.write_dataset(pa.table({"theirs": [7]}), str(place))
+    (fragment,) = lance.dataset(str(elsewhere)).get_fragments()
+    entry = fragment.metadata.to_json()
+    name = entry["files"][0]["path"]
+    entry["files"][0]["path"] = path.format(name=name, other=f"{elsewhere}/data")
+    foreign = lance.FragmentMetadata.from_json(json.dumps(entry))
+    lance.LanceDataset.commit(str(place), lance.LanceOperation.Overwrite(dataset.schema, [foreign]), read_version=1)
+
+    with pytest.raises(LimnosError):
+        head(Head(f"file://{place}", {}, columns=[], rows_max=5, bytes_max=1000, columns_max=5))
+
+
+def test_external_blob_is_described_and_not_opened(tmp_path: Path) -> None:
+    """A reader gets the URI of an external blob; its file is not opened, whether it exists or not."""
+    secret = tmp_path / "secret"
+    secret.write_bytes(b"secret")
+    for number, uri in enumerate((f"file://{secret}", "file:///nonexistent/x")):
+        place = tmp_path / f"own{number}"
+        schema = pa.schema([pa.field("id", pa.int64()), lance.blob_field("b")])
+        blobs = lance.blob_array([lance.Blob.from_uri(uri)])
+        table = pa.table({"id": pa.array([1]), "b": blobs}, schema=schema)
+        lance.write_dataset(table, str(place), data_storage_version="2.2", allow_external_blob_outside_bases=True)
+
+        rows = head(Head(f"file://{place}", {}, columns=[], rows_max=5, bytes_max=10_000, columns_max=5)).rows
+
+        assert "secret" not in str(rows).replace(uri, "")
+        assert uri in str(rows)
 
 
 @pytest.mark.parametrize(

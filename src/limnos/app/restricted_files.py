@@ -22,16 +22,18 @@ BYTES_MAX: Final = 512 << 20
 _TOO_LARGE: Final = (
     "A file of the table is too large for restricted readers: compact the table into files of at most 512 MiB"
 )
-_ELSEWHERE: Final = "A file of the table is outside of the table's location, where the server reads no files: the table's owner must write it again"
+_ELSEWHERE: Final = "A file of the table is outside of the table's locations, where the server reads no files: the table's owner must write it again"
 
 
 class RestrictedFileRequest(msgspec.Struct, frozen=True):
-    """A request for a restricted file: a scan task with its delete files, its table, and the location to write to."""
+    """A request for a restricted file: a scan task with its delete files, the table's locations, and the location to
+    write to.
+    """
 
     shape: ReadShape
     task: dict[str, Any]
     deletes: list[dict[str, Any]]
-    root: str
+    roots: tuple[str, ...]
     into: str
     name: str
     properties: dict[str, str]
@@ -95,12 +97,12 @@ def _read(request: RestrictedFileRequest) -> dict[str, bytes]:
 
 
 def _bytes(request: RestrictedFileRequest, location: str) -> bytes:
-    if not is_within(location, [request.root]):
+    if not is_within(location, request.roots):
         raise UnsupportedOperation(_ELSEWHERE) from OSError(location)
     try:
         if is_local(location):
             allowed = AllowedStorage((), own_directories=request.kept, open_within=request.open_within)
-            return read_within(location, [request.root], allowed, bytes_max=BYTES_MAX)
+            return read_within(location, request.roots, allowed, bytes_max=BYTES_MAX)
         return store_for(location, request.properties).read(location, bytes_max=BYTES_MAX)
     except MissingFile:  # the name could reveal values
         words = "A file of the table is missing: the table's owner must restore it"

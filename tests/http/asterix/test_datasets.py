@@ -126,6 +126,8 @@ def test_type_used_by_a_dataset_cannot_be_dropped(node: DriverNode) -> None:
         ("create external dataset e(t) using localfs (('path'='localhost:///etc/passwd'), ('format'='csv'))", "ASX1079: "),
         ("create external dataset e(t) using hdfs (('path'='x'), ('format'='csv'))", "ASX1079: "),
         ("load dataset d0 using localfs (('path'='/etc/passwd'), ('format'='csv'))", "ASX1079: "),
+        ("create external dataset e(t) using localfs (('path'='localhost:///x'), ('format'='csv'), ('fs.file.impl'='x'))", "ASX1079: Compilation error: Invalid operation - Option fs.file.impl names a class"),
+        ("load dataset d0 using localfs (('path'='localhost:///x'), ('format'='csv'), ('parser-factory'='x'))", "ASX1079: Compilation error: Invalid operation - Option parser-factory names a class"),
         ("select * from d0", "ASX3109: A statement over data (query) needs an engine"),
         ("select * from d0, Metadata.`Dataset` d", "ASX1079: Compilation error: A query over data can't read"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
@@ -201,6 +202,36 @@ def test_properties_that_name_classes_are_refused_by_every_route(lake: DriverNod
     for answer in answers:
         assert answer.status == 400, answer.body
         assert "names a class or a setting" in answer.body.decode()
+
+
+def test_views_name_no_classes(lake: DriverNode) -> None:
+    """A view gets no property that names a class: by create, replace, register, and Gravitino REST. Spark's own
+    property of views is allowed.
+    """
+    views = f"{space_path('a')}/views"
+    own = {"spark.query-column-names": "id"}
+    assert lake.post(views, wire.view_body("v", properties=own)).status == 200
+    location = str(lake.get(f"{views}/v").json()["metadata"]["location"])
+    document = lake.get(f"{views}/v").json()["metadata"]
+    named = {"io-impl": TIMER}
+    file = f"{location}/metadata/00009-x.metadata.json"
+    wire.local(file).write_text(json.dumps({**document, "view-uuid": str(uuid4()), "properties": named}))
+    update = {"action": "set-properties", "updates": named}
+    answers = [
+        lake.post(views, wire.view_body("w", properties=named)),
+        lake.post(f"{views}/v", {"requirements": [], "updates": [update]}),
+        lake.post(f"{views}/v", {"requirements": [], "updates": [{"action": "set-properties", "updated": named}]}),
+        lake.post(f"{space_path('a')}/register-view", {"name": "w", "metadata-location": file}),
+        lake.put(
+            f"{API}/lake/catalogs/main/schemas/a/views/v",
+            {"updates": [{"@type": "setProperty", "property": "io-impl", "value": TIMER}]},
+        ),
+    ]
+
+    for answer in answers:
+        assert answer.status == 400, answer.body
+        assert "of a view names a class or a setting" in answer.body.decode(), answer.body
+    assert lake.post(f"{views}/v", {"requirements": [], "updates": [{**update, "updates": own}]}).status == 200
 
 
 def test_catalogs_name_no_classes(lake: DriverNode) -> None:

@@ -268,7 +268,8 @@ def test_missing_manifest_returns_404_and_damaged_500(lake: DriverNode) -> None:
         (404, "NotFoundException"), (500, "ServiceFailureException"), (406, "UnsupportedOperationException"), (500, "ServiceFailureException"),
     ]  # fmt: skip
     assert "m.avro" in errors[1][2]
-    assert "outside of its location" in errors[2][2]
+    assert "files outside of the table's locations" in errors[2][2]
+    assert "good.avro" not in errors[2][2]
 
 
 def deep(levels: int) -> object:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.files import ThreadShares
-from limnos.model.errors import MissingFile, OutsideRoots
+from limnos.model.errors import OutsideRoots
 from limnos.services.maintenance.orphans.references import referenced_files_read
 from limnos.services.maintenance.table_storage import MaintainedFiles, maintained_files
 from limnos.store.activity.maintenance import tables_page
@@ -41,7 +41,7 @@ def read_parts(table: HistoryTable, *names: str, part_bytes: int) -> list[list[b
 
     async def read() -> list[list[bytes]]:
         locations = [f"{table.location}/{name}" for name in names]
-        return [part async for part in files.read_parts(locations, bytes_max=100, part_bytes=part_bytes)]
+        return [part async for part in files.reader(bytes_max=100).read_parts(locations, part_bytes=part_bytes)]
 
     files = files_of(table.node)
     return table.node.runner.run(read())
@@ -70,7 +70,7 @@ def test_files_outside_the_tables_location_are_not_read(table: HistoryTable) -> 
 
     with pytest.raises(OutsideRoots):
         read_parts(table, "data/a", "../t-other", part_bytes=100)
-    with pytest.raises(MissingFile, match="data/link"):
+    with pytest.raises(OutsideRoots, match="outside of the table's locations"):
         read_parts(table, "data/a", "data/link", part_bytes=100)
 
 

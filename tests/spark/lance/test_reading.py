@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import datasource as spark
 
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, InvalidTable
 from limnos.spark.lance.reading import LanceReader, LanceTableFiles, columns_of
 from limnos.spark.lance.server_access import LanceOptions
 
@@ -45,6 +45,18 @@ def test_a_table_without_rows_has_no_task(tmp_path: Path) -> None:
 
     assert reader.partitions() == []
     assert list(reader.read(None)) == []  # type: ignore[arg-type] # what Spark gives
+
+
+@pytest.mark.parametrize("spelling", ["{other}", "file://{own}/%2e%2e/other"])
+def test_table_with_files_of_another_table_is_not_opened(tmp_path: Path, spelling: str) -> None:
+    """A task opens no table whose base path leads to another table."""
+    own, other = tmp_path / "own", tmp_path / "other"
+    lance.write_dataset(pa.table({"id": [1]}), str(other))
+    dataset = lance.write_dataset(pa.table({"id": [1]}), str(own))
+    dataset.add_bases([lance.DatasetBasePath(spelling.format(own=own, other=other), "x", True, 7)])
+
+    with pytest.raises(InvalidTable, match="files in other places"):
+        LanceTableFiles(f"file://{own}", 2, {}).open()
 
 
 def test_missing_column_error_lists_existing_columns(files: LanceTableFiles) -> None:

@@ -47,6 +47,8 @@ RUNTIME_PREFIXES: Final = (
 """Beginnings of settings of Spark, Hadoop, Java and HTTP clients."""
 ENCRYPTION_VALUES: Final = frozenset({"encryption.key-id", "encryption.data-key-length", "encryption.aad-length"})
 """Iceberg's properties of encrypted tables that name no class. All others of `encryption.` are refused."""
+OF_VIEWS: Final = frozenset({"spark.query-column-names"})
+"""Properties of views that name no class, although one of `RUNTIME_PREFIXES` fits: Spark sets them."""
 _ENCRYPTION: Final = "encryption."
 _WRAPPERS: Final = ("table-default.", "table-override.", "view-default.", "view-override.", "gravitino.bypass.")
 """Beginnings after which another property follows: one that clients set on tables, or that Gravitino passes on."""
@@ -83,6 +85,13 @@ def refuse_class_properties(properties: Mapping[str, str]) -> None:
     for name, value in properties.items():
         if _SUSPECT.search(name.lower()) is not None and is_class_property(name, value):
             raise _refusal(name, "table")
+
+
+def refuse_view_classes(properties: Mapping[str, str]) -> None:
+    """Raise BadRequest if a new property of a view names a class or a setting of a runtime."""
+    for name, value in properties.items():
+        if name not in OF_VIEWS and is_class_property(name, value):
+            raise _refusal(name, "view")
 
 
 def refuse_catalog_classes(properties: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from limnos.formats.iceberg.class_properties import refuse_view_classes
 from limnos.formats.iceberg.client_times import check_time
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
@@ -113,7 +114,7 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
         latest_ms: The latest allowed time in its log, in milliseconds since 1970; None for any.
 
     Raises:
-        BadRequest: The document is not valid metadata.
+        BadRequest: The document is not valid metadata, or has a property that names a class.
     """
     if "table-uuid" in metadata or "partition-specs" in metadata:
         raise BadRequest("This is the metadata of a table; register it as a table")
@@ -122,7 +123,7 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
         raise BadRequest(f"{HERE}: format-version {preview_value(version)} is not supported (supported: v{VERSION})")
     check_uuid(text_at(metadata, "view-uuid", where=HERE))
     text_at(metadata, "location", where=HERE)
-    properties_of(metadata)
+    refuse_view_classes(properties_of(metadata))
     _check_schemas(metadata)
     for one in objects_at(metadata, "versions", where=HERE):
         integer_at(one, "version-id", where=f"{HERE}, versions", low=0, high=INT_MAX)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from limnos.formats.iceberg import view_metadata
+from limnos.formats.iceberg.class_properties import refuse_view_classes
 from limnos.formats.iceberg.client_times import AHEAD_MS, check_time
 from limnos.formats.iceberg.draft import added_or
 from limnos.formats.iceberg.json_types import (
@@ -63,10 +64,11 @@ def new_view(
 
     Its first version has id 1 and its schema id 0, regardless of the ids in the request. Field ids of the request are
     not changed, because no file refers to them. `now_ms` is milliseconds since 1970. Raises BadRequest for an invalid
-    schema, version or property.
+    schema, version or property, also for a property that names a class.
     """
     requested = {} if properties is None else as_string_map(properties, "Field 'properties'")
     check_codec(requested)
+    refuse_view_classes(requested)
     doc: Json = {"view-uuid": uuid, "format-version": VERSION, "location": strip_slash(location), "schemas": []}
     doc |= {"current-version-id": LAST_ADDED, "versions": [], "version-log": [], "properties": dict(requested)}
     draft = ViewDraft(doc, now_ms, ahead_ms)
@@ -212,6 +214,7 @@ def _set_properties(draft: ViewDraft, update: Json) -> None:
     key = "updated" if "updates" not in update and "updated" in update else "updates"
     string_map = string_map_at(update, key, where="set-properties")
     check_codec(string_map)
+    refuse_view_classes(string_map)
     draft.doc["properties"] = properties_of(draft.doc) | string_map
 
 

@@ -45,16 +45,25 @@ def manifests(aim: bytes, request: bytes, *lists: bytes) -> list[bytes]:
 
 
 def tasks(aim: bytes, requested: bytes, *files: bytes) -> list[bytes]:
-    """Plan the files of some manifests: takes scope, request, a `ScanManifests` and the manifests' bytes.
+    """Plan the files of some manifests: takes scope, request, the prefixes of the table's locations as JSON, a
+    `ScanManifests` and the manifests' bytes.
 
-    Returns the tasks and the delete files, both as comma-separated JSON objects, and the number of rows in files that
-    match completely and have no deletes.
+    Returns the tasks and the delete files, both as comma-separated JSON objects, the number of rows in files that match
+    completely and have no deletes, and as JSON the paths of planned files that are not plainly below a prefix.
     """
-    file_scan_tasks = tasks_of(
-        msgspec.json.decode(aim, type=ScanScope), msgspec.json.decode(requested, type=ScanRequest),
-        needed=msgspec.json.decode(files[0], type=ScanManifests), files=files[1:],
-    )  # fmt: skip
-    return [b",".join(file_scan_tasks.files), b",".join(file_scan_tasks.deletes), b"%d" % file_scan_tasks.sure_rows]
+    planned = tasks_of(
+        msgspec.json.decode(aim, type=ScanScope),
+        msgspec.json.decode(requested, type=ScanRequest),
+        needed=msgspec.json.decode(files[1], type=ScanManifests),
+        files=files[2:],
+        prefixes=msgspec.json.decode(files[0], type=tuple[str, ...]),
+    )
+    return [
+        b",".join(planned.files),
+        b",".join(planned.deletes),
+        b"%d" % planned.sure_rows,
+        msgspec.json.encode(planned.outside),
+    ]
 
 
 def residual(aim: bytes, requested: bytes) -> list[bytes]:

@@ -1,8 +1,8 @@
 """Plans a scan: the manifests that it must read, and the tasks from some of them, as JSON.
 
-May import pyiceberg, this package and `limnos.model.errors`. Must not know callers: `manifests_of` and `tasks_of`
-depend only on metadata (`ScanScope`), a request and the bytes of files. The server first removes parts of the request
-that the caller may not use. Source: Iceberg's OpenAPI, `ScanTasks`.
+May import pyiceberg, `formats.iceberg`, this package and `limnos.model.errors`. Must not know callers: `manifests_of`
+and `tasks_of` depend only on metadata (`ScanScope`), a request and the bytes of files. The server first removes parts
+of the request that the caller may not use. Source: Iceberg's OpenAPI, `ScanTasks`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 from pyiceberg.manifest import DataFile, DataFileContent, ManifestEntry, ManifestEntryStatus, ManifestFile
 
+from limnos.formats.iceberg.current_files import is_plainly_below
 from limnos.formats.scans import manifests
 from limnos.formats.scans.deletes import DeleteIndex
 from limnos.formats.scans.filters import filter_json
@@ -31,12 +32,14 @@ _SORTS: Final = {
 class FileScanTasks(NamedTuple):
     """A part of a plan: JSON of `file-scan-tasks`, and of the `delete-files` to which they refer by index.
 
-    `sure_rows` is the number of rows in files that match completely and have no deletes.
+    `sure_rows` is the number of rows in files that match completely and have no deletes. `outside` are the paths of
+    files that are not plainly below a prefix of the table's locations.
     """
 
     files: list[bytes]
     deletes: list[bytes]
     sure_rows: int
+    outside: list[str]
 
 
 def manifests_of(aim: ScanScope, request: ScanRequest, *, lists: Sequence[bytes]) -> ScanManifests:
@@ -60,13 +63,21 @@ def manifests_of(aim: ScanScope, request: ScanRequest, *, lists: Sequence[bytes]
     return ScanManifests(data, deletes if data else [])
 
 
-def tasks_of(aim: ScanScope, request: ScanRequest, *, needed: ScanManifests, files: Sequence[bytes]) -> FileScanTasks:
+def tasks_of(
+    aim: ScanScope,
+    request: ScanRequest,
+    *,
+    needed: ScanManifests,
+    files: Sequence[bytes],
+    prefixes: tuple[str, ...] = (),
+) -> FileScanTasks:
     """Plan the files of some manifests.
 
     Raises BadRequest for an invalid filter, InvalidTable for a malformed manifest, UnsupportedOperation for a response
     that is too large.
 
-    `files` are the bytes of the data manifests, then of the delete manifests.
+    `files` are the bytes of the data manifests, then of the delete manifests. `prefixes` are those of the table's
+    locations, each with a slash at its end.
     """
     table = ScannedTable(aim, request)
     data = zip(needed.data, files, strict=False)
@@ -78,7 +89,7 @@ def tasks_of(aim: ScanScope, request: ScanRequest, *, needed: ScanManifests, fil
     ]
     raw_deletes = zip(needed.deletes, files[len(needed.data) :], strict=True)
     deletes = [each for manifest, raw in raw_deletes for each in manifests.entries_read(raw, manifest)]
-    return _TaskWriter(table, DeleteIndex(deletes, whole=table.whole)).build(
+    return _TaskWriter(table, DeleteIndex(deletes, whole=table.whole), prefixes=prefixes).build(
         entries, least_rows=request.min_rows_requested
     )
 
@@ -92,9 +103,11 @@ def _is_in_scope(entry: ManifestEntry, aim: ScanScope) -> bool:
 class _TaskWriter:
     """Builds tasks and the distinct delete files that they need."""
 
-    def __init__(self, table: ScannedTable, index: DeleteIndex) -> None:
+    def __init__(self, table: ScannedTable, index: DeleteIndex, *, prefixes: tuple[str, ...]) -> None:
         self._table = table
         self._index = index
+        self._prefixes = prefixes
+        self._outside: list[str] = []
         self._numbers: dict[int, int] = {}
         self._encode = msgspec.json.Encoder().encode
 
@@ -122,7 +135,7 @@ class _TaskWriter:
             if least_rows is not None and rows >= least_rows:
                 break
         deletes = [self._encode(dict(self._delete_file(self._index.files[each]))) for each in self._numbers]
-        return FileScanTasks(files, deletes, rows)
+        return FileScanTasks(files, deletes, rows, self._outside)
 
     def _data_file(self, entry: ManifestEntry) -> Iterator[tuple[str, object]]:
         file = entry.data_file
@@ -145,10 +158,13 @@ class _TaskWriter:
         yield from ((name, value) for name, value in optional_fields if value is not None)
 
     def _content(self, file: DataFile) -> Iterator[tuple[str, object]]:
+        path = file.file_path
+        if not is_plainly_below(path, self._prefixes):
+            self._outside.append(path)
         spelling = self._table.spelling[file.spec_id]
         yield "spec-id", file.spec_id
         yield "content", _SORTS[file.content]
-        yield "file-path", file.file_path
+        yield "file-path", path
         yield "file-format", file.file_format.value.lower()
         yield "partition", [
             None if value is None or spell is None else spell(value)

@@ -47,11 +47,13 @@ from limnos.services.iceberg import tables as iceberg_tables
 from limnos.services.iceberg.dataset_fence import LockProof, lock_proof_of
 from limnos.services.iceberg.restricted_tables import TableVisibility
 from limnos.services.request.cache_validity import CacheValidity, cache_validity_of
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import NamePage
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX, is_heavy
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.storage.checked_files import check_table_for_engine
 
 _MODES = ("all", "refs")
 _PLAIN = frozenset({b"", b"snapshots=all", b"snapshots=refs"})
@@ -160,18 +162,24 @@ async def table_load(request: Request, ctx: Context) -> Response:
     namespace, name = levels_of(params[0]), name_of(params[1])
     through = referencing_views_of(request) if request.query_string else ()
 
-    def read(request_view: RequestView) -> tuple[TableVisibility, CatalogRecord, CacheValidity | None]:
+    def read(
+        request_view: RequestView,
+    ) -> tuple[TableVisibility, CatalogRecord, CacheValidity | None, CatalogStorage | None]:
         visible_object, validity = (
             restricted_tables.table_visibility(request_view, (*namespace, name), through=through),
             None,
         )
+        if request_view.operation_token is not None:
+            return visible_object, request_view.catalog_record, None, catalog_storage_of(request_view)
         if visible_object.bound is None and request.is_cacheable and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
             validity = cache_validity_of(request_view, ctx.credential, about=about, document=True)
-        return visible_object, request_view.catalog_record, validity
+        return visible_object, request_view.catalog_record, validity, None
 
-    visible_object, catalog, validity = await ctx.read(scope, read)
+    visible_object, catalog, validity, opened_in = await ctx.read(scope, read)
     document = visible_object.document
+    if opened_in is not None:  # an executor of maintenance opens this document, whatever it was when it got the lease
+        await check_table_for_engine(ctx, document, place=opened_in)
     await iceberg_tables.table_verify(ctx, document, catalog)
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:

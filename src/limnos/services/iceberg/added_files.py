@@ -34,6 +34,7 @@ from limnos.services.storage.table_files import (
     are_plainly_own,
     own_locations,
     refuse_foreign_paths,
+    table_files,
 )
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.telemetry.logs import get_logger
@@ -70,14 +71,11 @@ OwnFiles: TypeAlias = TableFiles
 """A reader of the files in all locations of one table; `own_files` makes it."""
 
 
-async def own_files(ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> OwnFiles:
-    """Return a reader of the files in all locations that the register gives a table."""
-    return TableFiles(ctx, place, places=await own_locations(ctx, document))
-
-
-def files_of(ctx: Context, document: MetadataDocument, *, place: CatalogStorage, bytes_max: int) -> TableFiles:
-    """Return a reader of the files below a table's own location. `bytes_max` limits the size of each manifest."""
-    return TableFiles(ctx, place, places=(document.location,), bytes_max=bytes_max)
+def own_files(
+    ctx: Context, document: MetadataDocument, *, place: CatalogStorage, bytes_max: int = MANIFEST_BYTES_MAX
+) -> OwnFiles:
+    """Return a reader of the files in all locations of a table: its own, and those that the register gives it."""
+    return table_files(ctx.services, document, place=place, bytes_max=bytes_max)
 
 
 async def check_added_files(ctx: Context, commits: Sequence[CommitFiles]) -> None:
@@ -176,7 +174,7 @@ class _AddedFilesCheck:
             self.left_out("the table's location is not exclusive", len(added.snapshots))
             return
         async with CHECK_SLOTS.of(self.ctx.services):
-            files = TableFiles(self.ctx, commit.place, places=places, bytes_max=MANIFEST_BYTES_MAX)
+            files = TableFiles(self.ctx.services, commit.place, places=places, bytes_max=MANIFEST_BYTES_MAX)
             ids = {each.snapshot_id for each in added.snapshots}
             for snapshot in added.snapshots:
                 await self._snapshot(files, snapshot=snapshot, ids=ids)
@@ -243,7 +241,7 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
     if document is not None:
         if document.node_id in ctx.services.defaults.location_conflicts.ids:
             return None
-        names += await own_locations(ctx, document)
+        names += await own_locations(ctx.services, document)
     brought = added.new_places if commit.location is None else (*added.new_places, commit.location)
     if document is None and not brought:
         return None  # the server will choose the location, so no file can be there yet

@@ -140,7 +140,7 @@ class _FencedTable:
             for state in (REMOVING, DELETED)
         )
         try:
-            files = await own_files(self.ctx, self.document, place=self.place)
+            files = own_files(self.ctx, self.document, place=self.place)
             for change in changes:
                 await self._change(files, change)
         except CommitConflict:

@@ -83,7 +83,13 @@ async def scan_restricted(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     directory = await directory_hold(ctx, scanned, bound=bound, plan=plan)
     quota_meter = QuotaMeter(ctx, scanned, location=directory.location)
     restricted_rewrite = _RestrictedRewrite(
-        ctx, scanned, specification=specification, into=directory.location, residual=residual, quota_meter=quota_meter
+        ctx,
+        scanned,
+        scan=scan,
+        specification=specification,
+        into=directory.location,
+        residual=residual,
+        quota_meter=quota_meter,
     )
     try:
         rewrite = await _rewrite_plan(scanned, scan=scan, restricted_rewrite=restricted_rewrite)
@@ -180,7 +186,18 @@ class _RestrictedRewrite:
     `specification` is the result of `rewrite_specification`; `residual` is the reader's own filter.
     """
 
-    def __init__(self, ctx: Context, scanned: ScanTarget, *, specification: Json, into: str, residual: bytes, quota_meter: QuotaMeter) -> None:  # fmt: skip
+    def __init__(
+        self,
+        ctx: Context,
+        scanned: ScanTarget,
+        *,
+        scan: TableScan,
+        specification: Json,
+        into: str,
+        residual: bytes,
+        quota_meter: QuotaMeter,
+    ) -> None:
+        self._scan = scan
         self._ctx, self._scanned, self._specification = ctx, scanned, specification
         self._into, self._residual, self._spending = into, msgspec.Raw(residual), quota_meter
         ids = field_ids_of(scanned.document.body)
@@ -215,7 +232,7 @@ class _RestrictedRewrite:
         place = self._scanned.place
         name = hashlib.sha256(msgspec.json.encode([self._specification, task["data-file"], own])).hexdigest()[:32]
         question = {
-            "shape": self._specification, "task": task, "deletes": own, "root": self._scanned.document.location, "into": self._into, "name": name,
+            "shape": self._specification, "task": task, "deletes": own, "roots": self._scan.roots, "into": self._into, "name": name,
             "properties": place.catalog.properties, "kept": place.allowed.own_directories, "open_within": place.allowed.open_within,
         }  # fmt: skip
 

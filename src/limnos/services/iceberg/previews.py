@@ -101,7 +101,9 @@ async def _read_preview(ctx: Context, scanned: ScanTarget, *, preview_request: P
     planned = scanned if bound is None else scanned._replace(request=narrow_request(scanned.request, bound), bound=None)
     scan = await scan_of(ctx, planned)
     specification = await rewrite_specification(ctx, scanned, bound=bound, query=token_hex(16))
-    reading = _PreviewReading(ctx, scanned, specification=specification, columns=columns, rows_max=preview_request.rows)
+    reading = _PreviewReading(
+        ctx, scanned, scan=scan, specification=specification, columns=columns, rows_max=preview_request.rows
+    )
     async with aclosing(_tasks_of(scanned, scan)) as tasks:
         async for task, deletes in tasks:
             if not await reading.has_room_after(task, deletes):
@@ -165,9 +167,17 @@ class _PreviewReading:
     """Collects the rows of a preview, file by file, within limits on files, rows and bytes."""
 
     def __init__(
-        self, ctx: Context, scanned: ScanTarget, *, specification: Json, columns: list[int], rows_max: int
-    ) -> None:  # fmt: skip
+        self,
+        ctx: Context,
+        scanned: ScanTarget,
+        *,
+        scan: TableScan,
+        specification: Json,
+        columns: list[int],
+        rows_max: int,
+    ) -> None:
         self._ctx, self._scanned, self._specification, self._columns = ctx, scanned, specification, columns
+        self._scan = scan
         self._rows_max, self._files, self._bytes_left = rows_max, 0, READ_BYTES_MAX
         self._answer_left = ANSWER_BYTES_MAX
         self.rows: list[list[object]] = []
@@ -188,7 +198,7 @@ class _PreviewReading:
             "rows_max": self._rows_max - len(self.rows), "bytes_max": self._answer_left,
         }  # fmt: skip
         question = {
-            "head": head, "roots": (self._scanned.document.location,), "properties": place.catalog.properties, "kept": place.allowed.own_directories,
+            "head": head, "roots": self._scan.roots, "properties": place.catalog.properties, "kept": place.allowed.own_directories,
             "open_within": place.allowed.open_within, "read_bytes_max": self._bytes_left,
         }  # fmt: skip
         (answer,) = await self._offload(msgspec.json.encode(question))

@@ -14,13 +14,12 @@ from typing import Final, NamedTuple, Protocol
 
 import msgspec
 
-from limnos.files import place_key
 from limnos.formats.maintenance import rewrites
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest, CommitConflict, LimnosError, PermissionDenied
-from limnos.services.iceberg.added_files import files_of
+from limnos.model.errors import BadRequest, CommitConflict, LimnosError, OutsideRoots, PermissionDenied
+from limnos.services.iceberg.added_files import own_files
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
@@ -106,14 +105,16 @@ async def rewrite_check(
             await ROW_DELETIONS.of(ctx.services).require(ctx, document, operation=lease.operation_id)
         metadata = metadata_of(document.body)
         requested = rewrites.rewrite_request(updates, metadata, deletes_rows=deletes_rows)
-        files = files_of(ctx, document, place=place, bytes_max=BYTES_MAX)
+        files = own_files(ctx, document, place=place, bytes_max=BYTES_MAX)
         figures = None
         if requested.snapshot is not None:
             figures = await _check_snapshot(
                 ctx, files, snapshot=requested.snapshot, metadata=metadata, deletes_rows=deletes_rows
             )
-        for path in (*requested.statistics, *(() if figures is None else figures.paths)):
-            _check_place(path, location=document.location)
+        try:
+            await files.require([*requested.statistics, *(() if figures is None else figures.paths)])
+        except OutsideRoots as error:
+            raise BadRequest("The commit adds a file outside of the table's locations") from error
     except CommitConflict:
         REWRITES["conflict",] += 1
         raise
@@ -137,16 +138,6 @@ def _with_summary(update: object, summary: Mapping[str, str]) -> object:
         return update
     snapshot = update["snapshot"]
     return {**update, "snapshot": {**snapshot, "summary": {**snapshot["summary"], **summary}}}
-
-
-def _check_place(path: str, *, location: str) -> None:
-    """Raise BadRequest for a file that is not below the table's location."""
-    try:
-        is_own = place_key(path).startswith(f"{place_key(location)}/")
-    except BadRequest:
-        is_own = False
-    if not is_own:
-        raise BadRequest(f"The commit adds file {path[:1000]}, which is outside of the table's own location")
 
 
 async def _check_snapshot(

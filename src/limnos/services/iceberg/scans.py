@@ -8,24 +8,24 @@ scans. Decision record 0092.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.files import is_within
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions
 from limnos.formats.scans.manifest_batches import manifest_batches
 from limnos.formats.scans.request import ScanManifests, ScanRequest, ScanScope, scan_scope_of
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import PermissionDenied, UnsupportedOperation
+from limnos.model.errors import OutsideRoots, PermissionDenied, UnsupportedOperation
 from limnos.model.principals import Requester
 from limnos.model.restrictions import CLOSED_TO
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find_through_views
+from limnos.services.iceberg.added_files import own_files
 from limnos.services.iceberg.restricted_tables import is_restricted, restricted_visibility
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from limnos.services.lookup.definer_rights import ViewChain
@@ -84,7 +84,7 @@ def scan_look(
 
 
 class TableScan:
-    """A running scan. It reads only files below the table's own location, and refuses other paths in the metadata.
+    """A running scan. It reads only files in the table's locations, and plans no files elsewhere.
 
     Creating one for a target with restrictions raises PermissionDenied: this class does not enforce them.
     """
@@ -94,7 +94,7 @@ class TableScan:
             raise PermissionDenied(
                 f"{scanned.asker.name} is restricted on this table ({CLOSED_TO}), and this way of planning does not enforce restrictions"
             )
-        self._files = ctx.services.files
+        self._table_files = own_files(ctx, scanned.document, place=scanned.place, bytes_max=LIST_BYTES_MAX)
         self._offloader = SCAN_OFFLOADER.of(ctx.services)
         self._turns = SCAN_QUEUE.of(ctx.services)
         self._scanned = scanned
@@ -105,10 +105,16 @@ class TableScan:
         self._asked = msgspec.json.encode(scanned.request)
         self.aim = aim
 
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """The locations below which the files of the tasks so far lie."""
+        return self._table_files.locations.roots
+
     async def needed(self) -> ScanManifests:
         """Return the manifests that the scan has to read, after pruning by the manifest list.
 
-        Raises BadRequest (an invalid filter), MissingFile, InvalidTable, UnsupportedOperation.
+        Raises BadRequest (an invalid filter), MissingFile, InvalidTable, UnsupportedOperation (also for a file outside
+        of the table's locations).
         """
         async with self._turn():
             lists = await self._read(self.aim.lists)
@@ -131,7 +137,10 @@ class TableScan:
             return ScanTasks(b"", b"", 0)
         async with self._turn():
             files = await self._read([each.path for each in (*needed.data, *needed.deletes)])
-            results = await self._do("scan-tasks", msgspec.json.encode(needed), *files)
+            prefixes = msgspec.json.encode(self._table_files.locations.prefixes)
+            results = await self._do("scan-tasks", prefixes, msgspec.json.encode(needed), *files)
+        with _outside_files_refused():
+            await self._table_files.require(msgspec.json.decode(results[3], type=list[str]))
         return ScanTasks(results[0], results[1], int(results[2]))
 
     async def _do(self, name: str, *parts: bytes) -> list[bytes]:
@@ -145,7 +154,7 @@ class TableScan:
 
         async def read(location: str) -> bytes:
             nonlocal current
-            data = await self._read_one(location)
+            data = await self._table_files.read(location)
             current += len(data)
             if current > READ_BYTES_MAX:
                 raise UnsupportedOperation(
@@ -153,16 +162,18 @@ class TableScan:
                 )
             return data
 
-        return await map_concurrently(locations, read, at_once=AT_ONCE)
+        with _outside_files_refused():
+            await self._table_files.require(locations)
+            return await map_concurrently(locations, read, at_once=AT_ONCE)
 
-    async def _read_one(self, location: str) -> bytes:
-        root = self.aim.location
-        if not is_within(location, [root]):
-            raise UnsupportedOperation(
-                f"File {location} of the table is outside of its location {root}, where the server reads no files: plan this scan in the client"
-            )
-        properties = self._scanned.place.catalog.properties
-        return await self._files.read_within(location, properties, [root], bytes_max=LIST_BYTES_MAX)
+
+@contextmanager
+def _outside_files_refused() -> Iterator[None]:
+    """Within the block, raise UnsupportedOperation for a file outside of the table's locations, without its name."""
+    try:
+        yield
+    except OutsideRoots as error:
+        raise UnsupportedOperation(f"The scan is not planned: {error.message}, or plan it in the client") from error
 
 
 async def scan_of(ctx: Context, scanned: ScanTarget) -> TableScan:

@@ -18,6 +18,7 @@ from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, OutsideRoots, TooLarge
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
+from limnos.services.iceberg.added_files import OwnFiles, own_files
 from limnos.services.iceberg.scan_queue import SCAN_QUEUE
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.concurrency.parallel import map_concurrently
@@ -25,7 +26,6 @@ from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.storage.table_files import TableFiles, own_locations
 
 FILES_MAX: Final = 1_000
 """The maximum number of files of one slice."""
@@ -117,7 +117,7 @@ async def table_check(
 
     document, place, user = await ctx.read(scope, look)
     position = _position_of(after)
-    files = TableFiles(ctx, place, places=await own_locations(ctx, document))
+    files = own_files(ctx, document, place=place)
     async with SCAN_QUEUE.of(ctx.services).turn((("caller", user),)):
         check = _SliceCheck(files, files_max=files_max, every=every)
         results = await ctx.services.offloader.do("iceberg-snapshots", document.body)
@@ -163,7 +163,7 @@ def _remaining_snapshots(
 class _SliceCheck:
     """Checks the files of one slice of a table check. A slice ends after `files_max` files or `SLICE_S` seconds."""
 
-    def __init__(self, files: TableFiles, *, files_max: int, every: bool) -> None:
+    def __init__(self, files: OwnFiles, *, files_max: int, every: bool) -> None:
         self.files = files
         self.every = every
         self.files_left = files_max

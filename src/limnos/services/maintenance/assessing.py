@@ -370,15 +370,16 @@ class AssessmentRound:
         files = await maintained_files(self.services, document)
         if files is None:
             return ()
+        reader = files.reader(bytes_max=MANIFEST_BYTES_MAX)
         (text,) = await self.services.offloader.do(
-            "maintenance-manifest-rows", await files.read(assessment.manifest_list, bytes_max=MANIFEST_BYTES_MAX)
+            "maintenance-manifest-rows", await reader.read(assessment.manifest_list)
         )
         rows = msgspec.json.decode(text, type=list[ManifestRow])
         data, left = [], MANIFEST_BYTES_MAX
         for row in sorted(rows, key=lambda row: -row.entries)[:MANIFESTS_MAX]:
             if row.size > left:
                 break
-            data.append(await files.read(row.path, bytes_max=left))
+            data.append(await reader.read(row.path, bytes_max=left))
             left -= len(data[-1])
         terms = msgspec.json.encode(ManifestTerms(rows, assessment.target_bytes))
         (text,) = await self.services.offloader.do("maintenance-manifest-findings", terms, *data)

@@ -1,5 +1,5 @@
-"""Files of one table, for maintenance. Files are listed and deleted only below the table's own location; a file may be
-read anywhere within the catalog's roots.
+"""Files of one table, for maintenance. Files are listed and deleted only below the table's own location, and read as
+files of the table only by `TableFiles`. To find other tables' references, any file within the catalog's roots is read.
 
 May import the layers below. Must not know operations. The server reads with the catalog's own keys, and follows no
 symbolic link out of these locations.
@@ -7,9 +7,9 @@ symbolic link out of these locations.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
-from limnos.files import LOCAL_FILES, is_local, is_within, place_key, real_path, store_for
+from limnos.files import LOCAL_FILES, is_local, is_within, real_path, store_for
 from limnos.files.entries import FileEntry
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest, OutsideRoots
@@ -17,6 +17,7 @@ from limnos.model.records import CatalogRecord
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_within
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import Heartbeat
+from limnos.services.storage.table_files import TableFiles, table_files
 from limnos.store.faults import ORPHAN_POINT, fault_point
 from limnos.store.objects.nodes import node_read, zones_of_read
 from limnos.store.sql import Load
@@ -25,10 +26,15 @@ from limnos.store.sql import Load
 class MaintainedFiles:
     """Reads, lists and deletes the files of a table below its location."""
 
-    def __init__(self, services: NodeServices, place: CatalogStorage, *, location: str) -> None:
-        self.location = location
+    def __init__(self, services: NodeServices, place: CatalogStorage, *, document: MetadataDocument) -> None:
+        self.location = document.location
+        self._services, self._document = services, document
         self._files, self._place = services.files, place
-        self._key = f"{place_key(location)}/"
+        self._own = TableFiles(services, place, places=(document.location,))
+
+    def reader(self, *, bytes_max: int) -> TableFiles:
+        """Return a reader of files that the table's metadata names, of at most `bytes_max` bytes each."""
+        return table_files(self._services, self._document, place=self._place, bytes_max=bytes_max)
 
     def may_read(self, location: str) -> bool:
         """Return whether a file lies within the roots of the table's catalog, inside or outside of the table's
@@ -40,7 +46,10 @@ class MaintainedFiles:
             return False
 
     async def read_anywhere(self, location: str, *, bytes_max: int) -> bytes:
-        """Read a file within the catalog's roots. Raises OutsideRoots, MissingFile, TooLarge, StorageFailed."""
+        """Read a file within the catalog's roots, to find references that protect files of other tables.
+
+        The caller gets no content of it. Raises OutsideRoots, MissingFile, TooLarge, StorageFailed.
+        """
         if not self.may_read(location):
             raise OutsideRoots(f"File {location} is outside of the catalog's roots")
         return await self._files.read_within(
@@ -48,11 +57,8 @@ class MaintainedFiles:
         )
 
     def covers(self, location: str) -> bool:
-        """Return whether a file lies below the table's location, where the server may read."""
-        try:
-            return place_key(location).startswith(self._key) and self._place.allowed.covers(location)
-        except BadRequest:
-            return False
+        """Return whether a file lies below the table's own location, where the server may read."""
+        return self._own.covers(location)
 
     async def entries(self, location: str) -> list[FileEntry]:
         """List the files directly in a directory of the table; empty if it lies elsewhere, or links lead out of it."""
@@ -120,47 +126,13 @@ class MaintainedFiles:
             raise OutsideRoots(f"File {location} is outside of the table's location")
         await self._files.delete(location, self._place.catalog.properties)
 
-    async def read(self, location: str, *, bytes_max: int) -> bytes:
-        """Read a file of the table. Raises OutsideRoots, MissingFile, TooLarge, StorageFailed."""
-        ((data,),) = [part async for part in self.read_parts([location], bytes_max=bytes_max, part_bytes=0)]
-        return data
-
-    async def read_parts(
-        self, locations: Sequence[str], *, bytes_max: int, part_bytes: int
-    ) -> AsyncIterator[list[bytes]]:
-        """Read files of the table, and yield them in order, in parts of a bounded size.
-
-        Args:
-            locations: The files.
-            bytes_max: The largest size of a file.
-            part_bytes: A part that exceeds this size gets no further file.
-
-        Raises:
-            OutsideRoots: A file is outside of the table's location.
-            MissingFile: A file is missing.
-            TooLarge: A file is larger than `bytes_max`.
-            StorageFailed: The storage refuses or fails.
-            ServiceUnavailable: The storage does not answer.
-        """
-        for location in locations:
-            if not self.covers(location):
-                raise OutsideRoots(f"File {location} is outside of the table's location")
-        done = 0
-        while done < len(locations):
-            part = await self._files.read_first_within(
-                locations[done:], self._place.catalog.properties, roots=(self.location,), bytes_max=bytes_max,
-                part_bytes=part_bytes,
-            )  # fmt: skip
-            done += len(part)
-            yield part
-
 
 async def maintained_files(services: NodeServices, document: MetadataDocument) -> MaintainedFiles | None:
     """Return access to a table's files; None if its catalog no longer exists, or its location conflicts with another
     object's.
     """
     place = await table_place(services, document)
-    return None if place is None else MaintainedFiles(services, place, location=document.location)
+    return None if place is None else MaintainedFiles(services, place, document=document)
 
 
 async def table_place(services: NodeServices, document: MetadataDocument) -> CatalogStorage | None:

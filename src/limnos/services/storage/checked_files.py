@@ -11,18 +11,19 @@ manifests are compared before a result is used again, and once more when the rea
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple
 
 import msgspec
 
 from limnos.files import FileVersion
+from limnos.formats.iceberg.class_properties import find_class_property
 from limnos.formats.iceberg.current_files import DocumentFiles, NamedSnapshot, document_files
 from limnos.formats.iceberg.file_lists import ListedManifest
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import InvalidTable, MissingFile, OutsideRoots, TooLarge
+from limnos.model.errors import BadRequest, InvalidTable, MissingFile, TooLarge
 from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.concurrency.last_used import LastUsed
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
 from limnos.services.request.files import AT_ONCE
@@ -31,20 +32,12 @@ from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.storage.table_files import (
     STATEMENT_FILES,
     CheckedSnapshot,
-    TableFiles,
     are_unchanged,
-    own_locations,
+    table_files,
     versions_of,
 )
-from limnos.telemetry.logs import get_logger
 
 __all__ = ["STATEMENT_FILES", "CheckedSnapshot", "are_unchanged"]
-log = get_logger("limnos.table_files")
-
-OUTSIDE: Final = (
-    "a snapshot of the table names files outside of the table's locations, and the server reads none of these: point the "
-    "table's branch main at another snapshot, or write the rows again below the table's location"
-)
 UNREADABLE: Final = (
     "a manifest list or manifest of the table is missing, malformed or too large: 'limnos table check' names it to those "
     "who may write the table"
@@ -55,28 +48,6 @@ BATCH_FILES_MAX: Final = 256
 DOCUMENTS_MAX: Final = 4096
 SNAPSHOTS_MAX: Final = 16_384
 MANIFESTS_MAX: Final = 65_536
-
-
-class _LruCache:
-    """A bounded mapping that removes the least recently used entry."""
-
-    def __init__(self, entries_max: int) -> None:
-        self._entries: OrderedDict[Hashable, object] = OrderedDict()
-        self._entries_max = entries_max
-
-    def get(self, key: Hashable) -> object | None:
-        """Return the value of a key; None for a missing one."""
-        value = self._entries.get(key)
-        if value is not None:
-            self._entries.move_to_end(key)
-        return value
-
-    def put(self, key: Hashable, value: object) -> None:
-        """Set the value of a key."""
-        self._entries[key] = value
-        self._entries.move_to_end(key)
-        if len(self._entries) > self._entries_max:
-            self._entries.popitem(last=False)
 
 
 class CheckedTable(NamedTuple):
@@ -93,13 +64,13 @@ class CheckedFiles:
     """
 
     def __init__(self) -> None:
-        self.documents = _LruCache(DOCUMENTS_MAX)
+        self.documents: LastUsed[int, tuple[str, DocumentFiles]] = LastUsed(DOCUMENTS_MAX)
         """By table: the location of the newest metadata file, and the files that it names for the current snapshot."""
-        self.registered = _LruCache(DOCUMENTS_MAX)
+        self.registered: LastUsed[int, bool] = LastUsed(DOCUMENTS_MAX)
         """The tables that have files in locations other than their own."""
-        self.snapshots = _LruCache(SNAPSHOTS_MAX)
+        self.snapshots: LastUsed[Hashable, CheckedSnapshot] = LastUsed(SNAPSHOTS_MAX)
         """By table, locations and name: `CheckedSnapshot`."""
-        self.manifests = _LruCache(MANIFESTS_MAX)
+        self.manifests: LastUsed[Hashable, FileVersion] = LastUsed(MANIFESTS_MAX)
         """By table, locations and name: the version of a checked manifest."""
 
 
@@ -139,12 +110,26 @@ async def check_table_files(
     return CheckedTable(files, tuple([await check.snapshot(each) for each in files.snapshots or ()]))
 
 
+async def check_table_for_engine(ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> None:
+    """Check a table that another process opens with wider rights to files than the table's writers.
+
+    The files of its current snapshot lie below its own locations, and no property of it names a class. Raises as
+    `check_table_files`, and BadRequest for such a property.
+    """
+    files, _ = await check_table_files(ctx, document, place=place)
+    named = find_class_property(files.properties or {})
+    if named is not None:
+        raise BadRequest(
+            f"The table has the property '{named[:200]}', which names a class or a setting of the executor: remove it"
+        )
+
+
 async def named_files(ctx: Context, document: MetadataDocument, *, every_snapshot: bool = False) -> DocumentFiles:
     """Return the files that a table's document names, for the current snapshot only unless `every_snapshot`. Raises
     InvalidTable.
     """
     cache = CHECKED_FILES.of(ctx.services).documents
-    known = None if every_snapshot else cast("tuple[str, DocumentFiles] | None", cache.get(document.node_id))
+    known = None if every_snapshot else cache.get(document.node_id)
     if known is not None and known[0] == document.metadata_location:
         return known[1]
     if is_heavy(document):
@@ -164,19 +149,18 @@ class _FilesCheck:
     def __init__(self, ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> None:
         self._ctx, self._document, self._place = ctx, document, place
         self._known = CHECKED_FILES.of(ctx.services)
-        self._files = TableFiles(ctx, place, places=(document.location,))
-        self._has_register = False
+        self._files = table_files(ctx.services, document, place=place)
 
     async def begin(self, paths: Iterable[str]) -> None:
         """Require the files that the document names."""
         if self._known.registered.get(self._document.node_id) is not None:
-            await self._read_register()
+            await self._files.widen()
         await self._require(paths)
 
     async def snapshot(self, snapshot: NamedSnapshot) -> CheckedSnapshot:
         """Require the manifests of a snapshot, and their data and delete files."""
         name = snapshot.manifest_list or tuple(snapshot.manifests or ())
-        known = cast("CheckedSnapshot | None", self._known.snapshots.get(self._key(name)))
+        known = self._known.snapshots.get(self._key(name))
         if known is not None and await known.is_unchanged(self._ctx):
             return known
         lists = [] if snapshot.manifest_list is None else [snapshot.manifest_list]
@@ -219,19 +203,9 @@ class _FilesCheck:
         await self._require(msgspec.json.decode(outside, type=list[str]))
 
     async def _require(self, paths: Iterable[str]) -> None:
-        """Raise OutsideRoots unless all files lie below the table's locations."""
-        outside = [path for path in paths if not self._files.covers(path)]
-        if outside and not self._has_register:
-            await self._read_register()
-            outside = [path for path in outside if not self._files.covers(path)]
-        if outside:
-            log.warning("a table names files outside of its locations", table=self._document.node_id, file=outside[0])
-            raise OutsideRoots(OUTSIDE)
-
-    async def _read_register(self) -> None:
-        self._has_register = True
-        self._known.registered.put(self._document.node_id, True)
-        self._files = TableFiles(self._ctx, self._place, places=await own_locations(self._ctx, self._document))
+        await self._files.require(paths)
+        if len(self._files.locations.roots) > 1:
+            self._known.registered.put(self._document.node_id, True)
 
     def _key(self, name: Hashable) -> Hashable:
         return self._document.node_id, self._files.locations.roots, name

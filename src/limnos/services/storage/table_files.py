@@ -1,15 +1,15 @@
-"""Table files: reads a table's manifest lists and manifests, and the sizes of its files, within bounds, and notices if
+"""Table files: the one way by which the server reads files that a table's metadata names, within bounds. It notices if
 they change while a statement reads them.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Only files in the table's own
 locations (its location, earlier locations, and data paths) are opened or checked. The writer of a manifest must not
-learn about files elsewhere.
+learn about files elsewhere, and errors name no file. Decision record 0179.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
@@ -24,11 +24,17 @@ from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
-from limnos.services.request.node_services import ComponentKey
+from limnos.services.request.node_services import ComponentKey, NodeServices
 from limnos.services.storage.table_locations import TableLocations, prefixes_of
 from limnos.store.objects.storage_locations import own_locations_read
+from limnos.telemetry.logs import get_logger
 
 T = TypeVar("T")
+log = get_logger("limnos.table_files")
+OUTSIDE: Final = (
+    "a snapshot of the table names files outside of the table's locations, and the server reads none of these: point the "
+    "table's branch main at another snapshot, or write the rows again below the table's location"
+)
 MANIFEST_BYTES_MAX: Final = 64 << 20
 """The maximum size of a manifest list or manifest that a check of a table reads, in bytes."""
 PATHS_AT_ONCE: Final = 200
@@ -39,22 +45,57 @@ class TableFiles:
     """Reads one table's files, and nothing outside its locations."""
 
     def __init__(
-        self, ctx: Context, place: CatalogStorage, *, places: Iterable[str], bytes_max: int = MANIFEST_BYTES_MAX
+        self,
+        services: NodeServices,
+        place: CatalogStorage,
+        *,
+        places: Iterable[str],
+        document: MetadataDocument | None = None,
+        bytes_max: int = MANIFEST_BYTES_MAX,
     ) -> None:
-        self._files, self._offloader = ctx.services.files, ctx.services.offloader
-        self._place, self._bytes_max = place, bytes_max
+        """Prepare a reader.
+
+        Args:
+            services: The node's services.
+            place: The storage of the table's catalog.
+            places: Locations of the table.
+            document: The document of a table whose further locations are read from the register once a file is not
+                below `places`; None if `places` are all locations.
+            bytes_max: The maximum size of a file that is read, in bytes.
+        """
+        self._services, self._place, self._bytes_max = services, place, bytes_max
+        self._document = document
         self.locations = TableLocations(places, place.allowed)
 
     def covers(self, location: str) -> bool:
-        """Return whether a file is in one of the table's locations, and in storage that the server may read."""
+        """Return whether a file is in one of the table's known locations, and in storage that the server may read."""
         return self.locations.covers(location)
+
+    async def widen(self) -> None:
+        """Add the locations that the register gives the table; no-op if they are known."""
+        if self._document is not None:
+            places = await own_locations(self._services, self._document)
+            self._document = None
+            self.locations = TableLocations((*self.locations.roots, *places), self._place.allowed)
+
+    async def require(self, paths: Iterable[str]) -> None:
+        """Require that all files are in the table's locations. Raises OutsideRoots, which names no file."""
+        outside = [path for path in paths if not self.covers(path)]
+        if outside and self._document is not None:
+            await self.widen()
+            outside = [path for path in outside if not self.covers(path)]
+        if outside:
+            log.warning(
+                "a table names files outside of its locations", locations=self.locations.roots[:3], file=outside[0]
+            )
+            raise OutsideRoots(OUTSIDE)
 
     async def manifests(self, location: str) -> tuple[tuple[ListedManifest, ...], int]:
         """Read a manifest list. Returns its manifests, and its length in bytes. Raises MissingFile, OutsideRoots,
         TooLarge, InvalidTable.
         """
         data = await self.read(location)
-        (result,) = await self._offloader.do("iceberg-manifests", data)
+        (result,) = await self._services.offloader.do("iceberg-manifests", data)
         return msgspec.json.decode(result, type=tuple[ListedManifest, ...]), len(data)
 
     async def page(self, location: str, *, only_added: bool, skip: int, limit: int) -> tuple[FilePage, int]:
@@ -77,36 +118,67 @@ class TableFiles:
         """
         data = await self.read(location)
         requested = page_request(only_added=only_added, skip=skip, limit=limit)
-        (result,) = await self._offloader.do("iceberg-files", data, requested)
+        (result,) = await self._services.offloader.do("iceberg-files", data, requested)
         return msgspec.json.decode(result, type=FilePage), len(data)
 
     async def size(self, location: str) -> int | None:
         """Return the length of a file in bytes; None if it does not exist. Raises OutsideRoots."""
-        if not self.covers(location):
-            raise _outside_error(location)
-        return await self._files.size(location, self._place.catalog.properties, roots=self.locations.roots)
+        await self.require((location,))
+        return await self._services.files.size(location, self._place.catalog.properties, roots=self.locations.roots)
 
-    async def read(self, location: str) -> bytes:
-        """Read a manifest list or a manifest. Raises MissingFile, OutsideRoots, TooLarge, StorageFailed."""
-        if not self.covers(location):
-            raise _outside_error(location)
+    async def read(self, location: str, *, bytes_max: int | None = None) -> bytes:
+        """Read a manifest list or a manifest of at most `bytes_max` bytes, by default the reader's maximum.
+
+        Raises MissingFile, OutsideRoots, TooLarge, StorageFailed.
+        """
+        await self.require((location,))
+        (data,) = await self._read_first([location], bytes_max=bytes_max or self._bytes_max, part_bytes=0)
+        return data
+
+    async def read_parts(self, locations: Sequence[str], *, part_bytes: int) -> AsyncIterator[list[bytes]]:
+        """Read files of the table, and yield them in order, in parts of a bounded size.
+
+        Args:
+            locations: The files.
+            part_bytes: A part that exceeds this size gets no further file.
+
+        Raises:
+            OutsideRoots: A file is outside of the table's locations, by its name or by a link.
+            MissingFile: A file is missing.
+            TooLarge: A file is larger than the reader's maximum.
+            StorageFailed: The storage refuses or fails.
+            ServiceUnavailable: The storage does not answer.
+        """
+        await self.require(locations)
+        done = 0
+        while done < len(locations):
+            part = await self._read_first(locations[done:], bytes_max=self._bytes_max, part_bytes=part_bytes)
+            done += len(part)
+            yield part
+
+    async def _read_first(self, locations: Sequence[str], *, bytes_max: int, part_bytes: int) -> list[bytes]:
+        """Read the first of some files in the table's locations. Raises as `read_parts`."""
+        properties, roots = self._place.catalog.properties, self.locations.roots
         try:
-            return await self._files.read_within(
-                location, self._place.catalog.properties, self.locations.roots, bytes_max=self._bytes_max
+            return await self._services.files.read_first_within(
+                locations, properties, roots=roots, bytes_max=bytes_max, part_bytes=part_bytes
             )
         except MissingFile as error:
             if "leads_to" in error.context:
-                raise _outside_error(location) from error
+                raise OutsideRoots(OUTSIDE) from error
             raise
 
 
-def _outside_error(location: str) -> OutsideRoots:
-    return OutsideRoots(f"File {location} is outside of the table's location and data paths")
+def table_files(
+    services: NodeServices, document: MetadataDocument, *, place: CatalogStorage, bytes_max: int = MANIFEST_BYTES_MAX
+) -> TableFiles:
+    """Return a reader of a table's files in all of its locations: its own, and those that the register gives it."""
+    return TableFiles(services, place, places=(document.location,), document=document, bytes_max=bytes_max)
 
 
-async def own_locations(ctx: Context, document: MetadataDocument) -> tuple[str, ...]:
+async def own_locations(services: NodeServices, document: MetadataDocument) -> tuple[str, ...]:
     """Return a table's locations: its own, and those that the register has for it without conflicts."""
-    locations = await ctx.look_up(partial(own_locations_read, document.node_id))
+    locations = await services.gate.look_up(partial(own_locations_read, document.node_id))
     return (document.location, *[each.location for each in locations if not each.claim.is_conflicting])
 
 
@@ -142,7 +214,7 @@ async def refuse_foreign_paths(
     locations = TableLocations(own, place.allowed)
     foreign = await _first_foreign(paths, locations)
     if foreign is not None and document is not None:
-        locations = TableLocations((*own, *await own_locations(ctx, document)), place.allowed)
+        locations = TableLocations((*own, *await own_locations(ctx.services, document)), place.allowed)
         foreign = await _first_foreign(paths, locations)
     if foreign is not None:
         raise BadRequest(

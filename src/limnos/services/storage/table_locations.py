@@ -10,14 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
-from urllib.parse import unquote
 
 from limnos.files import AllowedStorage, is_local, normalise, place_key
 from limnos.formats.iceberg.current_files import is_plainly_below
 from limnos.model.errors import BadRequest
+from limnos.names.hidden_segments import has_dot_segments
 
-_DECODINGS_MAX: Final = 8
-"""The number of times that a path's percent signs are decoded in the search for dot segments."""
 _PREFIXES_MAX: Final = 4096
 """The maximum number of locations whose prefixes are cached."""
 _ALIASES: Final = {"s3": ("s3", "s3a", "s3n"), "gs": ("gs", "gcs"), "abfs": ("abfs", "abfss")}
@@ -48,7 +46,7 @@ class TableLocations:
             below = place_key(location).startswith(self._keys)
         except BadRequest:
             return False
-        return below and not _has_hidden_dots(location) and self._allowed.covers(location)
+        return below and not has_dot_segments(location) and self._allowed.covers(location)
 
     @property
     def prefixes(self) -> tuple[str, ...]:
@@ -78,15 +76,3 @@ def _spellings(root: str) -> list[str]:
         return [normal, f"file:{path}", path]
     scheme, _, rest = normal.partition("://")
     return [f"{each}://{rest}" for each in _ALIASES.get(scheme, (scheme,))]
-
-
-def _has_hidden_dots(location: str) -> bool:
-    """Return whether a path has a dot segment after any number of decodings, up to a limit."""
-    text = location
-    for _ in range(_DECODINGS_MAX):
-        if "%" not in text:
-            return False
-        text = unquote(text)
-        if any(part in (".", "..") for part in text.replace("\\", "/").split("/")):
-            return True
-    return "%" in text

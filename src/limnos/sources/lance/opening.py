@@ -1,7 +1,7 @@
 """Opens Lance tables: for reading, at any version, and for writing. All writes open their table here.
 
-May import Lance's library, `model` and `sources`. Must not know the wire protocol. Runs in a worker process: the
-library starts threads, maps much memory, and is unsafe in a process that forks.
+May import Lance's library, `names`, `model` and `sources`. Must not know the wire protocol. Runs in a worker
+process: the library starts threads, maps much memory, and is unsafe in a process that forks.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Final
 import lance
 
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, NotFound
+from limnos.names.hidden_segments import has_dot_segments
 from limnos.sources.lance.library_errors import NO_TABLE, NO_TAG, REMOTE, translate_library_errors
 from limnos.sources.lance.managed_versions import open_managed
 from limnos.sources.lance.questions import LanceQuestion
@@ -84,10 +85,11 @@ def _refuse_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceData
     """Return the dataset if its version has no files outside of the table's directory, else raise InvalidTable.
 
     Otherwise a writer of a manifest could read other tables' rows. A branch may use its table's files. Each version has
-    its own manifest, so each opened version is checked.
+    its own manifest, so each opened version is checked. Lance opens a base path as a URL, so hidden dot segments count.
     """
     own = canonical_location(location)
-    if not all(canonical_location(str(each.path)).is_relative_to(own) for each in dataset.base_paths().values()):
+    paths = [str(each.path) for each in dataset.base_paths().values()]
+    if any(has_dot_segments(each) or not canonical_location(each).is_relative_to(own) for each in paths):
         raise InvalidTable(
             f"The table at {location} has files in other places: copy the whole table to one location, and register that"
         )

@@ -1,7 +1,7 @@
 """Reading of a Lance table in Spark: each task reads some fragments of one version.
 
-May import Lance's library, PySpark, pyarrow, `model` and `spark`. A task receives the table's location, not the
-caller's credential.
+May import Lance's library, PySpark, pyarrow, `names`, `model` and `spark`. A task receives the table's location, not
+the caller's credential.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import lance
 from pyspark.sql.datasource import DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest, InvalidTable, NotFound
+from limnos.names.hidden_segments import has_foreign_path
 from limnos.spark.lance.filters import condition_of, sql_of
 from limnos.spark.lance.types import as_schema, spark_schema_of
 
@@ -39,8 +40,21 @@ class LanceTableFiles:
     options: dict[str, str]
 
     def open(self) -> lance.LanceDataset:
-        """Open the dataset at this version with Lance's library."""
-        return lance.dataset(self.location, version=self.version, storage_options=self.options or None)
+        """Open the dataset at this version with Lance's library. Raises InvalidTable, see `without_foreign_bases`."""
+        dataset = lance.dataset(self.location, version=self.version, storage_options=self.options or None)
+        return without_foreign_bases(dataset, self.location)
+
+
+def without_foreign_bases(dataset: lance.LanceDataset, location: str) -> lance.LanceDataset:
+    """Return a dataset all of whose base paths lie below the table's location.
+
+    Raises InvalidTable otherwise: the process may open files that the table's writers may not.
+    """
+    if has_foreign_path(location, [str(each.path) for each in dataset.base_paths().values()]):
+        raise InvalidTable(
+            "The table has files in other places than its location: copy the whole table to one location, and register that"
+        )
+    return dataset
 
 
 @dataclass

@@ -21,6 +21,7 @@ from pyspark.sql.types import StructType
 from limnos.client import Client, ConflictError
 from limnos.client.values import LanceTable
 from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.spark.lance.reading import without_foreign_bases
 from limnos.spark.lance.server_access import LanceOptions, ServerAccess
 from limnos.spark.lance.types import arrow_schema_of, as_schema, check_append
 
@@ -176,5 +177,7 @@ class LanceWriter(DataSourceArrowWriter):
 
     def _opened(self) -> lance.LanceDataset:
         if self._target.managed:
-            return lance.dataset(namespace_client=self._home.namespace(), table_id=list(self._asked.path))
-        return lance.dataset(self._target.location, storage_options=self._target.options or None)
+            dataset = lance.dataset(namespace_client=self._home.namespace(), table_id=list(self._asked.path))
+        else:
+            dataset = lance.dataset(self._target.location, storage_options=self._target.options or None)
+        return without_foreign_bases(dataset, self._target.location)

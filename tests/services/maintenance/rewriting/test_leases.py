@@ -12,6 +12,7 @@ import pytest
 
 from limnos.access.authentication import hash_secret, new_secret, token_text
 from limnos.access.confinement import LEASES_ALONE
+from limnos.formats.iceberg import update_properties
 from limnos.http.admin.protocol import AdminProtocol
 from limnos.model.entities import Token
 from limnos.model.permits import upkeep_permit
@@ -26,6 +27,7 @@ from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.test_coverage import OPERATIONS
+from tests.manifests import data_file, entry
 from tests.services.maintenance.histories import (
     DAY_MS,
     FIRST_MS,
@@ -255,6 +257,45 @@ def test_commit_after_loss_of_the_modify_privilege_is_refused(lake: DriverNode) 
 
     assert commit_with(lake, leased["token"], "t", replacement(table)).status == 403
     assert len(table.ids()) == 12
+
+
+@pytest.mark.parametrize("is_after", [False, True])
+def test_executor_gets_no_document_with_foreign_files(table: HistoryTable, *, is_after: bool) -> None:
+    """An executor gets the document of a table only while its files lie below the table's locations, also if another
+    commit names a foreign file after the lease. The error names no file; other users load the document.
+    """
+    node = table.node
+    (leased,) = FakeExecutor(node).lease()
+    path = wire.table_path("a", "t")
+    before = with_token(node, leased["token"], "GET", path)
+    if is_after:
+        table.commit([table.manifest("bad.avro", [entry(data_file("file:///etc/passwd"))])])
+    answer = with_token(node, leased["token"], "GET", path)
+    known = node.ask(
+        "GET", path, None, user=None, authorization=f"Bearer {leased['token']}", if_none_match=before.headers["etag"]
+    )
+
+    assert before.status == 200
+    assert answer.status == (400 if is_after else 200), answer.body
+    assert known.status == (400 if is_after else 304)
+    assert b"passwd" not in answer.body
+    assert node.get(path).status == 200
+
+
+def test_executor_gets_no_document_with_a_class_property(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An executor does not get the document of a table with a property that names a class, as earlier releases stored
+    it after the lease.
+    """
+    node = table.node
+    (leased,) = FakeExecutor(node).lease()
+    monkeypatch.setattr(update_properties, "refuse_class_properties", lambda _: None)
+    update = {"action": "set-properties", "updates": {"write.location-provider.impl": "java.util.Timer"}}
+    assert wire.commit(node, "a", "t", updates=[update]).status == 200
+
+    answer = with_token(node, leased["token"], "GET", wire.table_path("a", "t"))
+
+    assert answer.status == 400
+    assert "write.location-provider.impl" in answer.body.decode()
 
 
 @pytest.mark.parametrize(

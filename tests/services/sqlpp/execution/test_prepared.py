@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from limnos.services.sqlpp.execution.prepared import PREPARED, LastUsed, PreparedStatements
+from limnos.services.sqlpp.execution.prepared import PREPARED, PreparedStatements
 from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, node_over
@@ -113,15 +113,3 @@ def test_same_text_in_another_dataverse_is_another_query(
     assert first[0] >= 9
     assert refusal(shared, f"use a; {statement}")[1].startswith("ASX1077")
     assert len(prepared_cache.queries) == 1
-
-
-def test_least_recently_used_query_is_evicted() -> None:
-    """The cache has a limited number of entries and evicts the least recently used."""
-    last_used = LastUsed[str, int](2)
-    last_used.put("a", 1)
-    last_used.put("b", 2)
-    last_used.get("a")
-    last_used.put("c", 3)
-
-    assert [last_used.get(key) for key in "abc"] == [1, None, 3]
-    assert len(last_used) == 2

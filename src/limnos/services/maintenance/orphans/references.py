@@ -61,7 +61,7 @@ async def referenced_files_read(
     """List all files that a table's metadata names: the files of all snapshots, manifests and statistics.
 
     Raises:
-        OutsideRoots: A manifest or manifest list lies outside of the table's location.
+        OutsideRoots: A manifest or manifest list lies outside of the table's locations.
         MissingFile: A manifest or manifest list is missing.
         InvalidTable: The document, a manifest or a manifest list cannot be parsed.
         TooLarge: A manifest or manifest list is too large.
@@ -71,12 +71,12 @@ async def referenced_files_read(
     references = await document_references(services, document)
     locations = dict.fromkeys([document.metadata_location, *references.files, *references.manifest_lists])
     manifests = dict.fromkeys(references.manifests)
-    lists = references.manifest_lists
-    async for part in files.read_parts(lists, bytes_max=MANIFEST_BYTES_MAX, part_bytes=_PART_BYTES):
+    reader = files.reader(bytes_max=MANIFEST_BYTES_MAX)
+    async for part in reader.read_parts(references.manifest_lists, part_bytes=_PART_BYTES):
         text = await _offload(services, "maintenance-manifest-paths", *part)
         manifests |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
     locations |= manifests
-    async for part in files.read_parts(list(manifests), bytes_max=MANIFEST_BYTES_MAX, part_bytes=_PART_BYTES):
+    async for part in reader.read_parts(list(manifests), part_bytes=_PART_BYTES):
         text = await _offload(services, "maintenance-referenced-files", *part)
         locations |= dict.fromkeys(msgspec.json.decode(text, type=list[str]))
     return ReferencedFiles(references, tuple(locations))

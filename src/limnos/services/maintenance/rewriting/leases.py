@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
-from limnos.formats.iceberg.class_properties import find_class_property
 from limnos.formats.maintenance.rewrites import OVERWRITES_PER_REWRITE, WriterActivity, writer_activity
 from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import metadata_of
@@ -49,7 +48,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey, NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.storage.checked_files import check_table_files
+from limnos.services.storage.checked_files import check_table_for_engine
 from limnos.store.activity.maintenance import ancestors_read
 from limnos.store.activity.rewrites import LeaseRow, WaitingRewrite, recent_use_read
 from limnos.store.ancestry import path_of
@@ -361,7 +360,7 @@ async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...])
     """Return the document of a table, if the operation's user may currently read and modify it, and an executor may
     open it: its files are below its own locations, and no property of it names a class.
 
-    Raises as `maintained_table` and `check_table_files`, and BadRequest for a dataset of SQL++.
+    Raises as `maintained_table` and `check_table_for_engine`, and BadRequest for a dataset of SQL++.
     """
 
     def look(request_view: RequestView) -> tuple[MetadataDocument, CatalogStorage]:
@@ -373,12 +372,7 @@ async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...])
     document, place = await ctx.read(scope, look)
     if await AssessmentRound(ctx.services, tables_max=0).is_dataset(document.node_id):
         raise BadRequest("SQL++ compacts its datasets by itself")
-    files, _ = await check_table_files(ctx, document, place=place)
-    named = find_class_property(files.properties or {})
-    if named is not None:
-        raise BadRequest(
-            f"The table has the property '{named[:200]}', which names a class or a setting of the executor: remove it"
-        )
+    await check_table_for_engine(ctx, document, place=place)
     return document
 
 

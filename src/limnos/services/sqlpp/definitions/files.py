@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from limnos.files import is_within, normalise
+from limnos.formats.iceberg.class_properties import find_class_property
 from limnos.model.errors import BadRequest
 from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.errors import invalid_operation
@@ -25,11 +26,16 @@ def check_file_source(
     ctx: Context, adapter: str, *, options: tuple[tree.Option, ...], at: TextPosition
 ) -> ExternalSource:
     """Check a statement's file source and return it. Raises SqlppError for an unknown adapter or format, for an absent
-    path or format, and for a location that statements may not read.
+    path or format, for an option that names a class, and for a location that statements may not read.
     """
     if adapter.lower() not in ADAPTERS:
         raise invalid_operation(f"Unknown adapter: {adapter}; there is {', '.join(ADAPTERS)}", at)
     arguments = {each.name.lower(): each.value for each in options}
+    named = find_class_property(arguments)
+    if named is not None:
+        raise invalid_operation(
+            f"Option {named[:200]} names a class or a setting of a library, and file sources have none: remove it", at
+        )
     if "path" not in arguments:
         raise compilation("Unspecified parameter: path", at)
     texts = [each.strip() for each in arguments["path"].split(",")]

@@ -7,17 +7,15 @@ Access to its data is decided at each execution.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from typing import Final, Generic, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
 from limnos.names.path import Levels
+from limnos.services.request.concurrency.last_used import LastUsed
 from limnos.services.request.node_services import ComponentKey
 from limnos.sqlpp import BoundQuery, ParsedStatement
 from limnos.sqlpp.errors import TextPosition
 from limnos.sqlpp.scans import ScanRequirement
 
-K = TypeVar("K")
-V = TypeVar("V")
 KEPT_MAX: Final = 128
 """The maximum number of texts, and of queries, that a node caches; texts are short, so each tree has at most some
 hundred kilobytes.
@@ -48,34 +46,6 @@ class ReadyQuery(NamedTuple):
     def reads_data(self) -> bool:
         """Whether the query reads datasets besides those of the dataverse `Metadata`."""
         return len(self.metadata) < len(self.query.reads)
-
-
-class LastUsed(Generic[K, V]):
-    """An LRU cache."""
-
-    def __init__(self, count_max: int) -> None:
-        self._count_max = count_max
-        self._kept: OrderedDict[K, V] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def values(self) -> list[V]:
-        """Return the cached values, the least recently used first."""
-        return list(self._kept.values())
-
-    def get(self, key: K) -> V | None:
-        """Return a value and make it the most recently used one; None if it is not cached."""
-        result = self._kept.get(key)
-        if result is not None:
-            self._kept.move_to_end(key)
-        return result
-
-    def put(self, key: K, value: V) -> None:
-        """Cache a value; the least recently used value is evicted if the cache is full."""
-        self._kept[key] = value
-        if len(self._kept) > self._count_max:
-            self._kept.popitem(last=False)
 
 
 class PreparedStatements:

@@ -1,0 +1,78 @@
+"""No reader bypasses the rule for files of tables: modules that open files by a path are listed here."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import limnos
+
+PACKAGE = Path(limnos.__file__).parent
+READS = frozenset({"read_within", "read_first_within", "read_anywhere", "open_ranges", "resolve_within"})
+"""Functions and methods that open a file whose path somebody chose."""
+READS_OF_FILES = frozenset({"read", "size"})
+"""Methods that do so if the object before them is named `files`, `store_for(…)` or `LOCAL_FILES`."""
+THE_RULE = "services/storage/table_files.py"
+OTHERS = {
+    "app/preview_files.py": "data files of plans, which `TableScan` has checked, within the locations of that plan; files of filesets",
+    "app/restricted_files.py": "data files of plans, which `TableScan` has checked, within the locations of that plan",
+    "files/ranges.py": "the mechanism itself",
+    "files/symbolic_links.py": "the mechanism itself",
+    "services/iceberg/registrations.py": "a metadata file that a user registers, within the catalog's roots: its content is checked before it counts",
+    "services/iceberg/table_checks.py": "sizes, by `TableFiles`",
+    "services/iceberg/orphan_fence.py": "sizes, by `TableFiles`",
+    "services/iceberg/added_files.py": "sizes, by `TableFiles`",
+    "services/iceberg/rewrite_commits.py": "manifests, by `TableFiles`",
+    "services/iceberg/views.py": "a view's metadata file that a user registers, within the catalog's roots",
+    "services/lance/manifests.py": "manifests of Lance with names that the server makes, below the table's location",
+    "services/maintenance/orphans/references.py": "references of other tables, which only protect files from removal",
+    "services/maintenance/table_storage.py": "references of other tables, which only protect files from removal",
+    "services/request/files.py": "the mechanism itself",
+    "services/storage/purges.py": "files of a dropped table, below its locations, which the task deletes",
+    "services/vending/storage_checks.py": "the check's own file",
+}
+"""Modules that open files by a path without `TableFiles`, with the files and the reason."""
+
+
+def opens_files(module: Path) -> bool:
+    """Return whether a module opens files by a path."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if not isinstance(node, ast.Call):
+            continue
+        name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+        if name in READS:
+            return True
+        of = node.func.value if isinstance(node.func, ast.Attribute) and name in READS_OF_FILES else None
+        if isinstance(of, ast.Call) and isinstance(of.func, ast.Name) and of.func.id == "store_for":
+            return True
+        if getattr(of, "attr", getattr(of, "id", "")).strip("_") in ("files", "LOCAL_FILES"):
+            return True
+    return False
+
+
+def test_modules_that_open_files_by_path_are_listed() -> None:
+    """The modules of the server that open files by a path are the rule's own and exactly those on the list."""
+    rooms = ("app", "files", "formats", "http", "services")
+    modules = [path for room in rooms for path in (PACKAGE / room).rglob("*.py")]
+    openers = {str(path.relative_to(PACKAGE)) for path in modules if opens_files(path)}
+
+    assert sorted(openers) == sorted({THE_RULE, *OTHERS})
+
+
+def test_module_that_opens_files_is_detected(tmp_path: Path) -> None:
+    """A module that opens files is found for every way to open one, and one that uses the rule is not."""
+    texts = [
+        "await ctx.services.files.read(location, properties)",
+        "await self._files.read_within(location, properties, roots)",
+        "read_within(location, roots, allowed)",
+        "store_for(location, properties).read(location)",
+        "LOCAL_FILES.read(location)",
+        "await files.size(location, properties, roots=roots)",
+    ]
+    for number, text in enumerate(texts):
+        module = tmp_path / f"{number}.py"
+        module.write_text(f"async def look():\n    {text}\n", encoding="utf-8")
+        assert opens_files(module), text
+    module = tmp_path / "by_rule.py"
+    module.write_text("async def look():\n    await reader.read(location)\n", encoding="utf-8")
+    assert not opens_files(module)
