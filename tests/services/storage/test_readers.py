@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -109,7 +109,7 @@ def load_references(table: RestrictedTable) -> str:
     """List the table's references as the removal of orphan files does. Returns the refusal."""
     services, run = table.node.built.services, table.node.runner.run
     ids = [head.node_id for head in run(services.gate.look_up(lambda: tables_page(0, limit=9)))]
-    documents = [run(services.gate.look_up(lambda each=each: document_read(each))) for each in ids]
+    documents = [run(services.gate.look_up(partial(document_read, each))) for each in ids]
     (document,) = (each for each in documents if each is not None and each.location == table.location)
     files = run(maintained_files(services, document))
     assert files is not None
@@ -208,7 +208,7 @@ def test_every_reader_reads_files_in_data_paths(table: RestrictedTable) -> None:
     target = wire.local(f"{place}/1.parquet")
     target.parent.mkdir(parents=True)
     target.write_bytes(source.read_bytes())
-    file: dict[str, Any] = data_file(f"{place}/1.parquet", file_size_in_bytes=source.stat().st_size)
+    file = data_file(f"{place}/1.parquet", file_size_in_bytes=source.stat().st_size)
     table.commit([table.manifest("more.avro", [entry(file)])])
 
     assert table.paths() == ["1.parquet"]
