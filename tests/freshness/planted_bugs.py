@@ -6,6 +6,7 @@ The names are those of the variations of the model that checks the protocol exha
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -272,9 +273,9 @@ def wall_clock(patch: Patch) -> None:
             self._clocks[permit.zone] = (revision, access)
             raise
 
-    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
+    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, **more: Any) -> None:  # noqa: ANN401
         before = len(self._changes)
-        real_keep(self, zone, of, revision, access, account=account)
+        real_keep(self, zone, of, revision, access, **more)
         for row in self._changes[before:]:
             row["ordinal"] += ticks[zone] * 1000  # type: ignore[index,operator]
 
@@ -288,9 +289,9 @@ def gap(patch: Patch) -> None:
     real = tx.MutationBatch._keep
     drawn: dict[int, int] = {}
 
-    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
+    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, **more: Any) -> None:  # noqa: ANN401
         drawn[zone] = drawn.get(zone, 0) + 1
-        real(self, zone, of, revision + drawn[zone] % 2, access, account=account)
+        real(self, zone, of, revision + drawn[zone] % 2, access, **more)
 
     patch.setattr(tx.MutationBatch, "_keep", keep)
 

@@ -477,8 +477,8 @@ def name_not_checked(patch: Patch) -> None:
 def batch_blind(patch: Patch) -> None:
     """In one batch, a mutation does not see that an earlier one moved the access revision."""
 
-    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, *, account: str | None) -> None:
-        real(self, zone, of, revision, access, account=account)
+    def keep(self: tx.MutationBatch, zone: int, of: tx.Tx, revision: int, access: int, **more: Any) -> None:  # noqa: ANN401
+        real(self, zone, of, revision, access, **more)
         self._clocks[zone] = (revision, access)
         self.closed = False
 
