@@ -164,22 +164,23 @@ async def table_load(request: Request, ctx: Context) -> Response:
 
     def read(
         request_view: RequestView,
-    ) -> tuple[TableVisibility, CatalogRecord, CacheValidity | None, CatalogStorage | None]:
+    ) -> tuple[TableVisibility, CatalogRecord, CacheValidity | None, tuple[CatalogStorage, int] | None]:
         visible_object, validity = (
             restricted_tables.table_visibility(request_view, (*namespace, name), through=through),
             None,
         )
         if request_view.operation_token is not None:
-            return visible_object, request_view.catalog_record, None, catalog_storage_of(request_view)
+            opened = catalog_storage_of(request_view), request_view.operation_token.id
+            return visible_object, request_view.catalog_record, None, opened
         if visible_object.bound is None and request.is_cacheable and request.query_string in _PLAIN:
             about = (Kind.TABLE, (*namespace, name), Action.TABLE_LOAD)
             validity = cache_validity_of(request_view, ctx.credential, about=about, document=True)
         return visible_object, request_view.catalog_record, validity, None
 
-    visible_object, catalog, validity, opened_in = await ctx.read(scope, read)
+    visible_object, catalog, validity, opened = await ctx.read(scope, read)
     document = visible_object.document
-    if opened_in is not None:  # an executor of maintenance opens this document, whatever it was when it got the lease
-        await check_table_for_engine(ctx, document, place=opened_in)
+    if opened is not None:  # an executor of maintenance opens this document, whatever it was when it got the lease
+        await check_table_for_engine(ctx, document, place=opened[0], token_id=opened[1])
     await iceberg_tables.table_verify(ctx, document, catalog)
     mode = request.query("snapshots") or "all" if request.query_string else "all"
     if mode not in _MODES:

@@ -116,6 +116,14 @@ async def check_statement_files(ctx: Context, lock: int) -> None:
     await STATEMENT_FILES.of(ctx.services).require_unchanged(ctx, lock)
 
 
+async def check_operation_files(ctx: Context, token_id: int) -> None:
+    """Check that the files which an operation of maintenance has loaded from this node are still the checked ones.
+
+    Raises BadRequest if one was replaced, StorageFailed, ServiceUnavailable.
+    """
+    await STATEMENT_FILES.of(ctx.services).require_unchanged_for_operation(ctx, token_id)
+
+
 def _adds_paths(commit: CommitFiles) -> bool:
     """Return whether a commit may add paths to the document."""
     if commit.raw is not None:

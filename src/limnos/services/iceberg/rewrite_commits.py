@@ -19,7 +19,7 @@ from limnos.formats.maintenance.row_retention import RETENTION
 from limnos.formats.maintenance.table_metadata import TableMetadata, metadata_of
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, CommitConflict, LimnosError, OutsideRoots, PermissionDenied
-from limnos.services.iceberg.added_files import own_files
+from limnos.services.iceberg.added_files import check_operation_files, own_files
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.context import Context
@@ -87,7 +87,8 @@ async def rewrite_check(
         change: The commit's requirements and updates.
 
     Raises:
-        BadRequest: The commit changes more than a rewrite of files may; the message contains the reason.
+        BadRequest: The commit changes more than a rewrite of files may, or files that the operation has loaded were
+            replaced; the message contains the reason.
         CommitConflict: Another commit came first.
         PermissionDenied: The lease has expired, or a policy no longer requires the deletion of rows.
         InvalidTable: A manifest or the table's metadata cannot be read.
@@ -101,6 +102,7 @@ async def rewrite_check(
     if change.raw is not None:
         requirements, updates = await asyncio.to_thread(_parts_of, change.raw)
     try:
+        await check_operation_files(ctx, token_id)
         if deletes_rows:
             await ROW_DELETIONS.of(ctx.services).require(ctx, document, operation=lease.operation_id)
         metadata = metadata_of(document.body)

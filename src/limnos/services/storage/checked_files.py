@@ -110,18 +110,23 @@ async def check_table_files(
     return CheckedTable(files, tuple([await check.snapshot(each) for each in files.snapshots or ()]))
 
 
-async def check_table_for_engine(ctx: Context, document: MetadataDocument, *, place: CatalogStorage) -> None:
+async def check_table_for_engine(
+    ctx: Context, document: MetadataDocument, *, place: CatalogStorage, token_id: int | None = None
+) -> None:
     """Check a table that another process opens with wider rights to files than the table's writers.
 
-    The files of its current snapshot lie below its own locations, and no property of it names a class. Raises as
-    `check_table_files`, and BadRequest for such a property.
+    The files of its current snapshot lie below its own locations, and no property of it names a class. Commits with the
+    operation's token `token_id` are refused if these files have been replaced. Raises as `check_table_files`, and
+    BadRequest for such a property.
     """
-    files, _ = await check_table_files(ctx, document, place=place)
+    files, snapshots = await check_table_files(ctx, document, place=place)
     named = find_class_property(files.properties or {})
     if named is not None:
         raise BadRequest(
             f"The table has the property '{named[:200]}', which names a class or a setting of the executor: remove it"
         )
+    if token_id is not None:
+        STATEMENT_FILES.of(ctx.services).loaded(token_id, snapshots)
 
 
 async def named_files(ctx: Context, document: MetadataDocument, *, every_snapshot: bool = False) -> DocumentFiles:

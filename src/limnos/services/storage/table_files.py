@@ -23,6 +23,7 @@ from limnos.formats.iceberg.named_paths import NamedPath
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
 from limnos.services.request.catalog_storage import CatalogStorage
+from limnos.services.request.concurrency.last_used import LastUsed
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey, NodeServices
 from limnos.services.storage.table_locations import TableLocations, prefixes_of
@@ -37,6 +38,8 @@ OUTSIDE: Final = (
 )
 MANIFEST_BYTES_MAX: Final = 64 << 20
 """The maximum size of a manifest list or manifest that a check of a table reads, in bytes."""
+OPERATIONS_MAX: Final = 4_096
+"""The maximum number of operations whose loaded snapshots a node remembers."""
 PATHS_AT_ONCE: Final = 200
 """The number of paths that are compared before other requests have a turn."""
 
@@ -255,13 +258,29 @@ async def versions_of(
 
 
 class StatementFiles:
-    """The checked snapshots that the running statements of a node read, by the token of the statement's lock.
+    """The checked snapshots that the running statements of a node read, by the token of the statement's lock, and those
+    that operations of maintenance have loaded from this node, by the id of the operation's token.
 
-    The engine commits over HTTP to its own node, with the token, so they are in the memory of the node.
+    The engine commits over HTTP to its own node, with the token, so they are in the memory of the node. An executor may
+    commit to another node, which then compares nothing.
     """
 
     def __init__(self) -> None:
         self._by_lock: dict[int, tuple[CheckedSnapshot, ...]] = {}
+        self._by_operation: LastUsed[int, tuple[CheckedSnapshot, ...]] = LastUsed(OPERATIONS_MAX)
+
+    def loaded(self, token_id: int, snapshots: tuple[CheckedSnapshot, ...]) -> None:
+        """Compare the files of these snapshots before each commit with an operation's token, too."""
+        before = self._by_operation.get(token_id) or ()
+        self._by_operation.put(token_id, (*before, *[each for each in snapshots if each not in before]))
+
+    async def require_unchanged_for_operation(self, ctx: Context, token_id: int) -> None:
+        """Check the files that an operation of maintenance has loaded, before it commits.
+
+        Raises BadRequest if one was replaced, StorageFailed, ServiceUnavailable.
+        """
+        if not await are_unchanged(ctx, self._by_operation.get(token_id) or ()):
+            raise BadRequest("Files of the table were replaced while the operation read them: it is not committed")
 
     @contextmanager
     def of_lock(self, token: int | None, snapshots: tuple[CheckedSnapshot, ...]) -> Iterator[None]:

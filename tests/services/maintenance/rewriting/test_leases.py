@@ -282,6 +282,28 @@ def test_executor_gets_no_document_with_foreign_files(table: HistoryTable, *, is
     assert node.get(path).status == 200
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_operation_that_read_replaced_files_does_not_commit(table: HistoryTable, *, is_replaced: bool) -> None:
+    """If a manifest of the table is replaced after an executor has loaded the table, the operation's commit is refused,
+    also if the file has the same content again.
+    """
+    node = table.node
+    (leased,) = FakeExecutor(node).lease()
+    loaded = with_token(node, leased["token"], "GET", wire.table_path("a", "t")).json()["metadata"]
+    current = next(each for each in loaded["snapshots"] if each["snapshot-id"] == loaded["current-snapshot-id"])
+    at = wire.local(current["manifest-list"])
+    content = at.read_bytes()
+    if is_replaced:
+        at.write_bytes(b"other bytes")
+        at.write_bytes(content)
+
+    answer = commit_with(node, leased["token"], "t", replacement(table))
+
+    assert (answer.status, b"replaced while" in answer.body) == ((400, True) if is_replaced else (200, False)), (
+        answer.body
+    )
+
+
 def test_executor_gets_no_document_with_a_class_property(table: HistoryTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """An executor does not get the document of a table with a property that names a class, as earlier releases stored
     it after the lease.
