@@ -13,7 +13,7 @@ import time
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -129,6 +129,30 @@ def test_all_serve_and_stop_together(tmp_path: Path) -> None:
     assert 'worker="1"' in metrics or 'worker="2"' in metrics
     assert code == 0
     assert {line["worker"] for line in running.lines() if line["event"] == "request"} == {1, 2}
+
+
+TELLING = """
+import sys
+from limnos.app import serving
+engine_of = serving.engine_of
+def telling(settings, bound):
+    print("engine at", bound.getsockname()[1], file=sys.stderr, flush=True)
+    return engine_of(settings, bound)
+serving.engine_of = telling
+"""
+
+
+def test_engines_reach_the_worker_that_started_them(tmp_path: Path) -> None:
+    """The engine of a worker gets an address at which only this worker answers: the files that its statements read are
+    in the memory of that process.
+    """
+    with workers(tmp_path, planted=TELLING) as running:
+        ports = re.findall(r"^engine at (\d+)$", running.log.read_text(), re.MULTILINE)
+        own = [replace(running, uri=f"http://127.0.0.1:{port}") for port in ports]
+        answering = [{each.ask("/health/live")[0] for _ in range(20)} for each in own]
+
+    assert [len(each) for each in answering] == [1, 1]
+    assert answering[0] != answering[1]
 
 
 def test_the_store_is_migrated_and_filled_once(tmp_path: Path) -> None:

@@ -11,9 +11,9 @@ from limnos.files import file_versions
 from tests.objects import BUCKET, objects
 
 
-def version(at: Path, root: Path) -> object:
+def version(at: Path, *roots: Path) -> object:
     """Return the version of a file on this machine."""
-    (result,) = file_versions([f"file://{at}"], {}, root=f"file://{root}").values()
+    (result,) = file_versions([f"file://{at}"], {}, roots=[f"file://{each}" for each in roots]).values()
     return result
 
 
@@ -60,6 +60,20 @@ def test_a_directory_on_the_path_that_was_replaced_and_restored_changes_the_vers
     assert version(at, table) == first
 
 
+def test_directories_of_each_location_of_a_table_count(table: Path) -> None:
+    """Another directory for a moment is noticed for files at an earlier location of the table, too, and for those with
+    another spelling of the location.
+    """
+    at, directory = table / "metadata/m.avro", table / "metadata"
+    for roots in ([table.parent / "new", table], [table.parent / "new"]):
+        first = version(at, *roots)
+        directory.rename(table / "kept")
+        directory.mkdir()
+        directory.rmdir()
+        (table / "kept").rename(directory)
+        assert version(at, *roots) != first
+
+
 def test_links_and_missing_files_have_no_version(table: Path) -> None:
     """A link, a file behind a link below the root, a directory, and a missing file have no version."""
     (table / "metadata/link.avro").symlink_to(table / "metadata/m.avro")
@@ -74,12 +88,12 @@ def test_an_object_that_is_written_again_has_another_version() -> None:
         root, at = f"s3://{BUCKET}/table", f"s3://{BUCKET}/table/metadata/m.avro"
         client = store.client()
         client.put_object(Bucket=BUCKET, Key="table/metadata/m.avro", Body=b"manifest")
-        first = file_versions([at], store.properties, root=root)
-        assert file_versions([at], store.properties, root=root) == first != {at: None}
+        first = file_versions([at], store.properties, roots=[root])
+        assert file_versions([at], store.properties, roots=[root]) == first != {at: None}
         client.put_object(Bucket=BUCKET, Key="table/metadata/m.avro", Body=b"other bytes")
-        second = file_versions([at], store.properties, root=root)
+        second = file_versions([at], store.properties, roots=[root])
         client.delete_object(Bucket=BUCKET, Key="table/metadata/m.avro")
         client.close()
 
         assert first != second
-        assert file_versions([at], store.properties, root=root) == {at: None}
+        assert file_versions([at], store.properties, roots=[root]) == {at: None}

@@ -75,7 +75,9 @@ class _NodeServer(uvicorn.Server):
     tls: ssl.SSLContext | None = None
     handshake_s = 0.0
     inner: socket.socket | None = None
-    """A loopback socket without TLS for the server's own processes, because no certificate is valid for its name."""
+    """A loopback socket without TLS for the processes that this one starts: no certificate is valid for its name, and
+    several workers share the address of the others, so that another worker could get their requests.
+    """
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Open the listening sockets, with time limits for TLS handshakes and for closing connections."""
@@ -129,8 +131,9 @@ async def _serve(
 ) -> None:
     settings = loaded.settings
     built = build(settings, loaded.origins)
-    needs_inner = has_engine(settings) or settings.maintenance.executor == "local"
-    inner = None if certificates is None or not needs_inner else bind_address("127.0.0.1", 0)
+    has_processes = has_engine(settings) or settings.maintenance.executor == "local"
+    needs_inner = has_processes and (certificates is not None or settings.server.workers > 1)
+    inner = bind_address("127.0.0.1", 0) if needs_inner else None
     ENGINE.put(built.services, engine_of(settings, inner or sockets[0]))
     background_tasks: list[asyncio.Task[None]] = []
     try:

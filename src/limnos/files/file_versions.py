@@ -7,7 +7,7 @@ that the read found the same bytes as other reads between them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from limnos.files.entries import FileIdentity
@@ -20,7 +20,7 @@ FileVersion: TypeAlias = tuple[FileIdentity, ...] | tuple[str, ...]
 
 
 def file_versions(
-    locations: Iterable[str], properties: Mapping[str, str], *, root: str
+    locations: Iterable[str], properties: Mapping[str, str], *, roots: Sequence[str]
 ) -> dict[str, FileVersion | None]:
     """Return the version of each file; None for a missing one, and for one that is a symbolic link. Blocks.
 
@@ -30,9 +30,9 @@ def file_versions(
     Args:
         locations: The files.
         properties: The properties of their catalog, with the connection to its object store.
-        root: The location below which the files are. On this machine the version of a file includes the directories
-            from there to the one above its own, since a directory on its path may be replaced, too. Its own directory
-            changes whenever other files are added.
+        roots: The locations below which the files are. On this machine the version of a file includes the directories
+            from the outermost of these that is above it to the one above its own, since a directory on its path may be
+            replaced, too. Its own directory changes whenever other files are added.
 
     Raises:
         BadRequest: A location is malformed.
@@ -40,26 +40,26 @@ def file_versions(
         ServiceUnavailable: The store does not answer.
     """
     directories: dict[str, FileIdentity | None] = {}
-    return {each: _version(each, properties, root=root, directories=directories) for each in locations}
+    return {each: _version(each, properties, roots=roots, directories=directories) for each in locations}
 
 
 def _version(
-    location: str, properties: Mapping[str, str], *, root: str, directories: dict[str, FileIdentity | None]
+    location: str, properties: Mapping[str, str], *, roots: Sequence[str], directories: dict[str, FileIdentity | None]
 ) -> FileVersion | None:
     if parse(location).scheme == LOCAL:
-        return _local_version(normalise(location), root=normalise(root), directories=directories)
+        return _local_version(normalise(location), roots=list(map(normalise, roots)), directories=directories)
     store = store_for(location, properties)
     return store.version(location) if isinstance(store, RemoteFiles) else None
 
 
 def _local_version(
-    location: str, *, root: str, directories: dict[str, FileIdentity | None]
+    location: str, *, roots: Sequence[str], directories: dict[str, FileIdentity | None]
 ) -> tuple[FileIdentity, ...] | None:
     own = LOCAL_FILES.identity_of(location)
     if own is None or not own.is_file:
         return None
     above = []
-    for directory in _directories(location, root):
+    for directory in _directories(location, roots):
         if directory not in directories:
             directories[directory] = LOCAL_FILES.identity_of(directory)
         identity = directories[directory]
@@ -69,10 +69,14 @@ def _local_version(
     return own, *above
 
 
-def _directories(location: str, root: str) -> list[str]:
-    """Return the directories from a root to the one above a file's own; none for a file that is not below the root."""
+def _directories(location: str, roots: Sequence[str]) -> list[str]:
+    """Return the directories from the outermost root of a file to the one above its own; the latter alone for a file
+    that is below none of the roots in this spelling.
+    """
     results = []
     directory = location.rpartition("/")[0]
+    above = [each for each in roots if location.startswith(f"{each}/")]
+    root = min(above, key=len, default=directory.rpartition("/")[0])
     while directory.startswith(f"{root}/"):
         directory = directory.rpartition("/")[0]
         results.append(directory)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
+from typing import Final
 
 import pytest
 
@@ -13,6 +14,7 @@ from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.execution import data_statements as sqlpp_data
 from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.services.sqlpp.locks.statement_locks import LOCKS, HeldLocks
+from limnos.services.storage.table_files import STATEMENT_FILES
 from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError
 from limnos.sqlpp.jobs import EngineJob
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest
@@ -238,11 +240,17 @@ def test_renamed_dataset_refuses_appends_and_dropped_is_404(lake: DriverNode) ->
 # Statements and their locks
 
 
+RUNNING: Final = ExitStack()
+"""The statements of the locks of tests: for their node they run until the end of all tests."""
+
+
 def acquire_lock(node: DriverNode, name: str = "items", mode: LockMode = LockMode.EXCLUSIVE_MODIFY) -> HeldLocks:
-    """Acquire the lock of a statement that writes a dataset."""
+    """Acquire the lock of a statement that writes a dataset, and begin the statement."""
     catalog_id = node.runner.run(catalog_of(node))
     key = LockKey(catalog_id, LockKind.DATASET, DataverseName.create(("Default",)), name)
-    return node.runner.run(LOCKS.of(node.built.services).acquire([LockRequest(key, mode)], LONG_S))
+    held = node.runner.run(LOCKS.of(node.built.services).acquire([LockRequest(key, mode)], LONG_S))
+    RUNNING.enter_context(STATEMENT_FILES.of(node.built.services).of_lock(held.token, ()))
+    return held
 
 
 async def catalog_of(node: DriverNode) -> int:

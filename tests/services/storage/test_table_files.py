@@ -8,6 +8,7 @@ from functools import partial
 import pytest
 
 from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.services.storage.table_files import STATEMENT_FILES, StatementFiles
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.test_datasets import RecordingEngine
 from tests.http.asterix.wire import ask
@@ -38,6 +39,18 @@ class CommittingEngine(RecordingEngine):
         self.answers.append(await self.target.node._ask("POST", self.target.path, body, None, headers))
         async for row in super().run(job, **more):
             yield row
+
+
+def test_a_commit_that_another_process_gets_is_refused(node: DriverNode) -> None:
+    """A process that runs no statement with the lock of a commit does not know the files to compare, and refuses it."""
+    table = WrittenTable(node, "t")
+    table.commit([table.manifest("m1.avro", [entry(data_file(f"{table.location}/data/1.parquet"))])])
+    engine = CommittingEngine(table, lambda: STATEMENT_FILES.put(node.built.services, StatementFiles()))
+    ENGINE.put(node.built.services, engine)
+
+    ask(node, "insert into a.t ([])")
+    assert [each.status for each in engine.answers] == [409]
+    assert node.get(table.path).json()["metadata"]["current-snapshot-id"] == 100
 
 
 @pytest.mark.parametrize("replaced", ["t", "source", None])

@@ -257,17 +257,17 @@ class FileOperations:
         return await self._run(location, properties, look)
 
     async def versions(
-        self, locations: Sequence[str], properties: Mapping[str, str], *, root: str
+        self, locations: Sequence[str], properties: Mapping[str, str], *, roots: Sequence[str]
     ) -> dict[str, FileVersion | None]:
-        """Return the versions of files below a root; None for a missing file. A few local files are looked up on the
-        event loop.
+        """Return the versions of files below some roots; None for a missing file. A few local files are looked up on
+        the event loop, if the first root is local.
         """
-        if is_local(root) and len(locations) <= INLINE_FILES_MAX:
-            return file_versions(locations, properties, root=root)
+        if is_local(roots[0]) and len(locations) <= INLINE_FILES_MAX:
+            return file_versions(locations, properties, roots=roots)
         batches = [locations[first : first + INLINE_FILES_MAX] for first in range(0, len(locations), INLINE_FILES_MAX)]
 
         async def look(batch: Sequence[str]) -> dict[str, FileVersion | None]:
-            return await self._run(root, properties, lambda _: file_versions(batch, properties, root=root))
+            return await self._run(roots[0], properties, lambda _: file_versions(batch, properties, roots=roots))
 
         results = await map_concurrently(batches, look, at_once=AT_ONCE)
         return {location: version for part in results for location, version in part.items()}

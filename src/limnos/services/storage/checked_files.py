@@ -168,6 +168,7 @@ class _FilesCheck:
         known = self._known.snapshots.get(self._key(name))
         if known is not None and await known.is_unchanged(self._ctx):
             return known
+        roots = self._files.locations.roots
         lists = [] if snapshot.manifest_list is None else [snapshot.manifest_list]
         versions = await self._versions(lists)
         manifests = await self._manifests(snapshot)
@@ -178,13 +179,15 @@ class _FilesCheck:
             await self._manifest_files(batch)
             for each in batch:
                 self._known.manifests.put(self._key(each), current[each.path])
-        result = CheckedSnapshot(self._document.location, self._place, versions | current)
+        if self._files.locations.roots != roots:
+            return await self.snapshot(snapshot)  # the register added locations, which are part of the versions
+        result = CheckedSnapshot(roots, self._place, versions | current)
         self._known.snapshots.put(self._key(name), result)
         return result
 
     async def _versions(self, locations: Sequence[str]) -> dict[str, FileVersion]:
         """Return the versions of files. Take them before the files are read. Raises InvalidTable for a missing file."""
-        current = await versions_of(self._ctx, locations, root=self._document.location, place=self._place)
+        current = await versions_of(self._ctx, locations, roots=self._files.locations.roots, place=self._place)
         versions = {location: version for location, version in current.items() if version is not None}
         if len(versions) < len(current):
             raise _unreadable_error()

@@ -21,7 +21,7 @@ from limnos.formats.iceberg.current_files import is_plainly_below
 from limnos.formats.iceberg.file_lists import FilePage, ListedManifest, page_request
 from limnos.formats.iceberg.named_paths import NamedPath
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest, MissingFile, OutsideRoots
+from limnos.model.errors import BadRequest, LockLost, MissingFile, OutsideRoots
 from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.concurrency.last_used import LastUsed
 from limnos.services.request.context import Context
@@ -239,30 +239,30 @@ async def _first_foreign(paths: Sequence[NamedPath], locations: TableLocations) 
 class CheckedSnapshot(NamedTuple):
     """The manifest lists and manifests of a snapshot that were checked, with their versions at that time."""
 
-    root: str
-    """The table's location, which is part of the versions of files on this machine."""
+    roots: tuple[str, ...]
+    """The table's locations, which are part of the versions of files on this machine."""
     place: CatalogStorage
     versions: Mapping[str, FileVersion]
 
     async def is_unchanged(self, ctx: Context) -> bool:
         """Return whether all these files are still the checked ones. Raises StorageFailed, ServiceUnavailable."""
-        current = await versions_of(ctx, list(self.versions), root=self.root, place=self.place)
+        current = await versions_of(ctx, list(self.versions), roots=self.roots, place=self.place)
         return current == self.versions
 
 
 async def versions_of(
-    ctx: Context, locations: Sequence[str], *, root: str, place: CatalogStorage
+    ctx: Context, locations: Sequence[str], *, roots: Sequence[str], place: CatalogStorage
 ) -> dict[str, FileVersion | None]:
     """Return the versions of a table's files; None for a missing one. Raises StorageFailed, ServiceUnavailable."""
-    return await ctx.services.files.versions(locations, place.catalog.properties, root=root)
+    return await ctx.services.files.versions(locations, place.catalog.properties, roots=roots)
 
 
 class StatementFiles:
-    """The checked snapshots that the running statements of a node read, by the token of the statement's lock, and those
-    that operations of maintenance have loaded from this node, by the id of the operation's token.
+    """The checked snapshots that the running statements of a process read, by the token of the statement's lock, and
+    those that operations of maintenance have loaded from it, by the id of the operation's token.
 
-    The engine commits over HTTP to its own node, with the token, so they are in the memory of the node. An executor may
-    commit to another node, which then compares nothing.
+    The engine commits over HTTP to the process that started it, with the token, so they are in the memory of that one.
+    An executor on another machine may commit to another process, which then compares nothing.
     """
 
     def __init__(self) -> None:
@@ -299,9 +299,15 @@ class StatementFiles:
     async def require_unchanged(self, ctx: Context, token: int) -> None:
         """Check the files that a statement has read, before it commits.
 
-        Raises BadRequest if one was replaced, StorageFailed, ServiceUnavailable.
+        Raises BadRequest if one was replaced, LockLost if this process runs no statement with the lock, StorageFailed,
+        ServiceUnavailable.
         """
-        if not await are_unchanged(ctx, self._by_lock.get(token, ())):
+        snapshots = self._by_lock.get(token)
+        if snapshots is None:
+            raise LockLost(
+                "The statement doesn't hold its lock any more; nothing was changed: run it again", token=token
+            )
+        if not await are_unchanged(ctx, snapshots):
             raise BadRequest(
                 "Files of a table were replaced while the statement read them, so it is not committed: run it again"
             )
