@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self, TypeAlias
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret
@@ -41,6 +41,10 @@ REWRITE_ACTIONS: Final = (Action.TABLE_MAINTAIN, Action.TABLE_REWRITE, Action.TA
 """The actions that a policy's author, and who attached it, need on a table for the operations of the server, and for
 rewrites of its files.
 """
+
+
+PolicyAuthors: TypeAlias = tuple[Principal | None, Principal | None]
+"""The author of a policy's terms, and the user who attached it; None if unknown or removed."""
 
 
 class ResponsibleUser(NamedTuple):
@@ -77,7 +81,8 @@ async def responsible_user(
     if policy is None or not services.rules.access_enabled:
         return await _responsible_owner(services, table_id, policy=policy)
     writer, attacher = await services.gate.look_up(lambda: _authors_read(policy))
-    refusal = await authors_refusal(services, table_id, policy=policy, label=f"policy {policy.name}", actions=actions)
+    label = f"policy {policy.name}"
+    refusal = await _authors_refusal(services, table_id, authors=(writer, attacher), label=label, actions=actions)
     user = "" if writer is None else writer.name
     second_user_id = 0 if attacher is None else attacher.id
     return ResponsibleUser(user, policy.name, refusal, second_user_id, policy.terms)
@@ -93,7 +98,14 @@ async def authors_refusal(
     """
     if not services.rules.access_enabled:
         return None
-    writer, attacher = await services.gate.look_up(lambda: _authors_read(policy))
+    authors = await services.gate.look_up(lambda: _authors_read(policy))
+    return await _authors_refusal(services, table_id, authors=authors, label=label, actions=actions)
+
+
+async def _authors_refusal(
+    services: NodeServices, table_id: int, *, authors: PolicyAuthors, label: str, actions: Sequence[Action]
+) -> str | None:
+    writer, attacher = authors
     again = "save its content again, or disable and enable it"
     refusal = _author_refusal(writer, who=f"the author of {label}", mend=again)
     if refusal is None:
@@ -148,7 +160,7 @@ async def _missing_right(
     return await ctx.read(scope, look)
 
 
-def _authors_read(policy: EffectivePolicy) -> Load[tuple[Principal | None, Principal | None]]:
+def _authors_read(policy: EffectivePolicy) -> Load[PolicyAuthors]:
     writer = yield from principal_by_id_read(policy.writer_id)
     attacher = yield from principal_by_id_read(policy.attached_by)
     return writer, attacher
