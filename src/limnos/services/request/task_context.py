@@ -155,11 +155,14 @@ class TaskContext:
             await asyncio.gather(work, return_exceptions=True)
 
     async def _keep(self, progress: str, *, renew: Callable[[Tx], None] = lambda _: None) -> None:
+        tokens = dict(self._tokens)  # the mutation may run in another thread
+
         def keep(tx: Tx) -> dict[int, int]:
             renew(tx)
             tx.tasks.progress(self.task_id, progress, lease_ms=self._lease_ms)
             ends_at = tx.now_ms + TOKEN_MS
-            ending = [each for each, at in self._tokens.items() if at < ends_at - TOKEN_MS // 2]
+            ending = [each for each, at in tokens.items() if at < ends_at - TOKEN_MS // 2]
             return {token_id: ends_at for token_id in ending if tx.tokens.extend(token_id, expires_at=ends_at)}
 
-        self._tokens.update(await self.submit(keep))
+        extended = await self.submit(keep)
+        self._tokens.update({token_id: at for token_id, at in extended.items() if token_id in self._tokens})
