@@ -80,7 +80,8 @@ CHECKED_FILES: ComponentKey[CheckedFiles] = ComponentKey("checked files", lambda
 async def check_table_files(
     ctx: Context, document: MetadataDocument, *, place: CatalogStorage, every_snapshot: bool = False
 ) -> CheckedTable:
-    """Check that all files which a reader of a table opens lie below the table's own locations.
+    """Check that all files which a reader of a table opens lie below the table's own locations, and that none of its
+    properties names a class or a setting of the reader's runtime.
 
     Args:
         ctx: The request.
@@ -95,6 +96,7 @@ async def check_table_files(
 
     Raises:
         OutsideRoots: A file lies elsewhere.
+        BadRequest: A property names a class.
         InvalidTable: A manifest list or manifest is missing, malformed or too large.
         PermissionDenied: The location of the table conflicts with that of another object.
         StorageFailed: The storage refuses or fails.
@@ -102,6 +104,12 @@ async def check_table_files(
     """
     ctx.services.defaults.location_conflicts.refuse(document.node_id, what="table")
     files = await named_files(ctx, document, every_snapshot=every_snapshot)
+    named = find_class_property(files.properties or {})
+    if named is not None:
+        raise BadRequest(
+            f"the table has the property '{named[:200]}', which names a class or a setting of the engine: remove the "
+            "property from the table"
+        )
     paths = files.paths
     if not paths:
         return CheckedTable(files, ())
@@ -115,16 +123,10 @@ async def check_table_for_engine(
 ) -> None:
     """Check a table that another process opens with wider rights to files than the table's writers.
 
-    The files of its current snapshot lie below its own locations, and no property of it names a class. Commits with the
-    operation's token `token_id` are refused if these files have been replaced. Raises as `check_table_files`, and
-    BadRequest for such a property.
+    Commits with the operation's token `token_id` are refused if the checked files have been replaced. Raises as
+    `check_table_files`.
     """
-    files, snapshots = await check_table_files(ctx, document, place=place)
-    named = find_class_property(files.properties or {})
-    if named is not None:
-        raise BadRequest(
-            f"The table has the property '{named[:200]}', which names a class or a setting of the executor: remove it"
-        )
+    _, snapshots = await check_table_files(ctx, document, place=place)
     if token_id is not None:
         STATEMENT_FILES.of(ctx.services).loaded(token_id, snapshots)
 

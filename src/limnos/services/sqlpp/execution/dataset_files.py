@@ -13,16 +13,16 @@ from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
-from limnos.formats.iceberg.class_properties import find_class_property
 from limnos.formats.iceberg.current_files import DocumentFiles
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import InvalidTable, OutsideRoots, PermissionDenied
+from limnos.model.errors import BadRequest, InvalidTable, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names.display import render as display_name
 from limnos.names.path import Levels
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
+from limnos.services.sqlpp.execution.row_access import missing_dataset_error
 from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.names import scope_of
 from limnos.services.storage.checked_files import (
@@ -32,13 +32,11 @@ from limnos.services.storage.checked_files import (
     are_unchanged,
     check_table_files,
 )
-from limnos.sqlpp import SqlppError
 from limnos.sqlpp.errors import SnapshotMoved, compilation
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, SnapshotPin
 
 TRIES: Final = 8
 """The maximum number of times that a job is repeated because its tables have other snapshots than the checked ones."""
-NO_DATASET: Final = 1077
 
 
 class _StoredTable(NamedTuple):
@@ -129,31 +127,18 @@ async def pin_for_compaction(ctx: Context, ref: DatasetRef) -> PinnedCompaction:
 def _stored(request_view: RequestView, ref: DatasetRef) -> _StoredTable:
     node, _ = request_view.find(ref.path[1:], Kind.TABLE)
     if node is None or node.kind is not Kind.TABLE:
-        raise SqlppError(
-            NO_DATASET,
-            f"Cannot find dataset {display_name((ref.name,))} in dataverse {display_name(ref.dataverse)} any more",
-        )
+        raise missing_dataset_error((*ref.dataverse, ref.name))
     return _StoredTable(request_view.document(node.id), catalog_storage_of(request_view))
 
 
 async def check_dataset_files(
     ctx: Context, ref: DatasetRef, *, table: _StoredTable, every_snapshot: bool = False
 ) -> CheckedTable:
-    """Check the files of a dataset's table, and that no property of it names a class. Raises SqlppError with the
-    dataset's name and no file's.
-    """
-    name = display_name(ref.path[1:])
+    """Check the files and properties of a dataset's table. Raises SqlppError with the dataset's name and no file's."""
     try:
-        checked = await check_table_files(ctx, table.document, place=table.place, every_snapshot=every_snapshot)
-    except (OutsideRoots, InvalidTable, PermissionDenied) as error:
-        raise compilation(f"Dataset {name} cannot be opened: {error.message}") from error
-    named = find_class_property(checked.files.properties or {})
-    if named is not None:
-        raise compilation(
-            f"Dataset {name} cannot be opened: its table has the property '{named[:200]}', which names a class or a setting "
-            "of the engine: remove the property from the table"
-        )
-    return checked
+        return await check_table_files(ctx, table.document, place=table.place, every_snapshot=every_snapshot)
+    except (BadRequest, InvalidTable, PermissionDenied) as error:
+        raise compilation(f"Dataset {display_name(ref.path[1:])} cannot be opened: {error.message}") from error
 
 
 def pin_of(files: DocumentFiles) -> SnapshotPin:

@@ -68,7 +68,12 @@ def _readable_nodes(request_view: RequestView, *, paths: Iterable[Levels]) -> li
     for path in paths:
         node = source_find(request_view, path, actions=READS)
         if node is None:
-            where, name = display_name(path[:-1]), display_name(path[-1:])
-            raise SqlppError(NO_DATASET, f"Cannot find dataset {name} in dataverse {where} any more")
+            raise missing_dataset_error(path)
         nodes.append((path, node))
     return nodes
+
+
+def missing_dataset_error(path: Levels) -> SqlppError:
+    """Return the error for a dataset that was dropped after its name was bound."""
+    where, name = display_name(path[:-1]), display_name(path[-1:])
+    return SqlppError(NO_DATASET, f"Cannot find dataset {name} in dataverse {where} any more")
