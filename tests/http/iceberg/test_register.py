@@ -107,6 +107,21 @@ def test_overwrite_replaces_the_metadata_and_keeps_grants(lake: DriverNode) -> N
     assert "Another table is at location" in error_of(fresh)[2]
 
 
+def test_overwrite_keeps_a_data_path_with_which_the_table_was_registered(lake: DriverNode) -> None:
+    """A table that was registered with a data path in the directory of another namespace is registered again with it,
+    by the same file.
+    """
+    location = dropped_table(lake)
+    file = json.loads(local(location).read_bytes())
+    file["properties"]["write.data.path"] = f"file://{warehouse(lake)}/n999999/rows"
+    local(location).write_text(json.dumps(file))
+
+    first = register(lake, "t", location)
+    again = register(lake, "t", location, overwrite=True)
+
+    assert (first.status, again.status) == (200, 200), again.body
+
+
 def test_overwrite_of_a_missing_table_creates_it(node: DriverNode) -> None:
     """`overwrite` without an existing table creates one."""
     location = dropped_table(node)

@@ -113,9 +113,8 @@ async def _pieces(
     try:
         async for lines in readable_lines(ctx, row, datasets=outcome.datasets):
             yield body.rows(lines)
-    except (
-        LimnosError
-    ) as failure:  # a part is missing, or the right to read it: this response fails, whatever the request's outcome was
+    except LimnosError as failure:
+        # A part is missing, or the right to read it: this response fails, whatever the request's outcome was.
         yield body.tail((), failure)
     else:
         yield body.tail_with_outcome(bytes(outcome.outcome_fields))

@@ -39,7 +39,7 @@ from limnos.services.storage.location_claims import location_move, locations_cla
 from limnos.store.tx import Tx
 
 
-class TableReplace(msgspec.Struct, frozen=True):
+class TableReplace(msgspec.Struct, frozen=True, kw_only=True):
     """The command to point an existing table at another metadata file (register with overwrite)."""
 
     table: Node
@@ -52,6 +52,8 @@ class TableReplace(msgspec.Struct, frozen=True):
     """Columns that it renames or drops."""
     had_files: bool = False
     """Whether its new location has files of nobody."""
+    adopts: bool = False
+    """Whether the new metadata's table existed before, at this location."""
 
 
 class RegisteredTable(NamedTuple):
@@ -91,8 +93,8 @@ async def table_register(
         ctx, place, metadata_location=metadata_location, replaced=replaced
     )
     # A metadata file below the location shows that the files there are the registered table's.
-    is_elsewhere = not is_within(document.metadata_location, [document.location])
-    had_files = is_elsewhere and await place.has_unclaimed_files(ctx.services.files, document.location)
+    adopts = is_within(document.metadata_location, [document.location])
+    had_files = not adopts and await place.has_unclaimed_files(ctx.services.files, document.location)
     if replaced is not None:
         document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
         if guard is not None:
@@ -100,7 +102,7 @@ async def table_register(
 
     def decide(request_view: RequestView) -> Permit[TableCreate]:
         return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).command(
-            name, document, data_paths=paths, had_files=had_files, adopts=not is_elsewhere
+            name, document, data_paths=paths, had_files=had_files, adopts=adopts
         )
 
     def decide_again(request_view: RequestView) -> Permit[TableReplace]:
@@ -109,10 +111,16 @@ async def table_register(
         if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
             raise CommitConflict("The table was changed concurrently: read it again and retry")
         after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
-        keeps = ctx.services.defaults.keep_pinned
-        removed = removed_snapshots(current.body, after.body) if keeps else frozenset()
-        ended = ended_names_of(current.body, after.body)
-        command = TableReplace(node, after, current.version, removed, paths, ended, had_files)
+        command = TableReplace(
+            table=node,
+            document=after,
+            expected=current.version,
+            removed=removed_snapshots(current.body, after.body) if ctx.services.defaults.keep_pinned else frozenset(),
+            data_paths=paths,
+            ended=ended_names_of(current.body, after.body),
+            had_files=had_files,
+            adopts=adopts,
+        )
         return request_view.permit(command, decision)
 
     if replaced is None:
@@ -180,11 +188,16 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
         catalog_id=permit.zone,
         location=command.document.location,
         had_files=command.had_files,
-        adopts=is_within(command.document.metadata_location, [command.document.location]),
+        adopts=command.adopts,
     )
     if command.data_paths:
         locations_claim(
-            tx, LocationKind.DATA_PATH, owner_id=node.id, catalog_id=permit.zone, locations=command.data_paths
+            tx,
+            LocationKind.DATA_PATH,
+            owner_id=node.id,
+            catalog_id=permit.zone,
+            locations=command.data_paths,
+            adopts=command.adopts,
         )
     restrictions_follow(tx, node, ended=command.ended)
     tx.nodes.committed(node)

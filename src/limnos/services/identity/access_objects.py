@@ -70,8 +70,7 @@ def target_of(request_view: RequestView, question: AccessQuestion, *, unknown: K
     """Return the requested object, even if it is missing; a path of which the caller may not know has the kind
     `unknown`.
 
-    Raises PermissionDenied if the caller is not a user of the
-    metalake.
+    Raises PermissionDenied if the caller is not a user of the metalake.
     """
     request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
     kind = question.kind or _kind_at(request_view, question.path, unknown=unknown)

@@ -172,8 +172,9 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
 async def _had_files(ctx: Context, plan: TransactionPlan, *, work: TablePlan, document: MetadataDocument) -> bool:
     """Return whether the table's new location, if the client chose it, has files of nobody."""
     source = plan.steps[work.steps[0]].source
-    is_given = isinstance(source, TableRequest) and source.location is None and len(work.steps) == 1
-    if is_given or (work.document is not None and work.document.location == document.location):
+    # Only the request of a single create shows that the server chose the location: later steps may set another.
+    is_default = isinstance(source, TableRequest) and source.location is None and len(work.steps) == 1
+    if is_default or (work.document is not None and work.document.location == document.location):
         return False
     return await work.place.has_unclaimed_files(ctx.services.files, document.location)
 
