@@ -70,7 +70,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", metavar="NAME")
     options = parser.parse_args(arguments)
     chosen = chosen_tests(options.names)
-    with tempfile.TemporaryDirectory(prefix="limnos-kit-", dir="/var/tmp") as folder:
+    with tempfile.TemporaryDirectory(prefix="limnos-kit-", dir="/tmp") as folder:
         kit = prepare(Path(folder) / "classes")
         shutil.rmtree(OUTPUT, ignore_errors=True)
         OUTPUT.mkdir(parents=True)
@@ -78,6 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return run_reference(kit, chosen, work=Path(folder))
         run = run_far if options.far else run_store
         return max([run(kit, store, chosen, work=Path(folder) / store) for store in options.store or STORES])
+
+
+@contextmanager
+def data_directory() -> Iterator[Path]:
+    """Make a directory for a server's data, which is not in `ALLOWED`."""
+    with tempfile.TemporaryDirectory(prefix="limnos-kit-", dir="/var/tmp") as folder:
+        yield Path(folder) / "data"
 
 
 def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
@@ -89,8 +96,8 @@ def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path)
         for suite, methods in chosen.items():
             flags = ("--allow-root", ALLOWED, *database_flags(suite))
             log = OUTPUT / f"server-{suite}-{store}.log"
-            with running_server(work / suite / "data", log=log, flags=flags) as server:
-                token = (work / suite / "data" / "admin.token").read_text().strip()
+            with data_directory() as data, running_server(data, log=log, flags=flags) as server:
+                token = (data / "admin.token").read_text().strip()
                 with Client(server.uri, token=token) as client:
                     client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
                 log = OUTPUT / f"kit-{suite}-{store}.log"
@@ -120,9 +127,9 @@ def run_far(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -
 @contextmanager
 def serving_far(suite: str, store: str, *, work: Path, flags: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Run a server, and one whose catalog `far` shows it; yields the second one's address and token."""
-    away, near = work / "data", work / "near"
-    flags = ("--allow-root", ALLOWED, *flags)
-    with running_server(away, log=OUTPUT / f"server-{suite}-{store}.log", flags=flags) as source:
+    near = work / "near"
+    flags, log = ("--allow-root", ALLOWED, *flags), OUTPUT / f"server-{suite}-{store}.log"
+    with data_directory() as away, running_server(away, log=log, flags=flags) as source:
         word = (away / "admin.token").read_text().strip()
         with Client(source.uri, token=word) as client:
             client.catalogs.alter(CATALOG, updates={"allowed-locations": ALLOWED})
@@ -241,6 +248,7 @@ def run_tests(
     command += [f"--select-method={tests}#{method}" for method in methods] or [f"--select-class={tests}"]
     # The token is passed in the environment, where other users of the machine cannot read it.
     environment = {**os.environ, "CATALOG_TOKEN": token}
+    work.mkdir(parents=True, exist_ok=True)
     with log.open("wb") as output:
         subprocess.run(command, stdout=output, stderr=subprocess.STDOUT, env=environment, cwd=work, check=False)
 
