@@ -105,6 +105,16 @@ def refuse_restricted(decision: Decision, result: tuple[BindingRestriction, ...]
     return msgspec.structs.replace(decision, allowed=False, factors=factors)
 
 
+def refuse_leaving(
+    decision: Decision, left: tuple[BindingRestriction, ...], *, chain: SecurableChain, lacking: Decision
+) -> Decision:
+    """Return the decision as a refusal to leave restrictions, with the rights that the user lacks to restrict the
+    object, as the decision `lacking` names them, and with each restriction in `left`.
+    """
+    refused = refuse_restricted(decision, left, chain=chain)
+    return msgspec.structs.replace(refused, factors=(*lacking.factors, *refused.factors))
+
+
 def deny_inherited(subject: Subject, denying: Iterable[Restriction]) -> Subject:
     """Return the subject with the denials of restrictions that deny privileges to one of its roles."""
     names = {role.rules.id: role.rules.name for role in subject.roles}

@@ -146,7 +146,11 @@ class Decision(msgspec.Struct, frozen=True):
     def _lacking(self) -> str:
         gaps = [f for f in self.factors if f.kind in ("missing", "deny")]
         clauses = [_clause(list(group)) for _, group in groupby(gaps, key=lambda f: f.clause)]
-        clauses += [f"{_holding_text(f)} ({CLOSED_TO})" for f in self.factors if f.kind == "restricted"][:_HAS_MAX]
+        restrictions = [_holding_text(f) for f in self.factors if f.kind == "restricted"][:_HAS_MAX]
+        if restrictions and clauses:
+            clauses[-1] += f", because it leaves {' and '.join(restrictions)}"
+        else:
+            clauses += [f"{each} ({CLOSED_TO})" for each in restrictions]
         current = self._held(tuple(f for f in self.factors if f.kind not in ("missing", "deny", "restricted")))
         return " and ".join(clauses) + (f", {current}" if current and clauses else current)
 

@@ -191,6 +191,21 @@ def test_users_who_may_not_restrict_do_not_take_a_name_away(shop: DriverNode) ->
     assert rename(shop, user="mod", source=("a", "t"), to=("a", "old")).status == 204
 
 
+def test_refusal_to_leave_a_restriction_names_the_missing_right(shop: DriverNode) -> None:
+    """Who may not restrict is told the right that is missing, also as an exempt owner; with it the move succeeds."""
+    assert restrict(shop, "all", kind="SCHEMA", on="main.a", **TERMS).status == 200
+    make(shop, "a", "own", user="mod")
+    question = {"user": "mod", "action": "table_move", "path": ["main", "a", "own"]}
+    explanation = shop.done("POST", f"{LAKE}/access/explain", question)
+    refused = rename(shop, user="mod", source=("a", "own"), to=("b", "own"))
+    grant(shop, "mod", "manage_grants", kind="SCHEMA", on="main.a")
+
+    assert refused.status == 403
+    assert "needs MANAGE_GRANTS on main.a, because it leaves restriction all of main.a" in refused.body.decode()
+    assert explanation["suggestions"] == ["Grant MANAGE_GRANTS on namespace main.a to a role of mod."]
+    assert rename(shop, user="mod", source=("a", "own"), to=("b", "own")).status == 204
+
+
 @pytest.mark.parametrize("user", ["admin", "dbt"])
 def test_removed_restrictions_do_not_come_back(shop: DriverNode, user: str) -> None:
     """After its removal from a rebuilt table, a restriction does not apply to the next one of the name. The namespace's

@@ -6,6 +6,7 @@ single-value serialization).
 
 from __future__ import annotations
 
+import re
 import uuid
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta
@@ -50,6 +51,8 @@ _DAY: Final = date(1970, 1, 1)
 _COUNTED: Final = (DateType, TimeType, TimestampType, TimestamptzType)
 _DIGITS_MAX: Final = 400
 """The maximum number of characters of a decimal in a filter."""
+_DECIMAL: Final = re.compile(r"-?\d{1,400}(?:\.\d{1,400})?", re.ASCII)
+"""PyIceberg writes `amount > 1.5` with a decimal, whose JSON is a string, for columns of every type."""
 
 
 def literal_of(kind: IcebergType, value: object) -> Literal[Any]:
@@ -99,6 +102,8 @@ def _of_text(kind: IcebergType, value: str) -> object:
         return StringLiteral(value)
     if isinstance(kind, DecimalType) and len(value) <= _DIGITS_MAX:
         return DecimalLiteral(_scaled(Decimal(value), kind))
+    if isinstance(kind, (FloatType, DoubleType)) and _DECIMAL.fullmatch(value):
+        return DoubleLiteral(float(value)).to(kind)
     if isinstance(kind, UUIDType):
         return UUIDLiteral(uuid.UUID(value).bytes)
     if isinstance(kind, FixedType):

@@ -17,6 +17,7 @@ from limnos.access.restrictions import (
     RESTRICTED_ACTIONS,
     BindingRestriction,
     binding_restrictions,
+    refuse_leaving,
     refuse_restricted,
     restrictions_left,
 )
@@ -382,8 +383,9 @@ class RequestView(CallerView):
         restrictions = require_fact(self.view, restrictions_key(self.zone), zone=self.zone).by_object
         left = restrictions_left(action, chain, by_object=restrictions) if restrictions else ()
         for each in left:
-            if not self.decide_for(user, Action.RESTRICT, chain[each.at :]).allowed:
-                return refuse_restricted(decision, left, chain=chain)
+            right = self.decide_for(user, Action.RESTRICT, chain[each.at :])
+            if not right.allowed:
+                return refuse_leaving(decision, left, chain=chain, lacking=right)
         return decision
 
     def bindings_of(self, user: str, chain: SecurableChain) -> tuple[BindingRestriction, ...]:

@@ -33,8 +33,9 @@ from limnos.telemetry.logs import get_logger
 T = TypeVar("T")
 log = get_logger("limnos.table_files")
 OUTSIDE: Final = (
-    "a snapshot of the table names files outside of the table's locations, and the server reads none of these: point the "
-    "table's branch main at another snapshot, or write the rows again below the table's location"
+    "a snapshot of the table names files outside of the table's locations, and the server reads none of these: set the "
+    "table's property write.data.path to the directory of the data files, point its branch main at another snapshot, or "
+    "write the rows again below the table's location"
 )
 MANIFEST_BYTES_MAX: Final = 64 << 20
 """The maximum size of a manifest list or manifest that a check of a table reads, in bytes."""

@@ -343,6 +343,24 @@ def test_commit_that_is_no_valid_rewrite_is_refused(node: DriverNode, changes: d
     assert len(table.ids()) == 12
 
 
+def test_rewrite_writes_to_the_data_path_of_the_table(node: DriverNode) -> None:
+    """A rewrite may add files below the table's `write.data.path`, and below no directory beside it."""
+    table = HistoryTable(node)
+    table.append(12)
+    metadata: Any = wire.metadata_of(node, "a", "t")
+    data_path = f"{metadata['location'].rpartition('/')[0]}/data-of-t"
+    properties = {"action": "set-properties", "updates": {"write.data.path": data_path}}
+    assert wire.commit(node, "a", "t", updates=[properties]).status == 200
+    set_clock(node, NOW_MS)
+    ask(node)
+    (leased,) = FakeExecutor(node).lease()
+    beside = commit_with(node, leased["token"], "t", replacement(table, paths=[f"{data_path}2/x.parquet"]))
+    below = commit_with(node, leased["token"], "t", replacement(table, paths=[f"{data_path}/x.parquet"]))
+
+    assert (beside.status, "outside" in beside.body.decode()) == (400, True), beside.body
+    assert below.status == 200, below.body
+
+
 @pytest.mark.parametrize(
     "changes, reason",
     [({"schema-id": 7}, "another schema"), ({"parent-snapshot-id": 300}, "does not follow the head")],
