@@ -41,7 +41,10 @@ def create(
     save: SaveFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Create an API token, and print its secret once."""
+    """Create an API token, and print its secret once.
+
+    It ends at the latest with the session or token that creates it.
+    """
     lifetime_s = lifetime_of(expires_in)
     check_free(save)
     with common.client() as client:
