@@ -378,7 +378,7 @@ class SparkEngine:
             while not (await asyncio.wait({end}, timeout=GRACE_S))[0]:
                 if not self._is_starting(engine):
                     break
-            if not end.done() or not end.result():
+            if not end.done() or end.exception() is not None or not end.result():
                 log.warning("the engine of SQL++ does not cancel a statement", job=statement.job)
                 self._engines.add_stuck(engine, statement.job, turn=statement.turn, reason="stuck")
             self._engines.end_statement(engine, statement.job, turn=statement.turn)
