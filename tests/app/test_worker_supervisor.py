@@ -131,14 +131,14 @@ def test_all_serve_and_stop_together(tmp_path: Path) -> None:
     assert {line["worker"] for line in running.lines() if line["event"] == "request"} == {1, 2}
 
 
-TELLING = """
+PLANTED_ADDRESS = """
 import sys
 from limnos.app import serving
 engine_of = serving.engine_of
-def telling(settings, bound):
+def engine_with_address(settings, bound):
     print("engine at", bound.getsockname()[1], file=sys.stderr, flush=True)
     return engine_of(settings, bound)
-serving.engine_of = telling
+serving.engine_of = engine_with_address
 """
 
 
@@ -146,7 +146,7 @@ def test_engines_reach_the_worker_that_started_them(tmp_path: Path) -> None:
     """The engine of a worker gets an address at which only this worker answers: the files that its statements read are
     in the memory of that process.
     """
-    with workers(tmp_path, planted=TELLING) as running:
+    with workers(tmp_path, planted=PLANTED_ADDRESS) as running:
         ports = re.findall(r"^engine at (\d+)$", running.log.read_text(), re.MULTILINE)
         own = [replace(running, uri=f"http://127.0.0.1:{port}") for port in ports]
         answering = [{each.ask("/health/live")[0] for _ in range(20)} for each in own]

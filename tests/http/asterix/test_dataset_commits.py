@@ -248,9 +248,9 @@ def acquire_lock(node: DriverNode, name: str = "items", mode: LockMode = LockMod
     """Acquire the lock of a statement that writes a dataset, and begin the statement."""
     catalog_id = node.runner.run(catalog_of(node))
     key = LockKey(catalog_id, LockKind.DATASET, DataverseName.create(("Default",)), name)
-    held = node.runner.run(LOCKS.of(node.built.services).acquire([LockRequest(key, mode)], LONG_S))
-    RUNNING.enter_context(STATEMENT_FILES.of(node.built.services).of_lock(held.token, ()))
-    return held
+    locks = node.runner.run(LOCKS.of(node.built.services).acquire([LockRequest(key, mode)], LONG_S))
+    RUNNING.enter_context(STATEMENT_FILES.of(node.built.services).of_lock(locks.token, ()))
+    return locks
 
 
 async def catalog_of(node: DriverNode) -> int:
