@@ -192,7 +192,7 @@ def test_users_who_may_not_restrict_do_not_take_a_name_away(shop: DriverNode) ->
 
 
 def test_refusal_to_leave_a_restriction_names_the_missing_right(shop: DriverNode) -> None:
-    """Who may not restrict is told the right that is missing, also as an exempt owner; with it the move succeeds."""
+    """The refusal names the right that is missing, also as an exempt owner; with it the move succeeds."""
     assert restrict(shop, "all", kind="SCHEMA", on="main.a", **TERMS).status == 200
     make(shop, "a", "own", user="mod")
     question = {"user": "mod", "action": "table_move", "path": ["main", "a", "own"]}
