@@ -762,7 +762,7 @@ def rules_of(request_view: RequestView, name: str) -> object:
 
 def described(request_view: RequestView, levels: Levels) -> object:
     """Return the store's description of a Lance table."""
-    lance_table = lance_tables.lance_load(request_view, levels, action=Action.LANCE_LOAD)
+    lance_table = lance_tables.lance_load(request_view, levels, action=Action.TABLE_LOAD)
     return lance_table.node, lance_table.record, lance_table.location
 
 

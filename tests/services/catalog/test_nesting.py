@@ -133,7 +133,7 @@ def test_flat_catalog_refuses_two_levels(flat: ServiceDesk) -> None:
         switch(flat, "false")
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("c", "d")))
     switch(flat, "false")
-    ((dropped_entry, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
+    ((dropped_entry, *_),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
     with pytest.raises(InvalidName, match="no nested namespaces"):
         flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=dropped_entry.id))
     assert listed(flat) == ["c"]
@@ -146,7 +146,7 @@ def test_dropped_name_with_separator_is_restored_only_renamed(flat: ServiceDesk)
     flat.namespace("a:b", scope=FLAT)
     flat.run(namespace_drop(flat.ctx(), FLAT, levels=("a:b",)))
     switch(flat, "true")
-    ((dropped_entry, _),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
+    ((dropped_entry, *_),) = flat.run(trash_list(flat.ctx(), FLAT, below=(), before=NEWEST, limit=5)).entries
 
     with pytest.raises(InvalidName, match="holds ':'"):
         flat.run(trash_restore(flat.ctx(), FLAT, dropped_id=dropped_entry.id))

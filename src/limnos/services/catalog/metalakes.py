@@ -166,12 +166,12 @@ def metalake_update(tx: Tx, permit: Permit[MetalakeAlter]) -> Node:
     )
     tx.nodes.write_record(node, changed, moves_access=in_use != record.in_use)
     if command.edits.name is not None and command.edits.name != node.name:
+        tx.nodes.move(node, parent_id=ROOT_ID, name=command.edits.name, moves_access=True)
         if not tx.setting_names.may_take(node.id, command.edits.name, default=command.default):
             raise InUse(
                 f"The server's settings mean another metalake by the name {command.edits.name}: choose another name",
                 kind="metalake",
             )
-        tx.nodes.move(node, parent_id=ROOT_ID, name=command.edits.name, moves_access=True)
     return tx.nodes.by_id(node.id)
 
 
