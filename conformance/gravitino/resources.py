@@ -405,7 +405,7 @@ def jobs(steps: Steps) -> None:
     """
     lake, see, user = steps.lake, steps.see, steps.user
     programs(steps, f"t_{user}")
-    name, run = f"p_{user}", f"01234567-0123-4567-89ab-{len(user):012}"
+    name, run = f"p_{user}", f"{len(user):08}-0123-4567-89ab-0123456789ab"
     own(steps, "PUT", f"pipelines/{name}", {"declaration": {"steps": []}, "comment": "c"})
     own(steps, "POST", f"pipelines/{name}/runs", {"id": run, "holder": "h:1", "lease_s": 600})
     see("list_job_templates", lambda: name in [each.name for each in lake.list_job_templates()], True)

@@ -57,10 +57,13 @@ def test_results_of_all_statements_fit_into_the_heap(memory: str, statements_max
 
 
 def test_results_and_broadcasts_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's limits of a result and of a broadcast table are a statement's share of the heap."""
+    """A broadcast table is limited to a statement's share of the heap; a piece of a result to 512 MiB, for exports."""
     settings, size = started_with(monkeypatch), str(result_bytes_max(START))
 
-    assert settings["spark.driver.maxResultSize"] == settings["spark.sql.maxBroadcastTableSize"] == size
+    assert (settings["spark.driver.maxResultSize"], settings["spark.sql.maxBroadcastTableSize"]) == (
+        str(512 << 20),
+        size,
+    )
 
 
 def test_job_tags_are_removed_after_session(monkeypatch: pytest.MonkeyPatch) -> None:

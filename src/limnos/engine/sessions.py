@@ -46,9 +46,9 @@ Jobs in one pool get free slots in order, and pools in turn; concurrent statemen
 
 
 def result_bytes_max(start: EngineStart) -> int:
-    """Return the maximum size in bytes of a piece of one statement's result, and of a table that it broadcasts.
+    """Return the maximum size in bytes of a table that a statement broadcasts.
 
-    The pieces of all concurrent statements, some of which have two, stay below `RESULTS_PERCENT` of the heap.
+    The tables of all concurrent statements, some of which have two, stay below `RESULTS_PERCENT` of the heap.
     """
     heap = int(start.memory[:-1]) << (30 if start.memory[-1] == "g" else 20)
     share = heap * RESULTS_PERCENT // 100 // (start.statements_max + AHEAD_MAX)
@@ -83,7 +83,7 @@ class StatementSessions:
         start = self._start
         settings = hadoop_settings({}) | {
             "spark.driver.memory": start.memory,
-            "spark.driver.maxResultSize": str(result_bytes_max(start)),
+            "spark.driver.maxResultSize": str(RESULT_BYTES_MAX),
             "spark.sql.maxBroadcastTableSize": str(result_bytes_max(start)),
             "spark.sql.shuffle.partitions": str(self.parts),
             "spark.sql.session.timeZone": "UTC",
