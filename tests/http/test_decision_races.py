@@ -307,9 +307,16 @@ def is_refused(answer: DriverAnswer) -> bool:
 
 
 METALAKE_CREATIONS = (
-    "create-tag", "create-policy", "create-role", "create-catalog", "add-user", "add-group", "put-pipeline", "register-job-template",
+    "create-tag",
+    "create-policy",
+    "create-role",
+    "create-catalog",
+    "add-user",
+    "add-group",
+    "put-pipeline",
+    "register-job-template",
     "create-webhook",
-)  # fmt: skip
+)
 """Writes that create an object directly in a metalake."""
 
 

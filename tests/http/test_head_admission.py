@@ -81,14 +81,29 @@ def test_ports_other_than_the_servers_are_refused() -> None:
         hosts=["lake.example.com", "other.example.com:9000", "*.corp.example:9001", "[2001:db8::1]:9002", "2001:db8::2"]
     )
     let_in = [
-        "lake.example.com", "lake.example.com:80", "lake.example.com:443", f"lake.example.com:{PORT}", "other.example.com:9000",
-        "other.example.com", "a.corp.example:9001", "a.corp.example:443", "[2001:db8::1]:9002", "[2001:db8::2]:8090",
-        "localhost:1", "127.0.0.1:65535", "[::1]:9999",
-    ]  # fmt: skip
+        "lake.example.com",
+        "lake.example.com:80",
+        "lake.example.com:443",
+        f"lake.example.com:{PORT}",
+        "other.example.com:9000",
+        "other.example.com",
+        "a.corp.example:9001",
+        "a.corp.example:443",
+        "[2001:db8::1]:9002",
+        "[2001:db8::2]:8090",
+        "localhost:1",
+        "127.0.0.1:65535",
+        "[::1]:9999",
+    ]
     refused = [
-        "lake.example.com:8091", "lake.example.com:9000", "other.example.com:9001", "a.corp.example:9000", "[2001:db8::1]:9001",
-        f"{LOCAL}:8091", "lake.example.com:0",
-    ]  # fmt: skip
+        "lake.example.com:8091",
+        "lake.example.com:9000",
+        "other.example.com:9001",
+        "a.corp.example:9000",
+        "[2001:db8::1]:9001",
+        f"{LOCAL}:8091",
+        "lake.example.com:0",
+    ]
 
     assert {host: refusal(admission, ("host", host)) for host in let_in} == dict.fromkeys(let_in)
     assert {host: refusal(admission, ("host", host)) for host in refused} == dict.fromkeys(refused, MisdirectedRequest)

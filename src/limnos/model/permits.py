@@ -46,9 +46,16 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True):
         decision.
         """
         return Permit(
-            command, self.decisions, self.zone, self.stamps, self.actor, self.actor_id, self.request_id, self.account,
-            self.writes_metalake,
-        )  # fmt: skip
+            command=command,
+            decisions=self.decisions,
+            zone=self.zone,
+            stamps=self.stamps,
+            actor=self.actor,
+            actor_id=self.actor_id,
+            request_id=self.request_id,
+            account=self.account,
+            writes_metalake=self.writes_metalake,
+        )
 
 
 def upkeep_permit(actor: str, *, zone: int = 0) -> Permit[None]:

@@ -34,9 +34,11 @@ class Loop:
         self.bridge.heard = bytearray()
         self.token = (data / "admin.token").read_text().strip()
         self.client = httpx2.Client(
-            trust_env=False, timeout=30, base_url=f"http://127.0.0.1:{self.served.port}",
+            trust_env=False,
+            timeout=30,
+            base_url=f"http://127.0.0.1:{self.served.port}",
             headers={"authorization": f"Bearer {self.token}"},
-        )  # fmt: skip
+        )
 
     def show(self, other: Loop, *, warehouse: str) -> None:
         """Create the catalog `loop`, which shows a catalog of another node or of this one."""

@@ -13,7 +13,7 @@ from limnos.model.errors import MetalakeLockRequired
 from limnos.model.kinds import Kind
 from limnos.store.activity.upkeep import orphans_sweep
 from limnos.store.changes import changes_read
-from limnos.store.objects.successors import REMEMBERED_MS
+from limnos.store.objects.successors import FORMER_OBJECT_MS
 from limnos.store.sql import Sql
 from limnos.store.tx import Mutation, Tx
 from tests.backends import StoreLab
@@ -71,7 +71,7 @@ def test_sweep_keeps_grants_for_a_successor(lab: StoreLab, world: StoreWorld, dr
     lab.write(lambda tx: tx.count(PRUNE, {}))
     lab.write(orphans_sweep)
     count = grants(lab, dropped)
-    lab.write(lambda tx: tx.count(EXPIRE, {"ms": REMEMBERED_MS + 1}))
+    lab.write(lambda tx: tx.count(EXPIRE, {"ms": FORMER_OBJECT_MS + 1}))
     lab.write(orphans_sweep)
 
     assert [count, grants(lab, dropped)] == [1, 0]
@@ -79,7 +79,7 @@ def test_sweep_keeps_grants_for_a_successor(lab: StoreLab, world: StoreWorld, dr
 
 def test_expired_object_has_no_successor(lab: StoreLab, world: StoreWorld, dropped: Node) -> None:
     """After the time for which a path remembers its object, a new one takes over nothing."""
-    lab.write(lambda tx: tx.count(EXPIRE, {"ms": REMEMBERED_MS + 1}))
+    lab.write(lambda tx: tx.count(EXPIRE, {"ms": FORMER_OBJECT_MS + 1}))
     node = write(lab, world, lambda tx: add_namespace(tx, world.main, "a"))
 
     assert grants(lab, node) == 0

@@ -252,9 +252,13 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
         node, chain, _ = maintained_table(request_view, target.path, table_format=target.table_format)
         names_files = request_view.decide(Action.TABLE_READ, chain).allowed
         return _ExplainedTable(
-            target=target, node=node, document=request_view.document(node.id), metalake_id=request_view.metalake.id,
-            catalog=request_view.catalog.name, names_files=names_files,
-        )  # fmt: skip
+            target=target,
+            node=node,
+            document=request_view.document(node.id),
+            metalake_id=request_view.metalake.id,
+            catalog=request_view.catalog.name,
+            names_files=names_files,
+        )
 
     _, report = await ctx.read_confirmed(
         scope, look, work=lambda table: _report_of(ctx, scope, table=table),

@@ -12,6 +12,7 @@ manifests are compared before a result is used again, and once more when the rea
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
 import msgspec
@@ -37,7 +38,6 @@ from limnos.services.storage.table_files import (
     versions_of,
 )
 
-__all__ = ["STATEMENT_FILES", "CheckedSnapshot", "are_unchanged"]
 UNREADABLE: Final = (
     "a manifest list or manifest of the table is missing, malformed or too large: 'limnos table check' names it to those "
     "who may write the table"
@@ -55,6 +55,22 @@ class CheckedTable(NamedTuple):
 
     files: DocumentFiles
     snapshots: tuple[CheckedSnapshot, ...]
+
+
+class CheckedSnapshots(NamedTuple):
+    """The checked snapshots that a job of another process reads."""
+
+    snapshots: tuple[CheckedSnapshot, ...] = ()
+
+    def reading(self, ctx: Context, *, lock: int | None) -> AbstractContextManager[None]:
+        """Refuse commits with the token of a lock after one of their manifests was replaced, while the block runs."""
+        return STATEMENT_FILES.of(ctx.services).of_lock(lock, self.snapshots)
+
+    async def are_unchanged(self, ctx: Context) -> bool:
+        """Return whether no manifest list or manifest was replaced after its check. Raises StorageFailed,
+        ServiceUnavailable.
+        """
+        return await are_unchanged(ctx, self.snapshots)
 
 
 class CheckedFiles:

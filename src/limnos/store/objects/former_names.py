@@ -229,24 +229,29 @@ class FormerNameWrites(Writes):
         return closings
 
     def _remember(self, node: PlacedObject, names: list[str], *, closings: list[NameRestriction]) -> None:
-        tx, path = self.tx, _path(names)
-        tx.count(FORGET_OBJECT, {"zone": node.zone, "path": path, "id": node.id})
+        self.tx.count(FORGET_OBJECT, {"zone": node.zone, "path": _path(names), "id": node.id})
         for each in closings:
-            tx.count(
-                PUT,
-                {
-                    "zone": node.zone,
-                    "path": path,
-                    "id": node.id,
-                    "restriction": each.name,
-                    "name": names[-1],
-                    "space": node.space,
-                    "terms": msgspec.json.encode(each.terms).decode(),
-                    "set_by": each.set_by,
-                    "set_at": each.set_at,
-                    "expires": tx.now_ms + REMEMBERED_MS,
-                },
-            )
+            text = msgspec.json.encode(each.terms).decode()
+            self._put(node.zone, names, former=(node.id, each.name, node.space, text, each.set_by, each.set_at))
+
+    def _put(self, zone: int, names: list[str], *, former: Row) -> None:
+        """Store a row of a former object, in the form of `IN_ZONE` without its path, under the path of these names."""
+        object_id, restriction, space, terms, set_by, set_at = former
+        self.tx.count(
+            PUT,
+            {
+                "zone": zone,
+                "path": _path(names),
+                "id": object_id,
+                "restriction": restriction,
+                "name": names[-1],
+                "space": space,
+                "terms": terms,
+                "set_by": set_by,
+                "set_at": set_at,
+                "expires": self.tx.now_ms + REMEMBERED_MS,
+            },
+        )
 
     def _remember_below(self, namespace: Node) -> None:
         """Remember the restricted objects below a namespace under their paths."""
@@ -317,26 +322,11 @@ class FormerNameWrites(Writes):
         """Give objects below a moved namespace what former objects of their new paths had, and remember the names
         below its former path also below its new one.
         """
-        tx, depth = self.tx, len(names)
-        for row in tx.rows(IN_ZONE, {"zone": namespace.zone, "now": tx.now_ms}):
+        depth = len(names)
+        for row in self.tx.rows(IN_ZONE, {"zone": namespace.zone, "now": self.tx.now_ms}):
             path = loads(row[0])
             if path[: len(former)] == former and len(path) > len(former):
-                moved = [*names, *path[len(former) :]]
-                tx.count(
-                    PUT,
-                    {
-                        "zone": namespace.zone,
-                        "path": _path(moved),
-                        "id": row[1],
-                        "restriction": row[2],
-                        "name": moved[-1],
-                        "space": row[3],
-                        "terms": row[4],
-                        "set_by": row[5],
-                        "set_at": row[6],
-                        "expires": tx.now_ms + REMEMBERED_MS,
-                    },
-                )
+                self._put(namespace.zone, [*names, *path[len(former) :]], former=row[1:])
             if path[:depth] == names and len(path) > depth:
                 placed = self._below(namespace, path[depth:], space=row[3])
                 if placed is not None and placed.id != row[1]:

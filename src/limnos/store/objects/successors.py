@@ -30,7 +30,7 @@ SUCCESSORS: Final = "successors"
 SAME_OWNER: Final = "same-owner"
 NONE: Final = "none"
 WORDS: Final = (NONE, SAME_OWNER)
-REMEMBERED_MS: Final = 7 * 86_400_000
+FORMER_OBJECT_MS: Final = 7 * 86_400_000
 """The time for which a path remembers its former object at least, in milliseconds."""
 LINEAGE_MAX: Final = 5_000
 """The maximum number of edges, and four times as many pairs of columns, that an object takes over in each direction."""
@@ -189,7 +189,7 @@ class SuccessorWrites(Writes):
                 "kind": int(node.kind),
                 "owner": self._owner(node.id),
                 "now": tx.now_ms,
-                "expires": tx.now_ms + max(keep_ms, REMEMBERED_MS),
+                "expires": tx.now_ms + max(keep_ms, FORMER_OBJECT_MS),
                 "carried": msgspec.json.encode(carried).decode(),
             },
         )

@@ -95,10 +95,10 @@ async def _compact(ctx: Context, payload: CompactPayload, *, credential: str) ->
     if target.table_id != payload.table_id or not target.ref.key:
         return None
     async with hold_dataset_lock(ctx, target, seconds=WAITS_S) as locks:
-        ref, lists, files = await pin_for_compaction(ctx, target.ref)
+        ref, lists, snapshots = await pin_for_compaction(ctx, target.ref)
         job = _job(ctx, ref, locks=locks, credential=credential, expirable=lists)
         try:
-            with files.reading(ctx, locks):
+            with snapshots.reading(ctx, lock=locks.token):
                 async with aclosing(ENGINE.of(ctx.services).run(job)) as rows:  # type: ignore[type-var]
                     async for row in rows:
                         log.info("compacted", table=payload.table_id, told=row.decode())

@@ -299,14 +299,14 @@ async def job_rows(
     )  # fmt: skip
     try:
         for attempt in range(TRIES):
-            pinned, files = await pin_job(ctx, job)
+            pinned, snapshots = await pin_job(ctx, job)
             attempted = msgspec.structs.replace(pinned, deadline_ms=max(1, int(session.seconds_left * 1000)))
             rows, has_rows = ENGINE.of(ctx.services).run(attempted, warnings=session.warnings), False
             try:
-                with files.reading(ctx, None if change is None else change.held):
+                with snapshots.reading(ctx, lock=None if change is None else change.held.token):
                     async for row in rows:
-                        if not has_rows:
-                            await files.require_unchanged(ctx)
+                        if not has_rows and not await snapshots.are_unchanged(ctx):
+                            raise SnapshotMoved
                         has_rows = True
                         yield row
             except SnapshotMoved:

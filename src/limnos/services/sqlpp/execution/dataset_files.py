@@ -8,7 +8,6 @@ all of its files below the table's own locations. The engine refuses a table who
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import AbstractContextManager
 from typing import Final, NamedTuple
 
 from msgspec.structs import replace
@@ -23,16 +22,9 @@ from limnos.services.request.catalog_storage import CatalogStorage, catalog_stor
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 from limnos.services.sqlpp.execution.row_access import missing_dataset_error
-from limnos.services.sqlpp.locks.statement_locks import HeldLocks
 from limnos.services.sqlpp.requests.names import scope_of
-from limnos.services.storage.checked_files import (
-    STATEMENT_FILES,
-    CheckedSnapshot,
-    CheckedTable,
-    are_unchanged,
-    check_table_files,
-)
-from limnos.sqlpp.errors import SnapshotMoved, compilation
+from limnos.services.storage.checked_files import CheckedSnapshots, CheckedTable, check_table_files
+from limnos.sqlpp.errors import compilation
 from limnos.sqlpp.jobs import DatasetRef, EngineJob, SnapshotPin
 
 TRIES: Final = 8
@@ -46,33 +38,18 @@ class _StoredTable(NamedTuple):
     place: CatalogStorage
 
 
-class PinnedFiles(NamedTuple):
-    """The manifest lists and manifests that a job reads, in the versions that were checked."""
-
-    snapshots: tuple[CheckedSnapshot, ...]
-
-    def reading(self, ctx: Context, lock: HeldLocks | None) -> AbstractContextManager[None]:
-        """Let no job commit with the token of a lock after one of these files was replaced, while the block runs."""
-        return STATEMENT_FILES.of(ctx.services).of_lock(None if lock is None else lock.token, self.snapshots)
-
-    async def require_unchanged(self, ctx: Context) -> None:
-        """Raise SnapshotMoved if one of these files was replaced, StorageFailed, ServiceUnavailable."""
-        if not await are_unchanged(ctx, self.snapshots):
-            raise SnapshotMoved
-
-
 class PinnedDatasets(NamedTuple):
-    """References with the pins of checked snapshots, and the files of these snapshots."""
+    """References with the pins of checked snapshots, and these snapshots."""
 
     refs: tuple[DatasetRef, ...]
-    files: PinnedFiles
+    snapshots: CheckedSnapshots
 
 
 class PinnedJob(NamedTuple):
-    """A job whose datasets are pinned, and the files that it reads."""
+    """A job whose datasets are pinned, and the checked snapshots that it reads."""
 
     job: EngineJob
-    files: PinnedFiles
+    snapshots: CheckedSnapshots
 
 
 async def pin_job(ctx: Context, job: EngineJob) -> PinnedJob:
@@ -80,7 +57,7 @@ async def pin_job(ctx: Context, job: EngineJob) -> PinnedJob:
     targets = () if job.target is None else (job.target,)
     pinned = await pin_datasets(ctx, (*job.reads, *targets))
     target = pinned.refs[-1] if targets else None
-    return PinnedJob(replace(job, reads=pinned.refs[: len(job.reads)], target=target), pinned.files)
+    return PinnedJob(replace(job, reads=pinned.refs[: len(job.reads)], target=target), pinned.snapshots)
 
 
 async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> PinnedDatasets:
@@ -92,7 +69,7 @@ async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> PinnedDatase
     refs = tuple(refs)
     tables = [ref for ref in refs if ref.files is None]
     if not tables:
-        return PinnedDatasets(refs, PinnedFiles(()))
+        return PinnedDatasets(refs, CheckedSnapshots())
     stored = await ctx.read(scope_of(ctx), lambda request_view: [_stored(request_view, ref) for ref in tables])
     checked: dict[Levels, CheckedTable] = {}
     for ref, table in zip(tables, stored, strict=True):
@@ -100,17 +77,17 @@ async def pin_datasets(ctx: Context, refs: Iterable[DatasetRef]) -> PinnedDatase
             checked[ref.path] = await check_dataset_files(ctx, ref, table=table)
     pinned = [ref if ref.files is not None else replace(ref, pin=pin_of(checked[ref.path].files)) for ref in refs]
     snapshots = tuple([each for table in checked.values() for each in table.snapshots])
-    return PinnedDatasets(tuple(pinned), PinnedFiles(snapshots))
+    return PinnedDatasets(tuple(pinned), CheckedSnapshots(snapshots))
 
 
 class PinnedCompaction(NamedTuple):
     """A dataset to compact: its reference with the current snapshot, the manifest lists of all its snapshots, and the
-    files that it reads.
+    checked snapshots.
     """
 
     ref: DatasetRef
     manifest_lists: tuple[str, ...]
-    files: PinnedFiles
+    snapshots: CheckedSnapshots
 
 
 async def pin_for_compaction(ctx: Context, ref: DatasetRef) -> PinnedCompaction:
@@ -121,7 +98,7 @@ async def pin_for_compaction(ctx: Context, ref: DatasetRef) -> PinnedCompaction:
     (table,) = await ctx.read(scope_of(ctx), lambda request_view: [_stored(request_view, ref)])
     files, snapshots = await check_dataset_files(ctx, ref, table=table, every_snapshot=True)
     lists = tuple([each.manifest_list for each in files.snapshots or () if each.manifest_list is not None])
-    return PinnedCompaction(replace(ref, pin=pin_of(files)), lists, PinnedFiles(snapshots))
+    return PinnedCompaction(replace(ref, pin=pin_of(files)), lists, CheckedSnapshots(snapshots))
 
 
 def _stored(request_view: RequestView, ref: DatasetRef) -> _StoredTable:
