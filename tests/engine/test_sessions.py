@@ -9,7 +9,7 @@ import pytest
 from msgspec import structs
 
 from limnos.engine import sessions
-from limnos.engine.sessions import StatementSessions, client_settings, result_bytes_max
+from limnos.engine.sessions import StatementSessions, broadcast_bytes_max, client_settings
 from limnos.sqlpp.jobs import EngineJob
 from tests.engine.test_failures import START
 
@@ -53,12 +53,12 @@ def test_results_of_all_statements_fit_into_the_heap(memory: str, statements_max
     """
     start = structs.replace(START, memory=memory, statements_max=statements_max)
 
-    assert result_bytes_max(start) == size
+    assert broadcast_bytes_max(start) == size
 
 
 def test_results_and_broadcasts_have_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broadcast table is limited to a statement's share of the heap; a piece of a result to 512 MiB, for exports."""
-    settings, size = started_with(monkeypatch), str(result_bytes_max(START))
+    settings, size = started_with(monkeypatch), str(broadcast_bytes_max(START))
 
     assert (settings["spark.driver.maxResultSize"], settings["spark.sql.maxBroadcastTableSize"]) == (
         str(512 << 20),

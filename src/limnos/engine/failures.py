@@ -168,8 +168,8 @@ def duplicate_key_error_of(text: str) -> SqlppError:
 
 def _too_large_error() -> SqlppError:
     return compilation(
-        "The statement needs more memory than the engine grants a statement (a share of engine.memory by "
-        "engine.statements_max); make it select less"
+        "The statement needs more memory than the engine has for one statement, by engine.memory and "
+        "engine.statements_max; make it select less"
     )
 
 

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 
 RESULT_BYTES_MAX = 512 << 20
 """The maximum size in bytes of a piece of a result on the driver: a partition of a streamed result, or a whole one."""
-RESULT_BYTES_LEAST = 16 << 20
-RESULTS_PERCENT = 60
-"""The part of the heap that the pieces of all concurrent statements may use together, in percent."""
+BROADCAST_BYTES_LEAST = 16 << 20
+BROADCASTS_PERCENT = 60
+"""The part of the heap that the broadcast tables of all concurrent statements may use together, in percent."""
 APP = "limnos-sqlpp"
 CONNECTS_MS, WAITS_MAX_MS = 5_000, 60_000
 """The maximum times in ms in which the server accepts a connection, and in which it sends a part of an answer."""
@@ -45,14 +45,14 @@ Jobs in one pool get free slots in order, and pools in turn; concurrent statemen
 """
 
 
-def result_bytes_max(start: EngineStart) -> int:
+def broadcast_bytes_max(start: EngineStart) -> int:
     """Return the maximum size in bytes of a table that a statement broadcasts.
 
-    The tables of all concurrent statements, some of which have two, stay below `RESULTS_PERCENT` of the heap.
+    The tables of all concurrent statements, some of which have two, stay below `BROADCASTS_PERCENT` of the heap.
     """
     heap = int(start.memory[:-1]) << (30 if start.memory[-1] == "g" else 20)
-    share = heap * RESULTS_PERCENT // 100 // (start.statements_max + AHEAD_MAX)
-    return max(RESULT_BYTES_LEAST, min(RESULT_BYTES_MAX, share))
+    share = heap * BROADCASTS_PERCENT // 100 // (start.statements_max + AHEAD_MAX)
+    return max(BROADCAST_BYTES_LEAST, min(RESULT_BYTES_MAX, share))
 
 
 def client_settings(deadline_ms: int) -> dict[str, str]:
@@ -84,7 +84,7 @@ class StatementSessions:
         settings = hadoop_settings({}) | {
             "spark.driver.memory": start.memory,
             "spark.driver.maxResultSize": str(RESULT_BYTES_MAX),
-            "spark.sql.maxBroadcastTableSize": str(result_bytes_max(start)),
+            "spark.sql.maxBroadcastTableSize": str(broadcast_bytes_max(start)),
             "spark.sql.shuffle.partitions": str(self.parts),
             "spark.sql.session.timeZone": "UTC",
             "spark.sql.caseSensitive": "true",
