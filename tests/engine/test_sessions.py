@@ -47,9 +47,9 @@ def test_the_parsers_cache_has_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     "memory,statements_max,size",
     [("1g", 8, 64_424_509), ("512m", 8, 32_212_254), ("16g", 8, 512 << 20), ("450m", 64, 16 << 20)],
 )
-def test_results_of_all_statements_fit_into_the_heap(memory: str, statements_max: int, size: int) -> None:
-    """The pieces of all concurrent statements' results are together smaller than the heap, up to a maximum for each and
-    down to a minimum.
+def test_broadcasts_of_all_statements_fit_into_the_heap(memory: str, statements_max: int, size: int) -> None:
+    """The broadcast tables of all concurrent statements are together smaller than the heap, up to a maximum for each
+    and down to a minimum.
     """
     start = structs.replace(START, memory=memory, statements_max=statements_max)
 
