@@ -4,11 +4,9 @@ processes remains.
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +17,7 @@ from tests.faults.rig import BACKENDS, FULL, SETTLED_WITHIN_S, Rig, on_backends
 from tests.faults.store_integrity import complaints
 from tests.nodes.wire import GRAVITINO as LAKE
 from tests.nodes.wire import OWN
+from tests.processes import processes_of
 
 API = "/api/metalakes/lake/jobs"
 ENDED = ("succeeded", "failed", "cancelled")
@@ -80,16 +79,6 @@ class Place(NamedTuple):
         self.until(lambda: set(self.jobs(template).values()) <= {*ENDED}, what="all jobs have ended")
         return self.jobs(template)
 
-    def processes(self) -> list[str]:
-        """Return the process ids of all programs that run. A program knows only its id in its own namespace."""
-        program = os.fsencode(self.folder / "program.sh")
-        running = []
-        for entry in Path("/proc").glob("[0-9]*"):
-            with suppress(OSError):  # ended meanwhile
-                if program in (entry / "cmdline").read_bytes().split(b"\0"):
-                    running.append(entry.name)
-        return running
-
     def begun(self, job: str) -> bool:
         """Return whether a job's program has begun."""
         return job in {line[0] for line in self.lines("begun")}
@@ -103,7 +92,7 @@ class Place(NamedTuple):
         consistent, and let the leases expire.
         """
         self.rig.node.wait_killed()
-        self.until(lambda: not self.processes(), what="what the dead server ran has ended")
+        self.until(lambda: not processes_of(self.folder / "program.sh"), what="what the dead server ran has ended")
         assert complaints(self.rig.database) == []
         self.leases_run_out()
 
@@ -237,7 +226,7 @@ def test_resumed_node_ends_program_of_its_lost_job(place: Place) -> None:
         here = Place(other, place.folder)
         assert here.ended(template) == {job: "failed"}
         place.rig.node.go_on()
-        place.until(lambda: not place.processes(), what="the program has ended")
+        place.until(lambda: not processes_of(place.folder / "program.sh"), what="the program has ended")
         place.open()
         place.rig.reconnect()
         assert place.jobs(template) == here.jobs(template) == {job: "failed"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import time
 from collections.abc import Callable
@@ -12,10 +11,11 @@ import pytest
 
 from limnos.client import Client
 from tests.integration.live import serving
+from tests.processes import processes_of
 
 pytestmark = pytest.mark.integration
 WITHIN_S = 600
-PROGRAM = "#!/bin/sh\ntrap '' TERM\necho $$ > \"$1/pid\"\nwhile :; do sleep 0.1; done\n"
+PROGRAM = "#!/bin/sh\ntrap '' TERM\ntouch \"$1/begun\"\nwhile :; do sleep 0.1; done\n"
 
 
 def test_killed_server_ends_its_jobs(tmp_path: Path) -> None:
@@ -47,11 +47,12 @@ def test_killed_server_ends_its_jobs(tmp_path: Path) -> None:
         )
         client.job_templates.register("quick", job_type="shell", executable="/bin/true")
         stays, waits = client.jobs.run("stay").job_id, client.jobs.run("quick").job_id
-        pid = int(_until(lambda: (out / "pid").exists() and (out / "pid").read_text().strip()))
+        _until((out / "begun").exists)
+        assert processes_of(programs / "stay.sh")
         assert client.jobs.get(waits).status == "queued"
         server.process.send_signal(signal.SIGKILL)
         server.process.wait()
-    _until(lambda: not _is_there(pid))
+    _until(lambda: not processes_of(programs / "stay.sh"))
 
     with (
         serving(tmp_path / "data", "--config", str(settings)) as server,
@@ -63,20 +64,11 @@ def test_killed_server_ends_its_jobs(tmp_path: Path) -> None:
         assert "stopped responding" in str(client.jobs.result(stays).message)
 
 
-def _is_there(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-def _until(look: Callable[[], object]) -> str:
-    """Wait until a condition is true, and return its value."""
+def _until(look: Callable[[], object]) -> None:
+    """Wait until a condition is true."""
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
-        value = look()
-        if value:
-            return str(value)
+        if look():
+            return
         time.sleep(0.05)
     raise AssertionError("it did not become so in time")
