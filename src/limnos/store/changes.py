@@ -156,7 +156,11 @@ PRUNE_CLOCKS = Sql(
     f" h.at < :before{_TOLD}), pruned_to) WHERE EXISTS"
     f" (SELECT 1 FROM change h WHERE h.zone = clock.zone AND h.at < :before{_TOLD})"
 )
-PRUNE_CHANGES = Sql("DELETE FROM change WHERE revision <= (SELECT c.pruned_to FROM clock c WHERE c.zone = change.zone)")
+PRUNE_CHANGES = Sql(
+    "DELETE FROM change WHERE (zone, revision, ordinal) IN (SELECT h.zone, h.revision, h.ordinal FROM clock c"
+    " CROSS JOIN change h WHERE h.zone = c.zone AND h.revision <= c.pruned_to)"
+)
+"""The delete reads the pruned rows only, and none that the feed keeps."""
 FEED = Sql(
     "SELECT zone, revision, ordinal, operation, kind, node_id, name_space, old_parent, old_name, new_parent, new_name, owner_id"
     " FROM change WHERE zone = :zone AND revision > :since ORDER BY revision, ordinal"

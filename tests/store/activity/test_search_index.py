@@ -6,15 +6,18 @@ from __future__ import annotations
 
 from limnos.model.kinds import Kind
 from limnos.store.activity.search_index import (
+    SCAN_BEGIN,
     IndexedText,
+    ScanPosition,
     known_words_read,
     progress_read,
+    scan_read,
     texts_read,
     words_read,
     zones_behind_read,
 )
 from tests.backends import StoreLab
-from tests.store.world import StoreWorld, add_namespace
+from tests.store.world import ASTRAL, StoreWorld, add_namespace, add_table
 
 KINDS = [int(kind) for kind in Kind]
 
@@ -96,3 +99,53 @@ def test_word_is_deleted_with_the_last_object_that_has_it(lab: StoreLab, world: 
     put(lab, world, ids=(two,))
     lab.write(lambda tx: tx.search.forget_words(words), zone=world.lake.id)
     assert lab.load(known_words_read(words)) == ["d'or"]
+
+
+def test_scan_reads_every_live_object_of_a_zone_once(lab: StoreLab, world: StoreWorld) -> None:
+    """Pages of a scan have each live object of the zone once, also objects of one folded name, in the order of folded
+    names and ids.
+    """
+    zone = world.main.id
+    parents = [lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone) for name in "Zab"]
+    equal = [lab.write(lambda tx, each=each: add_table(tx, each, "Same"), zone=zone).id for each in parents]
+    astral, high = (
+        lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone).id
+        for name in (ASTRAL, "\ufffd")
+    )
+    dropped_node = lab.write(lambda tx: add_namespace(tx, world.main, "gone"), zone=zone)
+    lab.write(lambda tx: tx.nodes.drop(dropped_node), zone=zone)
+    lab.write(lambda tx: add_namespace(tx, world.side, "far"), zone=world.side.id)
+
+    seen, after, sizes = list[ScanPosition](), SCAN_BEGIN, list[int]()
+    while page := lab.load(scan_read(zone, after=after, limit=2)):
+        seen += page
+        sizes.append(len(page))
+        after = page[-1]
+
+    z, a, b = (each.id for each in parents)
+    assert seen == [
+        ("a", a),
+        ("b", b),
+        *(("same", each) for each in equal),
+        ("z", z),
+        ("\ufffd", high),
+        (ASTRAL, astral),
+    ]
+    assert sizes == [2, 2, 2, 2]
+
+
+def test_position_of_a_scan_is_stored_and_that_of_an_older_release_is_the_beginning(
+    lab: StoreLab, world: StoreWorld
+) -> None:
+    """A scan continues at its stored position. If a node of an older release continued it, by ids, it begins again."""
+    zone, position = world.main.id, ScanPosition("t\u00e4gs", 17)
+    lab.write(
+        lambda tx: tx.search.reached(zone, epoch=lab.epoch(), revision=1, scan_after=position), zone=world.lake.id
+    )
+    (stored,) = lab.load(progress_read([zone]))
+    is_there = lab.write(lambda tx: tx.search.is_at(stored), zone=world.lake.id)
+    lab.database.sql("UPDATE search_position SET scan_after = 500")
+    (older,) = lab.load(progress_read([zone]))
+
+    assert (stored.scan_after, is_there, older.scan_after) == (position, True, SCAN_BEGIN)
+    assert not lab.write(lambda tx: tx.search.is_at(stored), zone=world.lake.id)

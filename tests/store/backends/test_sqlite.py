@@ -1,4 +1,4 @@
-"""The SQLite store: batches whose first mutation has no savepoint, and the connection for gate reads."""
+"""The SQLite store: savepoints of the mutations of a batch, and the connection for gate reads."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
+from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import UNKNOWN
 from limnos.store.tx import Tx
 from tests.backends import StoreLab, sqlite_copy, sqlite_template
@@ -106,3 +107,56 @@ def test_freshness_read_does_not_see_an_open_batch(
 
     before = seen[0]
     assert seen == [before, before, before + 1, before + 1]
+
+
+def test_refused_mutations_share_the_transaction_of_their_batch(lab: StoreLab, world: StoreWorld) -> None:
+    """Mutations that wait together commit in one transaction, whichever of them fail."""
+    store = lab.store
+    assert isinstance(store, SqliteStore)
+    permit = lab.permit(world.main.id)
+
+    def add(number: int, tx: Tx) -> None:
+        add_namespace(tx, world.main, f"s{number}")
+        if number != 3:
+            raise BadRequest(f"job {number}")
+
+    async def together() -> None:
+        jobs = [store.submit(permit, lambda tx, number=number: add(number, tx)) for number in range(8)]
+        await asyncio.gather(*jobs, return_exceptions=True)
+
+    statements: list[str] = []
+    store._writer.set_trace_callback(statements.append)
+    lab.run(together())
+    store._writer.set_trace_callback(None)
+
+    assert names(lab) == {"s3"}
+    assert [statement for statement in statements if statement.split()[0] in {"BEGIN", "COMMIT", "ROLLBACK"}] == [
+        "BEGIN IMMEDIATE", *["ROLLBACK TO mutation"] * 7, "COMMIT",
+    ]  # fmt: skip
+
+
+def write_calls() -> int:
+    """Return the number of write system calls of this process."""
+    fields = dict(line.split(": ") for line in Path("/proc/self/io").read_text().splitlines())
+    return int(fields["syscw"])
+
+
+def test_savepoints_write_no_temporary_file(lab: StoreLab, world: StoreWorld) -> None:
+    """The copies of pages that a mutation changes under a savepoint stay in memory, however many they are."""
+    store = lab.store
+    assert isinstance(store, SqliteStore)
+    changed_pages = "UPDATE padding SET text = text || 'x'"
+    lab.database.sql("CREATE TABLE padding (text)")
+    for _ in range(100):
+        lab.database.sql("INSERT INTO padding VALUES (?)", "x" * 3_000)
+    store._writer.execute("BEGIN IMMEDIATE")
+    store._session.begin(2)
+    store._session.save()
+
+    before = write_calls()
+    store._writer.execute(changed_pages)
+    after = write_calls()
+    store._session.keep()
+    store._writer.execute("ROLLBACK")
+
+    assert after == before

@@ -17,8 +17,16 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
 from limnos.services.search.object_words import PARSED_BYTES, has_columns, index_name, object_words
 from limnos.services.search.spelling import spelled_words
-from limnos.store.activity.search_index import IndexedText, ZoneProgress, changed_read, scan_read, zones_behind_read
+from limnos.store.activity.search_index import (
+    SCAN_BEGIN,
+    IndexedText,
+    ZoneProgress,
+    changed_read,
+    scan_read,
+    zones_behind_read,
+)
 from limnos.store.objects.documents import document_bodies_read
+from limnos.store.objects.name_search import UNFOLDED_AT_ONCE, names_fold
 from limnos.store.objects.nodes import live_nodes_read
 from limnos.store.sql import Load
 from limnos.store.tx import Tx
@@ -45,11 +53,13 @@ async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
     """Index the next batch of a zone, and advance its position. Returns whether more changes or objects remain."""
     scan_after, revision = progress.scan_after, progress.revision
     if progress.is_lost:
-        scan_after, revision = 0, progress.newest
+        await _fold_names(services)
+        scan_after, revision = SCAN_BEGIN, progress.newest
     if scan_after is not None:
-        ids = await services.gate.look_up(partial(scan_read, progress.zone, after=scan_after, limit=OBJECTS_AT_ONCE))
+        page = await services.gate.look_up(partial(scan_read, progress.zone, after=scan_after, limit=OBJECTS_AT_ONCE))
+        ids = [each.object_id for each in page]
         until = progress.newest if revision is None else revision
-        following = ids[-1] if len(ids) == OBJECTS_AT_ONCE else None
+        following = page[-1] if len(page) == OBJECTS_AT_ONCE else None
     else:
         since = revision or 0
         until, following = min(progress.newest, since + REVISIONS_AT_ONCE), None
@@ -71,6 +81,12 @@ async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
 
     await services.store.submit(upkeep_permit("limnos"), write)
     return following is not None or until < progress.newest
+
+
+async def _fold_names(services: NodeServices) -> None:
+    """Fill in folded names that an older release left empty: objects without one have no place in a scan."""
+    while await services.store.submit(upkeep_permit("limnos"), names_fold) == UNFOLDED_AT_ONCE:
+        pass
 
 
 def _suggestible_words(texts: Sequence[IndexedText]) -> set[str]:

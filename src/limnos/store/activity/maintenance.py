@@ -41,7 +41,7 @@ LOCK_CHECKPOINTS = Sql("SELECT pg_advisory_xact_lock(4999503, 1)", on_sqlite="SE
 """Serializes replacements of checkpoints over all nodes. SQLite has one writer anyway."""
 CLOCKS = Sql(
     "SELECT c.zone, c.revision, c.pruned_to, n.kind, s.epoch FROM clock c CROSS JOIN store s"
-    " LEFT JOIN node n ON n.id = c.zone WHERE n.deleted = 0"
+    " CROSS JOIN node n WHERE n.id = c.zone AND n.deleted = 0"
 )
 CHANGED = Sql(
     "SELECT DISTINCT node_id FROM change WHERE zone = :zone AND revision > :after AND revision <= :until AND kind = :kind"

@@ -46,8 +46,9 @@ USED = Sql(
     " WHERE o.leased_at > :since GROUP BY w.principal_id, o.policy, c.parent_id"
 )
 DUE_METALAKE = Sql(
-    f"SELECT m.name FROM {_OPEN} JOIN node m ON m.id = r.metalake_id AND m.deleted = 0"
-    f" WHERE r.due_at <= :now AND {_UNLEASED} AND {_LIVES} ORDER BY r.due_at LIMIT 1"
+    "SELECT m.name FROM maintenance_rewrite r CROSS JOIN maintenance_operation o CROSS JOIN node m"
+    " WHERE o.id = r.operation_id AND m.id = r.metalake_id AND m.deleted = 0"
+    f" AND r.due_at <= :now AND {_UNLEASED} AND {_LIVES} ORDER BY r.due_at LIMIT 1"
 )
 OPEN_OF = Sql(
     f"SELECT o.node_id, o.kind, o.id FROM {_OPEN} WHERE o.node_id IN ({_IDS})",

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from limnos.model.kinds import Kind
 from limnos.store.objects.name_search import COLUMNS, FILTERS, SearchCandidate, among
 from limnos.store.objects.nodes import DATA_ONLY
-from limnos.store.sql import Load, Sql, Value
+from limnos.store.sql import Load, Row, Sql, Value
 from limnos.store.transaction import Writes
 
 
@@ -26,6 +26,16 @@ class IndexedText(NamedTuple):
     name: str
     columns: str
     comment: str
+
+
+class ScanPosition(NamedTuple):
+    """The last object that was indexed, by folded name and id, while all objects of a zone are indexed again."""
+
+    folded: str
+    object_id: int
+
+
+SCAN_BEGIN: Final = ScanPosition("", 0)
 
 
 class ZoneProgress(NamedTuple):
@@ -41,7 +51,7 @@ class ZoneProgress(NamedTuple):
     epoch: int
     indexed_epoch: int | None
     revision: int | None
-    scan_after: int | None
+    scan_after: ScanPosition | None
 
     @property
     def is_lost(self) -> bool:
@@ -59,8 +69,8 @@ class ZoneProgress(NamedTuple):
 
 
 _PROGRESS = (
-    "SELECT c.zone, c.revision, c.pruned_to, s.epoch, p.epoch, p.revision, p.scan_after FROM clock c CROSS JOIN store s"
-    " LEFT JOIN search_position p ON p.zone = c.zone"
+    "SELECT c.zone, c.revision, c.pruned_to, s.epoch, p.epoch, p.revision, p.scan_after, p.scan_folded, p.scan_id"
+    " FROM clock c CROSS JOIN store s LEFT JOIN search_position p ON p.zone = c.zone"
 )
 BEHIND = Sql(
     f"{_PROGRESS} WHERE c.zone <> 0 AND (p.revision IS NULL OR p.revision <> c.revision OR p.epoch <> s.epoch"
@@ -76,7 +86,14 @@ CHANGED = Sql(
     f" AND kind IN ({_NODE_KINDS}) AND operation IN ('create', 'alter', 'commit', 'move', 'drop', 'undrop')"
     f" AND NOT (operation = 'commit' AND coalesce(new_name, '') = '{DATA_ONLY}')"
 )
-SCAN = Sql("SELECT id FROM node WHERE zone = :zone AND id > :after AND deleted = 0 ORDER BY id LIMIT :limit")
+_SCAN = "SELECT folded, id FROM node WHERE zone = :zone AND deleted = 0 AND"
+SCAN = Sql(
+    f"SELECT * FROM ({_SCAN} folded = :folded AND id > :after ORDER BY id LIMIT :limit) same_name UNION ALL"
+    f" SELECT * FROM ({_SCAN} folded > :folded ORDER BY folded, id LIMIT :limit) later_names"
+)
+"""The next objects of a zone in the order of the index of folded names. In the order of ids, each page would sort the
+whole zone.
+"""
 TEXTS = Sql(
     f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({among('ids')[0]})",
     on_sqlite=f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({among('ids')[1]})",
@@ -140,10 +157,12 @@ WORDS_KNOWN = Sql(
     on_sqlite="SELECT word FROM search_word WHERE word IN (SELECT value FROM json_each(:words))",
 )
 POSITION_PUT = Sql(
-    "INSERT INTO search_position (zone, epoch, revision, scan_after) VALUES (:zone, :epoch, :revision, :scan_after)"
-    " ON CONFLICT (zone) DO UPDATE SET epoch = excluded.epoch, revision = excluded.revision, scan_after = excluded.scan_after"
+    "INSERT INTO search_position (zone, epoch, revision, scan_after, scan_folded, scan_id)"
+    " VALUES (:zone, :epoch, :revision, :scan_after, :folded, :id) ON CONFLICT (zone) DO UPDATE SET"
+    " epoch = excluded.epoch, revision = excluded.revision, scan_after = excluded.scan_after,"
+    " scan_folded = excluded.scan_folded, scan_id = excluded.scan_id"
 )
-POSITION = Sql("SELECT epoch, revision, scan_after FROM search_position WHERE zone = :zone")
+POSITION = Sql("SELECT epoch, revision, scan_after, scan_folded, scan_id FROM search_position WHERE zone = :zone")
 LEASE = Sql(
     "INSERT INTO search_lease (one, holder, leased_until) VALUES (1, :holder, :until) ON CONFLICT (one) DO UPDATE"
     " SET holder = excluded.holder, leased_until = excluded.leased_until"
@@ -154,13 +173,29 @@ LEASE = Sql(
 def zones_behind_read(*, limit: int) -> Load[list[ZoneProgress]]:
     """Read up to `limit` zones with changes that are not indexed yet."""
     rows = yield BEHIND, {"limit": limit}
-    return [ZoneProgress(*row) for row in rows]
+    return [_progress_of(row) for row in rows]
 
 
 def progress_read(zones: Collection[int]) -> Load[list[ZoneProgress]]:
     """Read the indexing progress of zones."""
     rows = yield PROGRESS_OF, {"zones": dumps(sorted(zones))}
-    return [ZoneProgress(*row) for row in rows]
+    return [_progress_of(row) for row in rows]
+
+
+def _progress_of(row: Row) -> ZoneProgress:
+    return ZoneProgress(row[0], row[1], row[2], row[3], row[4], row[5], _scan_position(row[6:]))
+
+
+def _scan_position(row: Row) -> ScanPosition | None:
+    """Build the position of a scan from the columns `scan_after`, `scan_folded` and `scan_id`.
+
+    A node of an older release stores an id in `scan_after`, where this one stores 0;
+    its scan begins again.
+    """
+    scan_after, folded, object_id = row
+    if scan_after is None:
+        return None
+    return SCAN_BEGIN if scan_after or folded is None else ScanPosition(folded, object_id)
 
 
 def changed_read(zone: int, *, since: int, until: int) -> Load[list[int]]:
@@ -169,10 +204,10 @@ def changed_read(zone: int, *, since: int, until: int) -> Load[list[int]]:
     return [row[0] for row in rows]
 
 
-def scan_read(zone: int, *, after: int, limit: int) -> Load[list[int]]:
-    """Read up to `limit` ids of live nodes of a zone, starting after an id."""
-    rows = yield SCAN, {"zone": zone, "after": after, "limit": limit}
-    return [row[0] for row in rows]
+def scan_read(zone: int, *, after: ScanPosition, limit: int) -> Load[list[ScanPosition]]:
+    """Read up to `limit` live nodes of a zone, starting after a position, in the order of folded names and ids."""
+    rows = yield SCAN, {"zone": zone, "folded": after.folded, "after": after.object_id, "limit": limit}
+    return sorted(ScanPosition(*row) for row in rows)[:limit]
 
 
 def texts_read(ids: Collection[int]) -> Load[dict[int, IndexedText]]:
@@ -215,12 +250,20 @@ class SearchIndexWrites(Writes):
     def is_at(self, progress: ZoneProgress) -> bool:
         """Return whether a zone's position is unchanged since it was read."""
         rows = self.tx.rows(POSITION, {"zone": progress.zone})
+        position = rows[0] if rows else (None, None, None, None, None)
         known = (progress.indexed_epoch, progress.revision, progress.scan_after)
-        return (tuple(rows[0]) if rows else (None, None, None)) == known
+        return (*position[:2], _scan_position(position[2:])) == known
 
-    def reached(self, zone: int, *, epoch: int, revision: int, scan_after: int | None) -> None:
+    def reached(self, zone: int, *, epoch: int, revision: int, scan_after: ScanPosition | None) -> None:
         """Store the indexing progress of a zone."""
-        self.tx.count(POSITION_PUT, {"zone": zone, "epoch": epoch, "revision": revision, "scan_after": scan_after})
+        folded, object_id = scan_after or (None, None)
+        self.tx.count(
+            POSITION_PUT,
+            {
+                "zone": zone, "epoch": epoch, "revision": revision, "scan_after": None if scan_after is None else 0,
+                "folded": folded, "id": object_id,
+            },
+        )  # fmt: skip
 
     def add_words(self, words: Collection[str]) -> None:
         """Insert words for spelling suggestions, except those that are stored already."""

@@ -100,9 +100,10 @@ class SqliteSession:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        connection.execute("PRAGMA temp_store = MEMORY")  # a savepoint of more than 64 KiB would be written to a file
         self._next_id: int | None = None
-        self._jobs = 0
-        """The jobs that began in this transaction."""
+        self._has_savepoint = False
+        self._began = False
 
     def rows(self, statement: Sql, params: Params) -> list[Row]:
         """Run a statement that returns rows."""
@@ -142,19 +143,24 @@ class SqliteSession:
         """Reset the id counter, because the batch is rolled back."""
         self._next_id = None
 
-    def begin(self) -> None:
-        """Reset the session's state for a new transaction."""
-        self._jobs = 0
+    def begin(self, jobs: int) -> None:
+        """Reset the session's state for a new transaction of about so many jobs.
+
+        A job that is alone needs no savepoint, which would save a copy of each page that the job changes.
+        """
+        self._has_savepoint = jobs > 1
+        self._began = False
 
     def save(self) -> None:
-        """Set the savepoint of a job. The first job needs none, which saves a copy of each page that it changes."""
-        self._jobs += 1
-        if self._jobs > 1:
+        """Set the savepoint of a job."""
+        self._has_savepoint = self._has_savepoint or self._began
+        self._began = True
+        if self._has_savepoint:
             self.connection.execute("SAVEPOINT mutation")
 
     def undo(self) -> None:
-        """Roll back the writes of the job. For the first job this rolls back and ends the whole transaction."""
-        self.connection.execute("ROLLBACK TO mutation" if self._jobs > 1 else "ROLLBACK")
+        """Roll back the writes of the job. For a job without a savepoint this ends the whole transaction."""
+        self.connection.execute("ROLLBACK TO mutation" if self._has_savepoint else "ROLLBACK")
 
     def is_lost(self) -> bool:
         """Return whether SQLite rolled back automatically, as it does when the disk is full."""
@@ -162,7 +168,7 @@ class SqliteSession:
 
     def keep(self) -> None:
         """Release the savepoint of the job."""
-        if self._jobs > 1:
+        if self._has_savepoint:
             self.connection.execute("RELEASE mutation")
 
     def lock_locations(self, locations: Mapping[str, bool]) -> None:
@@ -290,7 +296,7 @@ class SqliteStore:
             return False
         try:
             batch = MutationBatch(self._session, now_ms=self.time.now_ms())
-            self._session.begin()
+            self._session.begin(len(self._queue))
             while (
                 self._queue
                 and not batch.closed

@@ -10,8 +10,10 @@ from limnos.model.records import CatalogRecord
 from limnos.store.sql import Load, Sql
 from limnos.store.transaction import StoreTransaction
 
-CATALOGS_PLACED = Sql("SELECT id, parent_id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
-CATALOGS = Sql("SELECT id, record FROM node WHERE kind = :kind AND deleted = 0 ORDER BY id")
+_CATALOGS = "FROM clock c CROSS JOIN node n WHERE n.id = c.zone AND n.kind = :kind AND n.deleted = 0 ORDER BY c.zone"
+"""Each catalog is a zone and has a clock, so only the nodes of zones are read."""
+CATALOGS_PLACED = Sql(f"SELECT n.id, n.parent_id, n.record {_CATALOGS}")
+CATALOGS = Sql(f"SELECT n.id, n.record {_CATALOGS}")
 ANY_RECORD = Sql("SELECT record FROM node WHERE id = :id")
 ANY_ZONE = Sql("SELECT zone FROM node WHERE id = :id AND format = :format")
 

@@ -34,8 +34,9 @@ DENIALS = Sql(
     " WHERE g.object_id = :id AND NOT g.allowed ORDER BY g.role_id, g.privilege"
 )
 CLOSED_IN_ZONE = Sql(
-    "SELECT n.id, n.kind, n.name_space FROM node n WHERE n.zone = :zone AND n.deleted = 0 AND n.id IN"
-    " (SELECT object_id FROM restriction WHERE zone = :zone UNION SELECT object_id FROM access_grant WHERE NOT allowed)"
+    "SELECT n.id, n.kind, n.name_space FROM (SELECT object_id FROM restriction WHERE zone = :zone"
+    " UNION SELECT object_id FROM access_grant WHERE NOT allowed) r CROSS JOIN node n"
+    " WHERE n.id = r.object_id AND n.zone = :zone AND n.deleted = 0"
 )
 CATALOG = Sql(
     "SELECT record, EXISTS (SELECT 1 FROM former_restriction WHERE zone = :zone AND object_id = :id) FROM node"

@@ -72,15 +72,18 @@ def one_of(name: str, type_: str = "bigint") -> tuple[str, str]:
     )
 
 
-FILTERS: Final = {"of_zones": one_of("zones"), "of_kinds": one_of("kinds"), "of_spaces": one_of("spaces", "text")}
+FILTERS: Final = {
+    **{f"of_{name}": one_of(name) for name in ("zones", "kinds", "parents", "browsed")},
+    "of_spaces": one_of("spaces", "text"),
+}
 """Conditions with the parameters of a search."""
 
 
 def _sql(text: str) -> Sql:
-    """Build a statement in which `{ids}`, `{parents}` and `{browsed}` are parameters with JSON arrays of integers, and
-    the names of `FILTERS` are conditions.
+    """Build a statement in which `{ids}` is a parameter with a JSON array of integers, and the names of `FILTERS` are
+    conditions.
     """
-    parts = {name: among(name) for name in ("ids", "parents", "browsed")} | FILTERS
+    parts = {"ids": among("ids")} | FILTERS
     return Sql(
         text.format(**{name: pair[0] for name, pair in parts.items()}),
         on_sqlite=text.format(**{name: pair[1] for name, pair in parts.items()}),
@@ -97,10 +100,11 @@ BY_NAME = _sql(
 """The query has no order: sorting would read every match."""
 BY_IDS = _sql(f"{_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 ORDER BY n.id")
 IN_NARROW_SCOPE = _sql(
-    f"{_SELECT} WHERE n.parent_id IN ({{parents}}) AND n.deleted = 0 UNION"
-    f" {_SELECT} WHERE n.parent_id IN ({{browsed}}) AND n.name_space {{of_spaces}} AND n.deleted = 0 UNION"
-    f" {_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 LIMIT :limit"
+    f"SELECT * FROM ({_SELECT} WHERE n.parent_id {{of_parents}} AND n.deleted = 0 UNION ALL"
+    f" {_SELECT} WHERE n.parent_id {{of_browsed}} AND n.name_space {{of_spaces}} AND n.deleted = 0 LIMIT :limit) below"
+    f" UNION ALL {_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0"
 )
+"""The query may return an object twice: a UNION would read all children of the parents before the first row."""
 _CONTAINER_KINDS = ", ".join(str(int(kind)) for kind in sorted(CONTAINERS))
 CONTAINERS_BELOW = _sql(
     "WITH RECURSIVE below(id) AS (SELECT n.id FROM node n WHERE n.id IN ({ids}) AND n.deleted = 0"
@@ -112,8 +116,9 @@ BY_UUID = Sql(
     f"{_SELECT} JOIN document d ON d.node_id = n.id WHERE d.uuid = :uuid AND n.deleted = 0 ORDER BY n.id LIMIT 100"
 )
 TAGGED = Sql(
-    "SELECT DISTINCT t.object_id FROM (SELECT object_id FROM tag_object WHERE tag_id = :tag UNION ALL"
-    " SELECT object_id FROM column_attachment WHERE attached_id = :tag) t ORDER BY 1 LIMIT :limit"
+    "SELECT * FROM (SELECT object_id FROM tag_object WHERE tag_id = :tag ORDER BY object_id LIMIT :limit) o UNION"
+    " SELECT * FROM (SELECT DISTINCT object_id FROM column_attachment WHERE attached_id = :tag"
+    " ORDER BY object_id LIMIT :limit) c ORDER BY 1 LIMIT :limit"
 )
 VALUED = Sql("SELECT DISTINCT object_id FROM tag_value WHERE tag_id = :tag AND value = :value ORDER BY 1 LIMIT :limit")
 OWNED = Sql("SELECT object_id FROM owner WHERE principal_id = :principal ORDER BY object_id LIMIT :limit")
@@ -150,10 +155,10 @@ def containers_below_read(ids: Collection[int], *, limit: int) -> Load[frozenset
 def narrow_read(scope: NarrowScope, *, limit: int) -> Load[list[SearchCandidate]]:
     """Read up to `limit` live nodes of a narrow scope, in no particular order."""
     rows = yield IN_NARROW_SCOPE, {
-        "parents": dumps(sorted(scope.parents)), "browsed": dumps(sorted(scope.browsed)), "ids": dumps(sorted(scope.ids)),
-        "spaces": dumps(scope.spaces), "limit": limit,
+        "parents": dumps(sorted(scope.parents)), "browsed": dumps(sorted(scope.browsed - scope.parents)),
+        "ids": dumps(sorted(scope.ids)), "spaces": dumps(scope.spaces), "limit": limit,
     }  # fmt: skip
-    return [SearchCandidate(*row) for row in rows]
+    return [SearchCandidate(*row) for row in dict.fromkeys(rows)][:limit]
 
 
 def uuid_read(uuid: str) -> Load[list[SearchCandidate]]:

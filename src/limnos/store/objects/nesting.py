@@ -20,22 +20,27 @@ PLANNED, RENAMED, NESTED, LEFT = 0, 1, 2, 3
 namespace.
 """
 
-_HOLDS = f"kind = {int(Kind.NAMESPACE)} AND deleted = 0 AND strpos(name, :separator) > 0"
-_HOLDS_ON_SQLITE = _HOLDS.replace("strpos", "instr")
+_LIVES = f"n.kind = {int(Kind.NAMESPACE)} AND n.deleted = 0"
+_HOLDS = f"{_LIVES} AND strpos(n.name, :separator) > 0"
 
 
-def _over(text: str) -> Sql:
-    return Sql(text.format(_HOLDS), on_sqlite=text.format(_HOLDS_ON_SQLITE))
+def _over_namespaces(text: str) -> Sql:
+    """Build a statement over namespaces. SQLite would otherwise choose among the indexes of zones by chance."""
+    indexed = text.replace("FROM node n", "FROM node n INDEXED BY node_namespace").replace("strpos", "instr")
+    return Sql(text, on_sqlite=indexed)
 
 
-CONFLICTS = _over(
-    "SELECT id, parent_id, name FROM node WHERE zone = :zone AND id > :after AND {} ORDER BY id LIMIT :limit"
+CONFLICTS = _over_namespaces(
+    f"SELECT n.id, n.parent_id, n.name FROM node n WHERE n.zone = :zone AND n.id > :after AND {_HOLDS}"
+    " ORDER BY n.id LIMIT :limit"
 )
-COUNT = _over("SELECT count(*) FROM node WHERE zone = :zone AND {}")
-ANYWHERE = _over("SELECT zone, count(*), min(name) FROM node WHERE {} GROUP BY zone ORDER BY zone")
-NESTED_ONE = Sql(
-    "SELECT p.name, n.name FROM node n JOIN node p ON p.id = n.parent_id WHERE n.zone = :zone AND n.deleted = 0 AND"
-    f" n.kind = {int(Kind.NAMESPACE)} AND p.kind = {int(Kind.NAMESPACE)} LIMIT 1"
+COUNT = _over_namespaces(f"SELECT count(*) FROM node n WHERE n.zone = :zone AND {_HOLDS}")
+ANYWHERE = _over_namespaces(
+    f"SELECT n.zone, count(*), min(n.name) FROM node n WHERE {_HOLDS} GROUP BY n.zone ORDER BY n.zone"
+)
+NESTED_ONE = _over_namespaces(
+    f"SELECT p.name, n.name FROM node n CROSS JOIN node p WHERE n.zone = :zone AND {_LIVES} AND p.id = n.parent_id"
+    f" AND p.kind = {int(Kind.NAMESPACE)} LIMIT 1"
 )
 _MIGRATION = "state, separator, replacement, nests, goes_on, planned_to, planned_by, planned_at"
 READ = Sql(f"SELECT {_MIGRATION} FROM name_migration WHERE catalog_id = :catalog")

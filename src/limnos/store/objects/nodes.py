@@ -94,9 +94,7 @@ DATA_ONLY = "data"
 row.
 """
 BELOW_MAX = 100_000
-"""The maximum number of objects that a transaction reads to compute heights of subtrees before it refuses a further
-one.
-"""
+"""The maximum number of namespaces that a transaction reads to compute heights before it refuses a further one."""
 
 
 def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
@@ -212,16 +210,21 @@ REVIVE = Sql(
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
 ANY_CHILD = Sql("SELECT kind, name FROM node WHERE parent_id = :id AND deleted = 0 LIMIT 1")
 HEIGHT = Sql(
-    "WITH RECURSIVE below(id, depth) AS (SELECT id, 0 FROM node WHERE id = :id UNION ALL SELECT n.id, b.depth + 1"
-    " FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0) SELECT max(depth), count(*) FROM below"
+    "WITH RECURSIVE below(id, zone, depth) AS (SELECT id, zone, 0 FROM node WHERE id = :id UNION ALL"
+    " SELECT n.id, n.zone, b.depth + 1 FROM below b JOIN node n"
+    f" ON n.zone = b.zone AND n.parent_id = b.id AND n.kind = {int(Kind.NAMESPACE)} AND n.deleted = 0)"
+    " SELECT max(b.depth + CASE WHEN EXISTS (SELECT 1 FROM node c WHERE c.parent_id = b.id AND c.deleted = 0) THEN 1 ELSE 0 END),"
+    " count(*) FROM below b"
 )
+"""Reads the namespaces below a namespace, and one object in each: other objects contain none."""
 SUBTREE = Sql(
     "WITH RECURSIVE below(id, depth) AS (SELECT id, 1 FROM node WHERE parent_id = :id AND deleted = 0 UNION ALL"
     " SELECT n.id, b.depth + 1 FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0)"
     f" SELECT {_columns('n')} FROM below b JOIN node n ON n.id = b.id ORDER BY b.depth DESC, n.id LIMIT :limit"
 )
 CHILDREN = Sql(
-    f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :id AND n.deleted = 0 ORDER BY n.id LIMIT :limit"
+    f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :id AND n.deleted = 0"
+    " ORDER BY n.name_space, n.name LIMIT :limit"
 )
 MARK = Sql(
     "UPDATE node SET implicit = :implicit, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
@@ -416,14 +419,13 @@ class NodeWrites(Writes):
         self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space))
 
     def height(self, node_id: int) -> int:
-        """Count the levels below a node, down to its deepest descendant.
+        """Count the levels below a namespace, down to its deepest object. It reads all namespaces below it.
 
-        This reads the whole subtree, so call it only for moves downwards. Raises BadRequest if earlier
-        calls in the transaction have read more than `BELOW_MAX` objects.
+        Raises BadRequest if earlier calls in the transaction have read more than `BELOW_MAX` namespaces.
         """
         if self.tx.looked_below > BELOW_MAX:
             raise BadRequest(
-                f"More than {BELOW_MAX} objects are in the namespace that this transaction already moved: move this one in another transaction"
+                f"More than {BELOW_MAX} namespaces are in the namespace that this transaction already moved: move this one in another transaction"
             )
         rows = self.tx.rows(HEIGHT, {"id": node_id})
         self.tx.looked_below += rows[0][1]

@@ -131,9 +131,10 @@ CLEAR_LOCATION = Sql(
 )
 CLEAR_ROOTS = Sql(f"DELETE FROM place WHERE owner_id = :id AND kind IN ({_OF_CATALOGS})")
 CLEAR_METALAKE = Sql(
-    f"DELETE FROM place WHERE kind IN ({_OF_CATALOGS}) AND owner_id IN (SELECT id FROM node WHERE parent_id = :id)"
+    f"DELETE FROM place WHERE kind IN ({_OF_CATALOGS}) AND owner_id IN"
+    " (SELECT n.id FROM clock c CROSS JOIN node n WHERE n.id = c.zone AND n.parent_id = :id)"
 )
-_CONFLICTS = f"{_ROW} place p {_JOIN} WHERE p.conflicting = TRUE AND (p.owner_id, p.location) > (:id, :location)"
+_CONFLICTS = f"{_ROW} place p {_JOIN} WHERE p.conflicting AND (p.owner_id, p.location) > (:id, :location)"
 _BY_OWNER = "ORDER BY p.owner_id, p.location LIMIT :limit"
 CONFLICTS = Sql(f"{_CONFLICTS} {_BY_OWNER}")
 LIVE_CONFLICTS = Sql(

@@ -171,9 +171,12 @@ search_word = table("search_word", "word text*")
 with letters other than Latin, Greek and Cyrillic.
 """
 
-search_position = table("search_position", "zone bigint*, epoch bigint, revision bigint, scan_after bigint?")
-"""The last change of a zone whose words are stored. `scan_after` is the last object read while all objects are read
-again.
+search_position = table(
+    "search_position",
+    "zone bigint*, epoch bigint, revision bigint, scan_after bigint?, scan_folded name?, scan_id bigint?",
+)
+"""The last change of a zone whose words are stored. While all objects are read again, `scan_after` is 0, and
+`scan_folded` and `scan_id` are the folded name and the id of the last object read.
 """
 
 node_seen = table(

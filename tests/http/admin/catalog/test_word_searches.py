@@ -109,6 +109,24 @@ def indexing_zones() -> object:
     return Sql("SELECT zone FROM search_position")
 
 
+def test_objects_of_an_older_release_are_indexed(node: DriverNode) -> None:
+    """When all objects are indexed again, also those are indexed whose folded names an older release left empty."""
+    filled(node)
+    index(node)
+
+    def lose_names(tx: object) -> None:
+        from limnos.store.sql import Sql
+
+        tx.count(Sql("UPDATE node SET folded = NULL"), {})  # type: ignore[attr-defined]
+        tx.count(Sql("DELETE FROM search_text"), {})  # type: ignore[attr-defined]
+        _lose_positions(tx)
+
+    node.runner.run(node.built.services.store.submit(indexing.upkeep_permit("t"), lose_names))
+    index(node)
+
+    assert list_hit_paths(node, "postal") == ["main.nyc.daily_flights"]
+
+
 def test_number_of_unread_changes_is_reported(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """If more changes wait than a search reads, the answer has the number of unread changes until they are indexed."""
     index(node)
