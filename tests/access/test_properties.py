@@ -276,3 +276,11 @@ def test_owner_rules_never_look_at_denials() -> None:
     case = DecisionCase(Subject.of(USER, "u", roles=[denying]), chain_for(Kind.TABLE), owned_by({3: USER}))
 
     assert OwnerRule(frozenset({Kind.NAMESPACE})).evaluate(case)
+
+
+@law
+@given(questions((Action.UNDROP,)))
+def test_users_who_may_restore_an_object_may_grant_on_it(question: Question) -> None:
+    """The trash states the restrictions of an object to each user who may restore it, and asks for no other right."""
+    if question.answer().allowed:
+        assert replace(question, action=Action.PRIVILEGE_GRANT).answer().allowed

