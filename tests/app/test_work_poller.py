@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import sqlite3
 
+import psycopg
 import pytest
 
 from limnos.app.work_poller import WorkPoller
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.request.concurrency.background_loops import BackgroundLoops
+from tests import clocks
 
 
 class IdlePoller(WorkPoller):
@@ -24,7 +30,7 @@ def test_cancelled_poller_ends_even_if_just_woken() -> None:
     """
 
     async def has_ended() -> bool:
-        poller = IdlePoller()
+        poller = IdlePoller(BackgroundLoops())
         task = asyncio.create_task(poller.run())
         for _ in range(5):
             await asyncio.sleep(0)
@@ -42,8 +48,8 @@ class LeasePoller(WorkPoller):
 
     works = "one piece"
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, loops: BackgroundLoops) -> None:
+        super().__init__(loops)
         self.leased: list[str] = []
         self.released: list[str] = []
 
@@ -73,7 +79,7 @@ def test_cancelled_poller_always_releases_leased_work(turns: int) -> None:
     """
 
     async def poller_after() -> LeasePoller:
-        poller = LeasePoller()
+        poller = LeasePoller(BackgroundLoops())
         task = asyncio.create_task(poller.run())
         for _ in range(turns):
             await asyncio.sleep(0)
@@ -84,3 +90,53 @@ def test_cancelled_poller_always_releases_leased_work(turns: int) -> None:
     poller = asyncio.run(poller_after())
 
     assert poller.leased == poller.released == ["piece"]
+
+
+ERRORS = [
+    OSError(errno.EIO, "Input/output error"),
+    sqlite3.OperationalError("disk I/O error"),
+    sqlite3.DatabaseError("database disk image is malformed"),
+    psycopg.errors.UndefinedTable('relation "webhook" does not exist'),
+    RuntimeError("unexpected"),
+    ServiceUnavailable("The store is busy"),
+]
+
+
+class FailingPoller(WorkPoller):
+    """A poller whose store fails until `well_at`, in seconds of the loop's clock."""
+
+    works = "anything"
+
+    def __init__(self, loops: BackgroundLoops, error: Exception, *, well_at: float) -> None:
+        super().__init__(loops)
+        self.error, self.well_at = error, well_at
+        self.polls: list[float] = []
+
+    async def _take(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self.polls.append(now)
+        if now < self.well_at:
+            raise self.error
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_poller_survives_every_error_of_the_store(error: Exception) -> None:
+    """Whatever the store raises for 8 s, the poller polls on, and less than half a minute later it works again."""
+
+    async def story() -> tuple[list[float], list[str], int]:
+        loops = BackgroundLoops()
+        poller = FailingPoller(loops, error, well_at=8.0)
+        task = asyncio.create_task(poller.run())
+        await asyncio.sleep(7)
+        meanwhile = [each.name for each in loops.failures()]
+        await asyncio.sleep(31)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+        return poller.polls, meanwhile, len(loops.failures())
+
+    polls, failing_meanwhile, failing_after = clocks.run(story())
+
+    assert failing_meanwhile == ["anything"]
+    assert failing_after == 0
+    assert 8 <= polls[-1] <= 38
+    assert len([each for each in polls if each < 8]) <= 5

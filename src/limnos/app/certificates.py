@@ -1,8 +1,8 @@
 """The server's TLS certificate: read from two files, and reloaded when they change, without closing connections.
 
-May import `config`, `model`, `telemetry` and cryptography. Must not know sockets. The listener has one SSL context, and
-each handshake switches to the context of the newest certificate. Each certificate has its own context, because a
-context loaded with keys of two types could present either certificate.
+May import `config`, `model`, `services`, `telemetry` and cryptography. Must not know sockets. The listener has one SSL
+context, and each handshake switches to the context of the newest certificate. Each certificate has its own context,
+because a context loaded with keys of two types could present either certificate.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from cryptography import x509
 
 from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart
+from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter, Gauge
 
@@ -141,14 +142,15 @@ class CertificateReloader:
         self._use()
         return True
 
-    async def run(self, *, every_s: float = LOOK_EVERY_S) -> None:
+    async def run(self, loops: BackgroundLoops, *, every_s: float = LOOK_EVERY_S) -> None:
         """Check the files every `every_s` seconds. An unresponsive disk blocks only this task."""
-        while True:
-            await asyncio.sleep(every_s)
-            await asyncio.to_thread(self.reload_if_changed)
-            if self._pair.ends <= _now() and not self._expiry_logged:
-                self._expiry_logged = True
-                log.error("the certificate has expired: clients reject it", ended=str(self._pair.ends))
+        await loops.add("certificate", every_s=every_s).run(self._check)
+
+    async def _check(self) -> None:
+        await asyncio.to_thread(self.reload_if_changed)
+        if self._pair.ends <= _now() and not self._expiry_logged:
+            self._expiry_logged = True
+            log.error("the certificate has expired: clients reject it", ended=str(self._pair.ends))
 
 
 def _require_current(pair: CertificatePair) -> None:

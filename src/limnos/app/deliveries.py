@@ -71,7 +71,7 @@ class WebhookDeliveries(WorkPoller):
     works = "webhooks"
 
     def __init__(self, services: NodeServices, *, timeout_s: float) -> None:
-        super().__init__()
+        super().__init__(services.loops)
         self.services = services
         self.timeout_s = timeout_s
         self.holder = uuid4().hex
@@ -92,12 +92,11 @@ class WebhookDeliveries(WorkPoller):
         try:
             await self._send_pages(webhook, tries)
         except asyncio.CancelledError:
-            with suppress(LimnosError, asyncio.CancelledError):
+            with suppress(Exception, asyncio.CancelledError):
                 await self.services.store.submit(self._permit, lambda tx: tx.webhooks.release(webhook.id, self.holder))
             raise
         except Exception as error:  # noqa: BLE001 - stored in the webhook, and retried
-            with suppress(LimnosError):  # otherwise the lease expires by itself
-                await self._failed(webhook, error, tries)
+            await self._failed(webhook, error, tries)  # if that fails too, the lease expires by itself
         finally:
             BEHIND.pop((webhook.id,), None)
 

@@ -25,7 +25,7 @@ from limnos.app.job_keeper import EXITED, TIMED_OUT, JobExit
 from limnos.app.work_poller import WorkPoller
 from limnos.app.worker_process import WorkerProcess
 from limnos.config.settings import Settings
-from limnos.model.errors import CannotStart, LimnosError
+from limnos.model.errors import CannotStart
 from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
@@ -64,7 +64,7 @@ class JobExecutor(WorkPoller):
     works = "jobs"
 
     def __init__(self, services: NodeServices, plan: JobSettings, *, running_max: int) -> None:
-        super().__init__()
+        super().__init__(services.loops)
         self.services = services
         self.plan = plan
         self.running_max = running_max
@@ -105,7 +105,7 @@ class JobExecutor(WorkPoller):
         try:
             end = await self._run(job, text)
         except asyncio.CancelledError:
-            with suppress(LimnosError, asyncio.CancelledError):
+            with suppress(Exception, asyncio.CancelledError):
                 await self._try_record_end(job, JobEnd(FAILED, _STOPPED))
             raise
         except (JobNotRunnable, OSError) as error:
@@ -171,7 +171,7 @@ class JobExecutor(WorkPoller):
         """
         try:
             return await self.services.store.submit(self._permit, lambda tx: tx.template_jobs.beat(job.id, self.holder))
-        except LimnosError as error:
+        except Exception as error:  # noqa: BLE001 - the next heartbeat tries again
             log.warning("a job's lease could not be renewed", job=job.uuid, error=str(error))
             return job.state
 
@@ -180,7 +180,7 @@ class JobExecutor(WorkPoller):
         for _ in range(REPORT_ATTEMPTS):
             try:
                 await self._try_record_end(job, end)
-            except LimnosError as error:
+            except Exception as error:  # noqa: BLE001 - tried again
                 log.warning("a job's end could not be recorded", job=job.uuid, error=str(error))
                 await asyncio.sleep(1.0)
             else:

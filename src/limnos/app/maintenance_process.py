@@ -28,7 +28,6 @@ from limnos.app.node_builder import allowed_of
 from limnos.app.work_poller import WorkPoller
 from limnos.config.settings import Settings
 from limnos.model.entities import Token
-from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import TokenPurpose, TokenTrust
 from limnos.services.request.node_services import NodeServices
@@ -57,10 +56,10 @@ class MaintenanceProcess(WorkPoller):
     The token of the process is extended while the process lives.
     """
 
-    works = "maintenance operations"
+    works = "maintenance"
 
     def __init__(self, services: NodeServices, settings: Settings, *, uri: str) -> None:
-        super().__init__()
+        super().__init__(services.loops)
         self.services = services
         self._writable = tuple(local_directories(allowed_of(settings).roots))
         self._closed = (str(Path(settings.server.data).absolute()),)
@@ -138,8 +137,8 @@ class MaintenanceProcess(WorkPoller):
                 await self.services.store.submit(
                     self._permit, lambda tx: tx.tokens.extend(token.id, expires_at=tx.now_ms + TOKEN_MS)
                 )
-            except LimnosError as error:
-                log.warning("the token of the executor of maintenance was not extended", error=error.message)
+            except Exception as error:  # noqa: BLE001 - the next round tries again
+                log.warning("the token of the executor of maintenance was not extended", error=str(error))
 
     async def _process(self, start: bytes, scratch: str) -> None:
         process = await asyncio.create_subprocess_exec(
@@ -162,7 +161,7 @@ class MaintenanceProcess(WorkPoller):
                 process.kill()
 
     async def _revoke(self, token: Token) -> None:
-        with suppress(LimnosError):
+        with suppress(Exception):  # the token expires by itself
             await self.services.store.submit(self._permit, lambda tx: tx.tokens.revoke(token))
 
 

@@ -1,15 +1,13 @@
 """Heartbeats of this node: it writes a row at its start and every half minute, and deletes the row when it stops.
 
 May import `services`, `store` and the layers below. A failed heartbeat is retried, and does not stop the node from
-serving.
+serving. The row is deleted at most once: if that fails, other nodes see the last heartbeat grow old.
 """
 
 from __future__ import annotations
 
-import asyncio
 import os
 import socket
-from collections.abc import Callable
 from functools import partial
 from uuid import uuid4
 
@@ -32,29 +30,25 @@ class NodeBeats:
         self.id = uuid4().hex
         self.name = f"{socket.gethostname()}, process {os.getpid()}"
         self.started_at = services.store.time.now_ms()
+        self._loop = services.loops.add("heartbeats", every_s=BEAT_S)
         self._permit = upkeep_permit("limnos")
         OWN_NODE.put(services, self.id)
 
     async def run(self) -> None:
         """Write heartbeats until cancelled, then delete the node's row."""
         try:
-            while True:
-                await self.beat()
-                await asyncio.sleep(BEAT_S)
+            await self._loop.run(self.beat)
         finally:
-            await self._submit(lambda tx: tx.node_beats.leave(self.id))
+            try:
+                await self.services.store.submit(self._permit, lambda tx: tx.node_beats.leave(self.id))
+            except Exception as error:  # noqa: BLE001 - the node stops in any case
+                log.warning("the row of this node could not be deleted", error=f"{type(error).__name__}: {error}")
 
     async def beat(self) -> None:
-        """Write one heartbeat. A failed write is only logged, and the next heartbeat tries again."""
+        """Write one heartbeat. Raises the errors of the store."""
         clock = self.services.store.time
         heartbeat = NodeHeartbeat(self.id, self.name, __version__, self.started_at, 0, clock.offset_ms)
-        await self._submit(partial(_beat, heartbeat=heartbeat))
-
-    async def _submit(self, mutation: Callable[[Tx], None]) -> None:
-        try:
-            await self.services.store.submit(self._permit, mutation)
-        except Exception as error:  # noqa: BLE001 - the node continues to serve, and retries
-            log.warning("a heartbeat could not be written", error=f"{type(error).__name__}: {error}")
+        await self.services.store.submit(self._permit, partial(_beat, heartbeat=heartbeat))
 
 
 def _beat(tx: Tx, *, heartbeat: NodeHeartbeat) -> None:

@@ -16,10 +16,8 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.request.node_services import NodeServices
 from limnos.services.search.indexing import index_step
 from limnos.store.activity.search_index import zones_behind_read
-from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter
 
-log = get_logger("limnos.search")
 LEASE_MS: Final = 30_000
 RENEWED_S: Final = 10.0
 """The age at which a lease is renewed. A younger one costs no transaction."""
@@ -31,10 +29,10 @@ STEPS = Counter(
 class SearchIndexing(WorkPoller):
     """Fills the full-text search index on this node."""
 
-    works = "index of words"
+    works = "search index"
 
     def __init__(self, services: NodeServices) -> None:
-        super().__init__()
+        super().__init__(services.loops)
         self.services = services
         self.holder = uuid4().hex
         self._permit = upkeep_permit("limnos")
@@ -47,9 +45,9 @@ class SearchIndexing(WorkPoller):
             while is_left and await self._lease():
                 is_left = bool(await index_step(self.services))
                 STEPS["done",] += 1
-        except Exception as error:  # noqa: BLE001 - the next round tries again; searches report the lag
+        except Exception:  # searches report the lag
             STEPS["failed",] += 1
-            log.warning("words were not indexed", error=f"{type(error).__name__}: {error}")
+            raise
 
     async def _is_behind(self) -> bool:
         return bool(await self.services.gate.look_up(partial(zones_behind_read, limit=1)))

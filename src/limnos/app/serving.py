@@ -12,7 +12,7 @@ import signal
 import socket
 import ssl
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import uvicorn
 import uvloop
@@ -31,7 +31,9 @@ from limnos.config.settings import Settings
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.connection import FastPathProtocol
 from limnos.services.sqlpp.execution.engine import ENGINE
+from limnos.telemetry.logs import get_logger
 
+log = get_logger("limnos.server")
 WAITING_PART = 0.8
 """The fraction of the drain time for running requests. The remainder is for closing."""
 LEAVE_S_MIN = 1.0
@@ -155,7 +157,7 @@ async def _serve(
         if certificates is not None:
             certificates.reload_if_changed()
             server.tls = certificates.context
-            background_tasks.append(asyncio.create_task(certificates.run()))
+            background_tasks.append(asyncio.create_task(certificates.run(built.services.loops)))
         server.release_waiters = built.services.watch.close
         if lifeline is not None:
             asyncio.get_running_loop().add_reader(lifeline, _stop_alone, server, lifeline)
@@ -163,11 +165,17 @@ async def _serve(
         await server.serve(sockets=sockets)
         announcing.cancel()
     finally:
-        for task in background_tasks:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await _end(background_tasks)
         await built.close()
+
+
+async def _end(tasks: list[asyncio.Task[None]]) -> None:
+    """Cancel background tasks and wait for their end. The error of a task is logged, and does not stop the others."""
+    for task in tasks:
+        task.cancel()
+    for outcome in await asyncio.gather(*tasks, return_exceptions=True):
+        if isinstance(outcome, Exception):
+            log.error("a background task ended with an error", exc_info=outcome)
 
 
 def _stop_alone(server: _NodeServer, lifeline: int) -> None:

@@ -2,24 +2,27 @@
 
 May import `task_kinds`, `services`, `store` and the layers below. `app.task_kinds` lists the kinds of tasks. A task is
 leased, and heartbeats renew the lease. A failed task is retried with exponential backoff, up to a maximum number of
-attempts.
+attempts. Each kind of work has a background loop of its own, so that none delays or ends another.
 """
 
 from __future__ import annotations
 
 import asyncio
-from contextlib import suppress
+from collections.abc import Awaitable, Callable
+from functools import partial
 
 from limnos.app.task_kinds import KINDS, LONG, TaskKind, TaskOutcome
 from limnos.files import AllowedStorage
 from limnos.model.permits import upkeep_permit
 from limnos.services.maintenance.rewriting.pauses import REFRESH_EVERY_S, pauses_refresh
 from limnos.services.request.audit_lines import AuditLines
+from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import locations_refresh
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.activity.audit import EXPIRED_AT_ONCE, lines_expire
+from limnos.store.activity.future_times import is_any_time_ahead, later_tasks_read, stored_times_repair
 from limnos.store.activity.reports import reports_expire
 from limnos.store.activity.tasks import LeasedTask, task_counts, task_due
 from limnos.store.activity.upkeep import feed_prune, orphans_sweep
@@ -34,6 +37,7 @@ log = get_logger("limnos.upkeep")
 LEASE_MS = 300_000
 IDLE_S = 30.0
 SWEEP_EVERY_S = 3600.0
+REPAIR_EVERY_S = 20.0
 RETRY_MS = 5_000
 RETRY_MS_MAX = 3_600_000
 UNKNOWN_MS = 60_000
@@ -70,44 +74,38 @@ class Upkeep:
         self.debris_ms = debris_ms
         self.services: NodeServices | None = None
         """The node's services, set after they are built."""
-        self._woken = {among_long: asyncio.Event() for among_long in (False, True)}
+        self._woken = {name: asyncio.Event() for name in ("tasks", "long tasks", "audit records")}
         self._permit = upkeep_permit("limnos")
 
     def wake(self) -> None:
-        """Wake both loops, because a commit has added a task."""
+        """Wake the loops of tasks and of audit records, because a commit has added a task."""
         for woken in self._woken.values():
             woken.set()
 
     async def run(self) -> None:
-        """Run tasks until cancelled. Long tasks have their own loop, so that they do not delay others."""
+        """Run tasks and maintain the store until cancelled. Long tasks have their own loop, so that they do not delay
+        others.
+        """
+        services = self.services
+        loops = BackgroundLoops() if services is None else services.loops
+        steps: list[tuple[str, Callable[[], Awaitable[object]], float]] = [
+            ("tasks", partial(self._run_due, among_long=False), IDLE_S),
+            ("long tasks", partial(self._run_due, among_long=True), IDLE_S),
+            ("audit records", self.write_audit, IDLE_S),
+            ("store upkeep", self.sweep, SWEEP_EVERY_S),
+            ("times in the store", self.repair_times, REPAIR_EVERY_S),
+        ]
+        if services is not None:
+            steps.append(("maintenance pauses", partial(pauses_refresh, services), REFRESH_EVERY_S))
         async with asyncio.TaskGroup() as group:
-            for among_long in self._woken:
-                group.create_task(self._run(among_long=among_long))
+            for name, step, every_s in steps:
+                group.create_task(loops.add(name, every_s=every_s).run(step, woken=self._woken.get(name)))
 
-    async def _run(self, *, among_long: bool) -> None:
-        """Loop over due tasks: the long ones if `among_long`, else all others and the store's maintenance."""
-        loop, woken = asyncio.get_running_loop(), self._woken[among_long]
-        swept_at = loop.time() - SWEEP_EVERY_S
-        refreshed_at = loop.time() - REFRESH_EVERY_S
-        while True:
-            try:
-                while await self.run_one(among_long=among_long):
-                    pass
-                await self.count()
-                if not among_long:
-                    await self.write_audit()
-                if not among_long and loop.time() - swept_at >= SWEEP_EVERY_S:
-                    await self.sweep()
-                    swept_at = loop.time()
-                if not among_long and self.services is not None and loop.time() - refreshed_at >= REFRESH_EVERY_S:
-                    refreshed_at = loop.time()
-                    await pauses_refresh(self.services)
-            except Exception as error:  # noqa: BLE001 - the next round tries again
-                log.warning("upkeep failed", error=str(error))
-            with suppress(TimeoutError):
-                async with asyncio.timeout(IDLE_S):  # `wait_for` of Python 3.11 loses a cancellation while woken
-                    await woken.wait()
-            woken.clear()
+    async def _run_due(self, *, among_long: bool) -> None:
+        """Run the due tasks: the long ones if `among_long`, else all others."""
+        while await self.run_one(among_long=among_long):
+            pass
+        await self.count()
 
     async def sweep(self) -> None:
         """Maintain the store: delete old rows, write missing audit records, insert missing periodic tasks.
@@ -131,6 +129,22 @@ class Upkeep:
         if self.services is not None:
             await locations_refresh(self.services)
         await self.count()
+
+    async def repair_times(self) -> None:
+        """Repair times of leases and due work that a clock which was ahead has written, and wake the tasks."""
+        now_ms = self.store.time.now_ms()
+        moves = {}
+        for task in await self.gate.look_up(lambda: later_tasks_read(now_ms)):
+            every_s = KINDS[task.kind].every_s if task.kind in KINDS else None
+            every_ms = None if every_s is None else round(every_s * 1000)
+            moved = task.moved(now_ms, every_ms=every_ms, retry_ms=RETRY_MS_MAX)
+            if moved != task:
+                moves[task] = moved
+        if not moves and not await self.gate.look_up(lambda: is_any_time_ahead(now_ms)):
+            return
+        count = await self.store.submit(self._permit, lambda tx: stored_times_repair(tx, moves))
+        log.warning("times in the store were in the future and have been repaired: was a clock ahead?", count=count)
+        self.wake()
 
     @property
     def audit(self) -> AuditLines | None:

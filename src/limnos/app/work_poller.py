@@ -1,7 +1,7 @@
 """A poller of work in the store: leases due work, starts it, and polls again when woken or after a pause.
 
-May import `model` and `telemetry`. Must not know the work: subclasses select the work and its lease, such as
-`deliveries` and `executor`.
+May import `services` and `telemetry`. Must not know the work: subclasses select the work and its lease, such as
+`deliveries` and `executor`. The loop is one of the node's background loops, so a failed poll is repeated.
 """
 
 from __future__ import annotations
@@ -9,10 +9,9 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
-from contextlib import suppress
 from typing import ClassVar, Final, TypeVar
 
-from limnos.model.errors import LimnosError
+from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.taking")
@@ -27,9 +26,10 @@ class WorkPoller(ABC):
     """
 
     works: ClassVar[str]
-    """The kind of work, for the log."""
+    """The kind of work, which is the name of the poller's loop."""
 
-    def __init__(self) -> None:
+    def __init__(self, loops: BackgroundLoops) -> None:
+        self._loop = loops.add(self.works, every_s=POLL_S)
         self._woken = asyncio.Event()
         self._held: set[asyncio.Task[None]] = set()
 
@@ -40,15 +40,7 @@ class WorkPoller(ABC):
     async def run(self) -> None:
         """Poll and start work until cancelled."""
         try:
-            while True:
-                try:
-                    await self._take()
-                except LimnosError as error:
-                    log.warning("waiting work could not be read", works=self.works, error=str(error))
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(POLL_S):  # `wait_for` of Python 3.11 loses a cancellation while woken
-                        await self._woken.wait()
-                self._woken.clear()
+            await self._loop.run(self._take, woken=self._woken)
         finally:
             # Lets new tasks start: one that is cancelled before its first step would not release its lease.
             await asyncio.sleep(0)
@@ -79,5 +71,12 @@ class WorkPoller(ABC):
         """Start a task for one item of work, and track it until it ends."""
         task = asyncio.create_task(work)
         self._held.add(task)
-        task.add_done_callback(self._held.discard)
+        task.add_done_callback(self._end)
         return task
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        """Log the error of an item that could not handle it. Its lease expires, and the item is leased again."""
+        self._held.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            log.warning("work in the background ended with an error", works=self.works, exc_info=error)

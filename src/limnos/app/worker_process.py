@@ -145,10 +145,11 @@ class IdleWorkers(list[WorkerProcess]):
 
     def _end_expired(self) -> None:
         loop = asyncio.get_running_loop()
-        for worker in [each for each in self if loop.time() - each.used_at >= IDLE_S]:
-            self.remove(worker)
-            worker.end()
+        expired = [each for each in self if loop.time() - each.used_at >= IDLE_S]
+        self[:] = [each for each in self if each not in expired]
         self._timer = loop.call_later(IDLE_S, self._end_expired) if self else None
+        for worker in expired:
+            worker.end()
 
     def end_all(self) -> None:
         """Kill all processes of the list, and empty it."""

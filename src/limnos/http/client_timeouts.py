@@ -81,16 +81,18 @@ class ClientTimeouts:
 
     def _check_connections(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
-        for connection, (before, since) in tuple(self._seen.items()):
-            step = connection.step()
-            if step != before or step.phase not in self.limits:
-                self._seen[connection] = (step, now)
-            elif now - since >= self.limits[step.phase]:
-                self._seen[connection] = (step, now)
-                connection.overdue(step.phase)
-        self._is_watching = bool(self._seen)
-        if self._is_watching:
-            loop.call_later(self._every, self._check_connections, loop)
+        try:
+            for connection, (before, since) in tuple(self._seen.items()):
+                step = connection.step()
+                if step != before or step.phase not in self.limits:
+                    self._seen[connection] = (step, now)
+                elif now - since >= self.limits[step.phase]:
+                    self._seen[connection] = (step, now)
+                    connection.overdue(step.phase)
+        finally:  # an error of one connection may not end the checks of all others
+            self._is_watching = bool(self._seen)
+            if self._is_watching:
+                loop.call_later(self._every, self._check_connections, loop)
 
 
 def client_timeouts_of(head_s: float, body_s: float) -> ClientTimeouts:

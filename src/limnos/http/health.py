@@ -1,6 +1,8 @@
 """Health checks with Gravitino's bodies: liveness, readiness, both. Served under `/api` and at the root.
 
-May import `model`, `store`, `telemetry`, `services` and this package's shared modules. Checks no credential.
+May import `model`, `store`, `telemetry`, `services` and this package's shared modules. Checks no credential, so a check
+names a failing loop and the time, and the error is in the log. A node with failing background loops serves requests, so
+it is ready: 200, with `"state": "degraded"` (decision record 0185).
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ import asyncio
 
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response
+from limnos.http.times import instant
 from limnos.model.kinds import ROOT_ID
 from limnos.services.request.context import Context
 from limnos.services.runs.job_rules import JOB_RULES
@@ -30,13 +33,23 @@ async def live(_request: Request, _ctx: Context) -> Response:
 
 
 async def ready(_request: Request, ctx: Context) -> Response:
-    """Return 200 if the store answers, else 503."""
-    return _health_response([await _store(ctx)])
+    """Return 200 if the store answers, else 503. A note for each background loop says since when it fails."""
+    return _health_response([await _store(ctx), *_loops(ctx)])
 
 
 async def health(_request: Request, ctx: Context) -> Response:
     """Return liveness and readiness: 200 if the store answers, else 503. A note says if this node refuses all jobs."""
-    return _health_response([_check("process"), await _store(ctx), *_jobs(ctx)])
+    return _health_response([_check("process"), await _store(ctx), *_loops(ctx), *_jobs(ctx)])
+
+
+def _loops(ctx: Context) -> list[Check]:
+    """Return a check for each background loop of this node whose last step failed."""
+    now_ms = ctx.services.store.time.now_ms()
+    return [
+        _check(each.name, note=f"Failing since {instant(now_ms - round(each.failing_s * 1000))}: see the server's log")
+        | {"state": "degraded"}
+        for each in ctx.services.loops.failures()
+    ]
 
 
 def _jobs(ctx: Context) -> list[Check]:
@@ -73,4 +86,5 @@ def _check(name: str, *, fault: str = "", note: str = "") -> Check:
 
 def _health_response(checks: list[Check]) -> Response:
     up = all(check["status"] == "UP" for check in checks)
-    return json_response({"code": 0, "status": "UP" if up else "DOWN", "checks": checks}, 200 if up else 503)
+    state = {"state": "degraded"} if any("state" in check for check in checks) else {}
+    return json_response({"code": 0, "status": "UP" if up else "DOWN", **state, "checks": checks}, 200 if up else 503)

@@ -125,6 +125,7 @@ class RequestLog:
         self._write()
 
     def _flush_again(self) -> None:
+        self._flushing = False  # first: after an error, the next entry starts a timer again
         self.flush()
         self._flushing = bool(self._unwritten)
         if self._flushing:

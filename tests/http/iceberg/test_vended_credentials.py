@@ -288,7 +288,8 @@ def test_valid_credentials_are_reused_while_sts_is_unreachable(store: ObjectStor
     """
     first, vendor = keys_of(load(node)), VENDOR.of(node.built.services)
     (cache_key,) = vendor._kept
-    vendor._kept[cache_key] = vendor._kept[cache_key]._replace(expires_ms=vendor._time.now_ms() + 1_000_000)
+    issued, requested_at = vendor._kept[cache_key]
+    vendor._kept[cache_key] = (issued._replace(expires_ms=vendor._time.now_ms() + 1_000_000), requested_at)
     store.is_away = True
     older = keys_of(load(node))
     store.is_away = False

@@ -199,3 +199,23 @@ def test_fileset_credentials_match_the_callers_rights(desk: ServiceDesk, monkeyp
     assert [opened(user) for user in ("ana", "bob", "admin")] == [
         FileRights(reads=True, writes=False), FileRights(reads=False, writes=True), FileRights(reads=True, writes=True),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("jump_ms", [-24 * HOUR_MS, 24 * HOUR_MS], ids=["back", "ahead"])
+def test_expired_credentials_are_renewed_after_a_jump_of_the_clock(
+    sts: Sts, time: Hours, monkeypatch: pytest.MonkeyPatch, jump_ms: int
+) -> None:
+    """Credentials are renewed after half of their lifetime as it passes, also if the clock goes back or ahead by a
+    day.
+    """
+    passed_s = [0.0]
+    monkeypatch.setattr(credentials, "monotonic", lambda: passed_s[0])
+
+    async def story() -> list[str]:
+        vendor = vendor_of(sts)
+        access_key_ids = [(await vendor.issue_credentials(ONE)).access_key_id]
+        time.at_ms, passed_s[0] = jump_ms, 3_601.0
+        access_key_ids.append((await vendor.issue_credentials(ONE)).access_key_id)
+        return access_key_ids
+
+    assert asyncio.run(story()) == ["one1", "one2"]

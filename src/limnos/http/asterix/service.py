@@ -7,6 +7,7 @@ or async results are stored, and the response contains a handle.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Final
@@ -74,7 +75,7 @@ class _QueryRun:
         self.timeout_s = seconds if request.timeout_ms is None else min(seconds, request.timeout_ms / 1000)
         self.ctx, self.asked, self.body, self.running = ctx, request, body, running
         self.session = StatementSession(
-            ctx, now_ms, request.parameters, now_ms + int(self.timeout_s * 1000), request.compile_only,
+            ctx, now_ms, request.parameters, time.monotonic() + self.timeout_s, request.compile_only,
             plans_as_text=request.plan_format == "string", results_tagged=request.format != "json",
             sql_compat=request.sql_compat,
         )  # fmt: skip

@@ -15,7 +15,6 @@ from functools import partial
 
 from limnos.access.actions import Action
 from limnos.model.entities import MetricsReportRow
-from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
@@ -74,9 +73,9 @@ class ReportQueue:
             try:
                 await self.store.submit(self._permit, partial(reports_put, reports=batch, keep_ms=self.keep_ms))
                 TAKEN["kept",] += len(batch)
-            except LimnosError as error:
+            except Exception as error:  # noqa: BLE001 - reports are only samples
                 TAKEN["lost",] += len(batch)
-                log.warning("reports of clients are lost", count=len(batch), error=error.message)
+                log.warning("reports of clients are lost", count=len(batch), error=str(error))
 
 
 async def report_take(

@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Final
 
 from limnos.model.audit import AuditRecord
-from limnos.model.errors import LimnosError, ServiceUnavailable
+from limnos.model.errors import ServiceUnavailable
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.defaults import AuditRules
@@ -149,9 +149,9 @@ class AuditLines:
             await self.store.submit(self._permit, partial(lines_put, lines=batch))
         except ServiceUnavailable:
             return False
-        except LimnosError as error:  # the outcome is unknown: writing again could duplicate the records
+        except Exception as error:  # noqa: BLE001 - outcome unknown: writing again could duplicate the records
             LINES["lost",] += len(batch)
-            log.warning("audit records may be lost", count=len(batch), error=error.message)
+            log.warning("audit records may be lost", count=len(batch), error=str(error))
         else:
             LINES["kept",] += len(batch)
         return True

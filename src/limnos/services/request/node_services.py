@@ -17,6 +17,7 @@ from limnos.access.authentication import Authenticator
 from limnos.model.audit import RequestOrigin
 from limnos.model.decisions import Decision
 from limnos.services.request.audit_lines import AuditLines
+from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.services.request.concurrency.commit_watcher import CommitWatcher
 from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 from limnos.services.request.defaults import AccessSettings, RequestDefaults
@@ -97,6 +98,7 @@ class NodeServices:
         self.wake_executor: Callable[[], object] = lambda: None
         self.offloader: WorkOffloader = InlineOffloader() if offloader is None else offloader
         self.lines = PerKeyQueue()
+        self.loops = BackgroundLoops()
         self.audit = AuditLines(store, gate, rules=defaults.audit)
         self.watch = CommitWatcher(gate, store)
 

@@ -7,6 +7,7 @@ executed once: a browser that reloads its page sends the same form again.
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Final, NamedTuple
@@ -94,13 +95,12 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     still starting, PermissionDenied, and other errors of statements.
     """
     asker = await caller_require(ctx)
-    clock = ctx.services.store.time
-    began_ms = clock.now_ms()
+    began, now_ms = time.monotonic(), ctx.services.store.time.now_ms()
     timeout_s = min(TIMEOUT_S, ctx.services.defaults.sqlpp_timeout_s)
-    session = StatementSession(ctx, began_ms, {}, began_ms + int(timeout_s * 1000), plans_as_text=True)
+    session = StatementSession(ctx, now_ms, {}, began + timeout_s, plans_as_text=True)
     running = RunningRequest(
         request_id=request.request_id, asker=asker, client_context_id=request.own_id[:OWN_ID_MAX] or None, text=request.text,
-        now_ms=began_ms, is_gone=request.is_gone,
+        now_ms=now_ms, is_gone=request.is_gone,
     )  # fmt: skip
     requests = REQUESTS.of(ctx.services)
     requests.add(running)
@@ -122,7 +122,7 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     finally:
         await requests.remove(running)
     warnings = tuple(each.text for each in session.warnings)
-    return WorksheetResult(lines, has_more, warnings, clock.now_ms() - began_ms)
+    return WorksheetResult(lines, has_more, warnings, round((time.monotonic() - began) * 1000))
 
 
 async def _first_lines(

@@ -10,6 +10,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
+from limnos.services.request.concurrency.background_loops import LoopFailure
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_of_server
 from limnos.services.request.node_services import OWN_NODE
@@ -41,15 +42,16 @@ class SearchBehind(NamedTuple):
 
 
 class ServerState(NamedTuple):
-    """The nodes of a server, and the lag of its search index."""
+    """The nodes of a server, the lag of its search index, and the failing background loops of the node that answers."""
 
     nodes: tuple[NodeLine, ...]
     search: SearchBehind
+    failures: tuple[LoopFailure, ...]
 
 
 async def server_state(ctx: Context) -> ServerState:
-    """Return the nodes with a heartbeat within the last day, and the lag of the search index. Raises
-    PermissionDenied.
+    """Return the nodes with a heartbeat within the last day, the lag of the search index, and this node's failing
+    loops. Raises PermissionDenied.
     """
 
     async def read() -> tuple[tuple[NodeHeartbeat, ...], list[ZoneProgress]]:
@@ -59,7 +61,8 @@ async def server_state(ctx: Context) -> ServerState:
     rows, behind = await read_of_server(ctx, require=require_inspect, work=read)
     own, now_ms = OWN_NODE.of(ctx.services), ctx.services.store.time.now_ms()
     nodes = tuple(NodeLine(each, each.id == own, now_ms - each.seen_at > SILENT_MS) for each in rows)
-    return ServerState(nodes, SearchBehind(len(behind), sum(each.behind for each in behind)))
+    lag = SearchBehind(len(behind), sum(each.behind for each in behind))
+    return ServerState(nodes, lag, ctx.services.loops.failures())
 
 
 def may_inspect(request_view: RequestView) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
+from time import monotonic
 from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
@@ -85,7 +86,8 @@ class CredentialVendor:
         self._shares = ThreadShares(timeout_s=timeout_s)
         self._time = time
         self._issue = issue
-        self._kept: dict[CredentialRequest, IssuedCredentials] = {}
+        self._kept: dict[CredentialRequest, tuple[IssuedCredentials, float]] = {}
+        """Cached credentials, each with the time by the monotonic clock at which it was requested."""
         self._asked: dict[CredentialRequest, asyncio.Task[IssuedCredentials]] = {}
         self._wanted: dict[tuple[str, FileRights], tuple[CatalogStorage, CredentialRequest | None]] = {}
 
@@ -107,13 +109,15 @@ class CredentialVendor:
         self, request: CredentialRequest, *, at_least_ms: int | None = None
     ) -> IssuedCredentials | None:
         """Return cached credentials with at least half of their lifetime left, or with `at_least_ms` milliseconds left;
-        else None.
+        else None. Their age counts, too, because the store's clock may have been set back.
         """
-        result = self._kept.get(request)
-        least = request.issuer.life_s * 500 if at_least_ms is None else at_least_ms
-        if result is None or result.expires_ms - self._time.now_ms() < least:
+        result, requested_at = self._kept.get(request, (None, 0.0))
+        life_ms = request.issuer.life_s * 1000
+        least = life_ms // 2 if at_least_ms is None else at_least_ms
+        if result is None:
             return None
-        return result
+        left_ms = min(result.expires_ms - self._time.now_ms(), life_ms - (monotonic() - requested_at) * 1000)
+        return None if left_ms < least else result
 
     async def issue_credentials(self, request: CredentialRequest) -> IssuedCredentials:
         """Return cached or new credentials.
@@ -151,7 +155,7 @@ class CredentialVendor:
         return await asyncio.shield(task)
 
     async def _fetch(self, request: CredentialRequest) -> IssuedCredentials:
-        issuer = request.issuer
+        issuer, requested_at = request.issuer, monotonic()
         try:
             result = await self._shares.run(
                 (issuer.endpoint, issuer.name), partial(self._issue, issuer, request.policy)
@@ -166,18 +170,18 @@ class CredentialVendor:
             raise StorageFailed(
                 "The catalog's token service issues credentials that expire at once: have its clock checked"
             )
-        self._cache(request, result)
+        self._cache(request, result, requested_at=requested_at)
         CREDENTIALS_GIVEN["new",] += 1
         return result
 
-    def _cache(self, request: CredentialRequest, result: IssuedCredentials) -> None:
+    def _cache(self, request: CredentialRequest, result: IssuedCredentials, *, requested_at: float) -> None:
         self._kept.pop(request, None)
         if len(self._kept) >= KEPT_MAX:
             now_ms = self._time.now_ms()
-            self._kept = {each: current for each, current in self._kept.items() if current.expires_ms > now_ms}
+            self._kept = {each: entry for each, entry in self._kept.items() if entry[0].expires_ms > now_ms}
             while len(self._kept) >= KEPT_MAX:
                 del self._kept[next(iter(self._kept))]
-        self._kept[request] = result
+        self._kept[request] = (result, requested_at)
 
     def _done(self, request: CredentialRequest, task: asyncio.Task[IssuedCredentials]) -> None:
         self._asked.pop(request, None)

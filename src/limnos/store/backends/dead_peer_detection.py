@@ -96,11 +96,11 @@ class DeadPeerDetector:
 
     def _look(self) -> None:
         self._timer = None
+        self.start()  # first, so that an error below does not end the checks
         now = time.monotonic()
         silent = [connection for connection in tuple(self._connections) if connection.silent_s(now) > self._silence_s]
         if silent and (self._asking is None or self._asking.done()):
             self._asking = asyncio.get_running_loop().create_task(self._check_backends(silent))
-        self.start()
 
     async def _check_backends(self, silent: Iterable[MonitoredConnection]) -> None:
         """Close the unresponsive connections except those whose statement the database is still executing.

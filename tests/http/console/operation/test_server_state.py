@@ -40,6 +40,25 @@ def test_nodes_and_clocks_are_shown(lake: DriverNode, monkeypatch: pytest.Monkey
     assert "feed waiting" in page
 
 
+def test_failing_background_work_is_shown_with_its_error(lake: DriverNode) -> None:
+    """The page lists the background loops of this node whose last step failed, with the error and the next attempt."""
+    before = ConsoleVisitor(lake).sign_in().read("/console/nodes").text
+
+    async def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    async def story() -> None:
+        await lake.built.services.loops.add("webhooks", every_s=2.0).attempt(fail)
+
+    lake.runner.run(story())
+    page = ConsoleVisitor(lake).sign_in().read("/console/nodes").text
+
+    assert "All background work of this node succeeds." in before
+    assert "OSError: [Errno 5] Input/output error" in page
+    assert "webhooks" in page
+    assert "All background work of this node succeeds." not in page
+
+
 def test_silent_node_is_marked_and_forgotten(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """A node is silent after two minutes without a heartbeat, and removed after a day. A node that stops is removed
     immediately.

@@ -9,7 +9,7 @@ import pytest
 
 from limnos.model.principals import Requester
 from limnos.services.sqlpp.requests.running_requests import (
-    KNOWN_AFTER_MS,
+    KNOWN_AFTER_S,
     REQUESTS,
     RequestEnded,
     RunningRequest,
@@ -36,11 +36,12 @@ def here(lab: StoreLab) -> RunningRequests:
 
 
 def start_request(
-    requests: RunningRequests, *, asker: Requester = ANA, ago_ms: int = 0, **more: object
+    requests: RunningRequests, *, asker: Requester = ANA, ago_s: float = 0.0, **more: object
 ) -> RunningRequest:
     """Return a request of ana that began some time ago."""
-    at = requests.store.time.now_ms() - ago_ms
+    at = requests.store.time.now_ms()
     request = RunningRequest(request_id="r", asker=asker, client_context_id="c", text="select 1", now_ms=at, **more)  # type: ignore[arg-type]
+    request.began -= ago_s
     requests.add(request)
     return request
 
@@ -62,7 +63,7 @@ def test_short_requests_write_nothing(lab: StoreLab) -> None:
         counts = []
         for step in (requests.look(), None, requests.look()):
             if step is None:
-                long = start_request(requests, ago_ms=KNOWN_AFTER_MS)
+                long = start_request(requests, ago_s=KNOWN_AFTER_S)
                 continue
             await step
             counts.append(rows(lab))
@@ -85,7 +86,7 @@ def test_request_can_be_cancelled_from_another_node(lab: StoreLab) -> None:
 
     async def story() -> tuple[list[list[str]], bool]:
         one, other = here(lab), here(lab)
-        request = start_request(one, ago_ms=KNOWN_AFTER_MS)
+        request = start_request(one, ago_s=KNOWN_AFTER_S)
         cancelled_ids = [await other.cancel("request_id", "r", asker=ANA, everybody=False)]
         await one.look()
         cancelled_ids.append(await other.cancel("request_id", "r", asker=BOB, everybody=False))

@@ -14,6 +14,7 @@ from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.sheets import Sheet, SheetCell, SheetColumn, SheetPage, sheet_response
 from limnos.http.console.tabs import Chip, Fact
 from limnos.http.response import Response
+from limnos.services.request.concurrency.background_loops import LoopFailure
 from limnos.services.upkeep.effective_settings import SettingLine, settings_list
 from limnos.services.upkeep.nodes import NodeLine, server_state
 from limnos.telemetry.metrics import REGISTRY, Counter, Gauge, LabelValues
@@ -29,7 +30,9 @@ _METRIC_PREFIXES: Final = (
 
 
 async def nodes_page(page_request: PageRequest) -> Response:
-    """Show the nodes with a heartbeat within the last day, and metrics of the node that handles the request."""
+    """Show the nodes with a heartbeat within the last day, and failing background work and metrics of the node that
+    handles the request.
+    """
     state = await server_state(page_request.ctx)
     frame = await frame_of(page_request, "Nodes", section="operations")
     columns = (
@@ -40,11 +43,12 @@ async def nodes_page(page_request: PageRequest) -> Response:
     words = (
         f"{behind.changes:,} changes behind, in {behind.zones:,} catalogs and metalakes" if behind.zones else "up to date"
     )  # fmt: skip
+    loops = _loops_sheet(state.failures, now_ms=page_request.ctx.services.store.time.now_ms())
     nodes = Sheet("", columns, tuple(_node_row(each) for each in state.nodes), "No node has sent a heartbeat yet.")
     page = SheetPage(
         frame, "Nodes", intro="Each process that serves this lake sends a heartbeat every half minute.",
         tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Search index", words),),
-        sheets=(nodes, _metrics_sheet()),
+        sheets=(nodes, loops, _metrics_sheet()),
     )  # fmt: skip
     return sheet_response(page_request, page)
 
@@ -59,6 +63,25 @@ def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
         SheetCell(at_ms=node.seen_at),
         SheetCell(f"{node.clock_offset_ms / 1000:+.1f} s", chips=(Chip("correct it", "bad", "alert"),) if is_off else ()),
     )  # fmt: skip
+
+
+def _loops_sheet(failures: tuple[LoopFailure, ...], *, now_ms: int) -> Sheet:
+    """Return the list of this node's background loops whose last step failed."""
+    rows = tuple(
+        (
+            SheetCell(each.name, is_name=True, chips=(Chip("failing", "bad", "alert"),)),
+            SheetCell(at_ms=now_ms - round(each.failing_s * 1000)),
+            SheetCell(f"{each.failures:,}"),
+            SheetCell(each.reason),
+            SheetCell(f"{each.next_try_s:.0f} s"),
+        )
+        for each in failures
+    )
+    columns = (
+        SheetColumn("Work"), SheetColumn("Failing since"), SheetColumn("Attempts", is_number=True),
+        SheetColumn("Last error", is_wrapped=True), SheetColumn("Next attempt in", is_number=True),
+    )  # fmt: skip
+    return Sheet("Background work of this node", columns, rows, "All background work of this node succeeds.")
 
 
 def _metrics_sheet() -> Sheet:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from time import monotonic
 from typing import Final, TypeVar
 
 import msgspec
@@ -76,10 +77,10 @@ that operations which wait for budgets or hours do not block others.
 """
 RENEWED_MAX: Final = 1_000
 _ID_MAX: Final = (1 << 63) - 1
-EXECUTOR_REQUESTS: Final = ComponentKey("executor requests", lambda _: dict[str, int]())
-"""The time of the last request of an executor for leases in each metalake, on this node, in milliseconds since 1970."""
-ACTIVE_MS: Final = 60_000
-"""The time after its last request for which an executor counts as running, in milliseconds."""
+EXECUTOR_REQUESTS: Final = ComponentKey("executor requests", lambda _: dict[str, float]())
+"""The time of the last request of an executor for leases in each metalake, on this node, by the monotonic clock."""
+ACTIVE_S: Final = 60.0
+"""The time after its last request for which an executor counts as running, in seconds."""
 _FOR_WRITERS: Final = (
     f"waits until the table's writers are quiet, or have overwritten rows {OVERWRITES_PER_REWRITE} times"
 )
@@ -124,7 +125,7 @@ async def operations_lease(ctx: Context, metalake: str, *, holder: str, limit: i
     if has_expired:
         await services.store.submit(_PERMIT, leases_expire)
         due, _ = await _write(ctx, metalake, mutation=partial(_due, limit=limit))
-    EXECUTOR_REQUESTS.of(services)[metalake] = services.store.time.now_ms()
+    EXECUTOR_REQUESTS.of(services)[metalake] = monotonic()
     tables: set[int] = set()
     leased: list[LeasedOperation] = []
     for row in due[:TRIED_MAX]:
@@ -163,7 +164,7 @@ async def leases_renew(ctx: Context, metalake: str, *, holder: str, operations: 
         with suppress(ServiceUnavailable):  # the leases are renewed; the next renewal extends the tokens
             await ctx.services.store.submit(_PERMIT, partial(_tokens_extend, token_ids=tuple(own.values())))
     lost = tuple([each for each in operations if each not in own])
-    EXECUTOR_REQUESTS.of(ctx.services)[metalake] = ctx.services.store.time.now_ms()
+    EXECUTOR_REQUESTS.of(ctx.services)[metalake] = monotonic()
     return lost
 
 
@@ -230,8 +231,8 @@ async def lease_require(ctx: Context, metalake: str) -> None:
 
 def is_executor_active(services: NodeServices, metalake: str) -> bool:
     """Return whether an executor recently requested leases in a metalake, or renewed them, on this node."""
-    at_ms = EXECUTOR_REQUESTS.of(services).get(metalake)
-    return at_ms is not None and services.store.time.now_ms() - at_ms < ACTIVE_MS
+    asked_at = EXECUTOR_REQUESTS.of(services).get(metalake)
+    return asked_at is not None and monotonic() - asked_at < ACTIVE_S
 
 
 def operation_cancel(tx: Tx, operation: int, *, node_id: int, user: str) -> LeaseRow | None:

@@ -11,7 +11,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from limnos.model.errors import LimnosError, ServiceUnavailable
+from limnos.model.errors import ServiceUnavailable
 from limnos.store.activity.feed import clocks_read
 from limnos.store.interface import Store
 from limnos.telemetry.metrics import Gauge
@@ -99,7 +99,7 @@ class CommitWatcher:
         self.looks += 1
         try:
             _, clocks = await self.gate.look_up(lambda: clocks_read({zone for _, known in waiting for zone in known}))
-        except LimnosError:
+        except Exception:  # noqa: BLE001 - each caller gets the error from its own read
             self._wake(tuple(self._waiting))
             return
         at = {zone: clock.revision for zone, clock in clocks.items()}

@@ -20,8 +20,9 @@ from functools import partial
 from typing import Final, TypeVar
 from uuid import uuid4
 
-from limnos.model.errors import LimnosError, LockLost, LockTimeout, ServiceUnavailable
+from limnos.model.errors import LockLost, LockTimeout, ServiceUnavailable
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.sqlpp.locks.lock_mutations import (
     lock_downgrade,
@@ -153,7 +154,10 @@ class HeldLocks:
 class StatementLocks:
     """The locks of the statements on this node."""
 
-    def __init__(self, gate: FreshnessGate, store: Store, *, lease_ms: int = LEASE_MS) -> None:
+    def __init__(
+        self, gate: FreshnessGate, store: Store, *, lease_ms: int = LEASE_MS, loops: BackgroundLoops | None = None
+    ) -> None:
+        self._loops = BackgroundLoops() if loops is None else loops
         self.gate = gate
         self.store = store
         self.lease_ms = lease_ms
@@ -275,7 +279,7 @@ class StatementLocks:
 
         try:
             await self.pass_on(mutation)
-        except LimnosError as error:
+        except Exception as error:  # noqa: BLE001 - the loop that renews the lease tries again
             self._untidy = True
             log.warning("locks could not be released yet", error=str(error))
 
@@ -322,14 +326,14 @@ class StatementLocks:
 
     async def _poll_while_waiting(self) -> None:
         """Poll the store for granted locks while statements wait."""
+        every_s = EVERY_INLINE_S if self.store.inline else EVERY_S
+        loop = self._loops.add("waiting for statement locks", every_s=every_s, retry_s_max=DEAD_EVERY_S)
         try:
             while any(claim.waits for claim in self._claims):
-                try:
-                    await self._poll()
-                except LimnosError as error:
-                    log.warning("locks could not be read", error=str(error))
-                await asyncio.sleep(EVERY_INLINE_S if self.store.inline else EVERY_S)
+                await loop.attempt(self._poll)
+                await asyncio.sleep(loop.pause_s)
         finally:
+            loop.reset()
             self._looking_task = None
 
     async def _poll(self) -> None:
@@ -361,16 +365,16 @@ class StatementLocks:
 
     async def _renew_lease(self) -> None:
         """Renew this node's lease periodically while it holds or waits for locks, or has lock rows left to release."""
+        every_s = self.lease_ms / 3000
+        loop = self._loops.add("statement locks", every_s=every_s, retry_s_max=every_s)
         try:
             while True:
-                await asyncio.sleep(self.lease_ms / 3000)
+                await asyncio.sleep(loop.pause_s)
                 if not (self._claims or self._untidy):
                     return
-                try:
-                    await self._beat()
-                except LimnosError as error:
-                    log.warning("the locks of this node could not be renewed", error=str(error))
+                await loop.attempt(self._beat)
         finally:
+            loop.reset()
             self._beating = None
 
     async def _beat(self) -> None:
@@ -415,5 +419,5 @@ def _lock_timeout_error(row: LockRow | None, key: LockKey, *, timeout_s: float) 
 
 
 LOCKS: ComponentKey[StatementLocks] = ComponentKey(
-    "locks", lambda services: StatementLocks(services.gate, services.store)
+    "locks", lambda services: StatementLocks(services.gate, services.store, loops=services.loops)
 )

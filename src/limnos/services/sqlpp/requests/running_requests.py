@@ -18,9 +18,9 @@ from secrets import token_hex
 from typing import Any, Final, TypeVar
 
 from limnos.model.entities import IMMEDIATE, StatementRequest
-from limnos.model.errors import LimnosError
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import Requester
+from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.services.request.node_services import ComponentKey
 from limnos.store.activity.sqlpp_requests import held_query, rows_of, runs_query
 from limnos.store.interface import Store
@@ -33,8 +33,8 @@ log = get_logger("limnos.sqlpp")
 BATCH_BYTES: Final = 65_536
 TEXT_SHOWN: Final = 1_000
 EVERY_S: Final = 0.5
-KNOWN_AFTER_MS: Final = 1_000
-"""The running time after which a request is stored for other nodes, in milliseconds."""
+KNOWN_AFTER_S: Final = 1.0
+"""The running time after which a request is stored for other nodes, in seconds."""
 LEASE_MS: Final = 15_000
 BEAT_S: Final = LEASE_MS / 3000
 REACH_S: Final = 2.0
@@ -73,7 +73,9 @@ class RunningRequest:
         """Whether the store has a row for it."""
         self.is_gone = is_gone or (lambda: False)
         """Returns whether the client has disconnected."""
-        self._stopped: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        self.began = loop.time()
+        self._stopped: asyncio.Future[str] = loop.create_future()
 
     @property
     def is_stopped(self) -> bool:
@@ -149,8 +151,15 @@ class RunningRequests:
     """The running requests of this node, and access to those of other nodes."""
 
     def __init__(
-        self, gate: FreshnessGate, store: Store, *, every_s: float = EVERY_S, reach_s: float = REACH_S
+        self,
+        gate: FreshnessGate,
+        store: Store,
+        *,
+        every_s: float = EVERY_S,
+        reach_s: float = REACH_S,
+        loops: BackgroundLoops | None = None,
     ) -> None:
+        self._loops = BackgroundLoops() if loops is None else loops
         self.gate = gate
         self.store = store
         self.every_s = every_s
@@ -236,14 +245,15 @@ class RunningRequests:
 
     async def _watch(self) -> None:
         """Poll for cancellations periodically while there are running requests."""
-        while True:
-            await asyncio.sleep(self.every_s)
-            if not self._held:
-                return
-            try:
-                await self.look()
-            except LimnosError as error:
-                log.warning("requests could not be supervised", error=str(error))
+        loop = self._loops.add("running statements", every_s=self.every_s, retry_s_max=BEAT_S)
+        try:
+            while True:
+                await asyncio.sleep(loop.pause_s)
+                if not self._held:
+                    return
+                await loop.attempt(self.look)
+        finally:
+            loop.reset()
 
     async def look(self) -> None:
         """Cancel requests whose client has disconnected or that were cancelled or discarded on any node, and store long
@@ -261,8 +271,8 @@ class RunningRequests:
                     each.stop()
 
     async def _make_known(self) -> None:
-        now_ms, now = self.store.time.now_ms(), asyncio.get_running_loop().time()
-        new = [each for each in self._held.values() if not each.is_known and now_ms - each.started_ms >= KNOWN_AFTER_MS]
+        now = asyncio.get_running_loop().time()
+        new = [each for each in self._held.values() if not each.is_known and now - each.began >= KNOWN_AFTER_S]
         is_due = now - self._beat_at >= BEAT_S and any(each.is_known for each in self._held.values())
         if not new and not is_due:
             return
@@ -285,7 +295,7 @@ class RunningRequests:
     async def _forget(self, request: RunningRequest) -> None:
         try:
             await self.store.submit(self.permit, lambda tx: tx.requests.delete(request.handle))
-        except LimnosError as error:
+        except Exception as error:  # noqa: BLE001 - the janitor sweeps the row
             log.warning("a request that has ended is still in the store, and is swept later", error=str(error))
 
 
@@ -297,5 +307,5 @@ def _is_request(request: RunningRequest, by: str, *, value: str) -> bool:
 
 
 REQUESTS: ComponentKey[RunningRequests] = ComponentKey(
-    "requests", lambda services: RunningRequests(services.gate, services.store)
+    "requests", lambda services: RunningRequests(services.gate, services.store, loops=services.loops)
 )

@@ -6,6 +6,7 @@ long as the request, and only its statements change it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -63,7 +64,8 @@ class StatementSession:
     ctx: Context
     now_ms: int
     parameters: Mapping[str | int, Value]
-    deadline_ms: int
+    ends_at: float
+    """The deadline of the request, by the monotonic clock: a wall clock that is set does not move it."""
     compiles_only: bool = False
     plans_as_text: bool = False
     results_tagged: bool = False
@@ -95,7 +97,7 @@ class StatementSession:
     @property
     def seconds_left(self) -> float:
         """The remaining time of the request, in seconds."""
-        return max(0.001, (self.deadline_ms - self.ctx.services.store.time.now_ms()) / 1000)
+        return max(0.001, self.ends_at - time.monotonic())
 
     def whole(self, name: tree.DottedName) -> Levels:
         """Qualify a name with the active dataverse, unless it has a dataverse."""

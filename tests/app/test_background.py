@@ -1,0 +1,135 @@
+"""All background work of a node: each loop survives every error of the store, and no loop is written elsewhere."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import errno
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import psycopg
+import pytest
+
+import limnos
+from limnos.app import upkeep
+from limnos.app.executor import JobExecutor
+from limnos.app.job_commands import job_settings_of
+from limnos.app.node_beats import NodeBeats
+from limnos.app.node_builder import ServerNode
+from limnos.config.settings import Settings
+from limnos.model.errors import ServiceUnavailable
+from tests import clocks
+from tests.http.driver import DriverNode, node_at
+
+SOURCE: Final = Path(limnos.__file__).parent
+ERRORS = [
+    OSError(errno.EIO, "Input/output error"),
+    sqlite3.OperationalError("disk I/O error"),
+    sqlite3.DatabaseError("database disk image is malformed"),
+    psycopg.errors.UndefinedTable('relation "webhook" does not exist'),
+    RuntimeError("unexpected"),
+    ServiceUnavailable("The store is busy"),
+]
+LOOPS: Final = {
+    "audit records", "heartbeats", "jobs", "long tasks", "maintenance pauses", "search index", "store upkeep", "tasks",
+    "times in the store", "webhooks",
+}  # fmt: skip
+"""The loops of a node that runs jobs. The certificate and the executor of maintenance have further ones."""
+
+
+class EmptyResult(dict[str, int]):
+    """The result of every read and write of a store without work: false, empty and without items."""
+
+
+class FaultyStore:
+    """Replaces a node's reads and writes: they fail with an error until `error` is None, and then find no work."""
+
+    def __init__(self, node: ServerNode, error: Exception, patch: pytest.MonkeyPatch) -> None:
+        self.error: Exception | None = error
+        for owner, name in (
+            (node.services.gate, "look_up"),
+            (node.services.gate, "find"),
+            (node.services.store, "submit"),
+        ):
+            patch.setattr(owner, name, self._answer)
+
+    async def _answer(self, *_: object, **__: object) -> EmptyResult:
+        if self.error is not None:
+            raise self.error
+        return EmptyResult()
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Iterator[DriverNode]:
+    """A node on SQLite."""
+    with node_at(tmp_path / "data") as running:
+        yield running
+
+
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+def test_every_loop_survives_every_error_of_the_store(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """While the store fails for eight seconds with any error, each loop of the node is known as failing. Within a
+    minute afterwards all of them work again, without a restart.
+    """
+    built, services = node.built, node.built.services
+    store = FaultyStore(built, error, monkeypatch)
+    monkeypatch.setattr(upkeep, "locations_refresh", lambda _: store._answer())  # it counts what it reads
+    executor = JobExecutor(services, job_settings_of(Settings()), running_max=2)
+    assert built.indexing is not None
+    runs = (built.upkeep.run, built.deliveries.run, built.indexing.run, executor.run, NodeBeats(services).run)
+
+    async def story() -> tuple[set[str], set[str], list[bool]]:
+        tasks = [asyncio.create_task(run()) for run in runs]
+        await asyncio.sleep(8)
+        failing_meanwhile = {each.name for each in services.loops.failures()}
+        store.error = None
+        await asyncio.sleep(60)
+        failing_after = {each.name for each in services.loops.failures()}
+        ended = [task.done() for task in tasks]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return failing_meanwhile, failing_after, ended
+
+    failing_meanwhile, failing_after, ended = clocks.run(story())
+
+    assert failing_meanwhile == LOOPS
+    assert failing_after == set()
+    assert not any(ended)
+
+
+REPEATS: Final = {
+    "app/deliveries.py:_send_pages": "an item of work: its error is stored in the webhook, which is leased again",
+    "app/maintenance_process.py:_extend": "survives every error, and lives as long as one process",
+    "app/serving.py:_announce": "waits for a flag of uvicorn, and writes to a pipe",
+    "services/maintenance/assessing.py:_whole": "a step of a task, between two pages of tables",
+    "services/iceberg/reports.py:_write_soon": "ends when the queue is empty; survives every error",
+    "services/request/audit_lines.py:_write_soon": "ends when the queue is empty; survives every error",
+    "services/request/concurrency/commit_watcher.py:_look_on": "gives every error to the waiting requests",
+    "services/sqlpp/requests/running_requests.py:cancel": "a request, with a deadline",
+}
+"""Functions that repeat work after pauses, and are no background loop, each with the reason."""
+
+
+def _repeats(function: ast.AsyncFunctionDef) -> bool:
+    """Return whether a function pauses in a `while` loop without recording its attempts."""
+    bodies = [ast.unparse(each) for each in ast.walk(function) if isinstance(each, ast.While)]
+    is_paused = any("asyncio.sleep(" in body and "asyncio.sleep(0)" not in body for body in bodies)
+    return is_paused and ".attempt(" not in ast.unparse(function)
+
+
+def test_no_loop_is_written_elsewhere() -> None:
+    """Functions that repeat work after pauses are background loops, except for the listed ones."""
+    repeating = set()
+    for package in ("app", "files", "http", "services", "store", "view"):
+        for path in (SOURCE / package).rglob("*.py"):
+            for each in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(each, ast.AsyncFunctionDef) and _repeats(each):
+                    repeating.add(f"{path.relative_to(SOURCE)}:{each.name}")
+
+    assert repeating == set(REPEATS)
