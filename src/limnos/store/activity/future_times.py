@@ -34,6 +34,8 @@ class StoredTime(NamedTuple):
     ahead_ms: int
     renewed_ms: int
     where: str = "1 = 1"
+    is_asked: bool = True
+    """Whether nodes search for such times. Without an index they do not, and repair them along with a heartbeat."""
 
     @property
     def is_ahead(self) -> str:
@@ -62,13 +64,13 @@ STORED_TIMES: Final = (
     StoredTime("template_job", "beat_at", 0, 0, "state IN ('started', 'cancelling')"),
     StoredTime("pipeline_run", "beat_at", 0, 0, "ended_at IS NULL"),
     StoredTime("maintenance_operation", "leased_at", 0, 0),
-    StoredTime("maintenance_operation", "started_at", 0, 0, "ended_at IS NULL"),
+    StoredTime("maintenance_operation", "started_at", 0, 0, "ended_at IS NULL", is_asked=False),
     StoredTime("metalake_import", "fed_at", 0, 0),
     StoredTime("node_seen", "seen_at", 0, 0),
 )
 _TASKS: Final = f"ended_at IS NULL AND due_at > CAST(:now AS bigint) + {SLACK_MS} AND due_at < {NEVER_MS}"
 IS_ANY_AHEAD = Sql("SELECT 1 WHERE " + " OR ".join(
-    f"EXISTS (SELECT 1 FROM {each.table} WHERE {each.is_ahead})" for each in STORED_TIMES
+    f"EXISTS (SELECT 1 FROM {each.table} WHERE {each.is_ahead})" for each in STORED_TIMES if each.is_asked
 ))  # fmt: skip
 REPAIRS: Final = tuple(
     Sql(f"UPDATE {each.table} SET {each.column} = CAST(:now AS bigint) + {each.renewed_ms} WHERE {each.is_ahead}")
