@@ -113,6 +113,31 @@ def state(pid: int) -> str:
         return "Z"
 
 
+def listening_sockets(pid: int, port: int) -> set[str]:
+    """Return the sockets that a process holds and that listen on a port."""
+    lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    known = {f"socket:[{line[9]}]" for line in lines if line[3] == "0A" and int(line[1].rpartition(":")[2], 16) == port}
+    sockets = set()
+    for each in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            sockets.add(str(each.readlink()))
+    return sockets & known
+
+
+def test_worker_holds_only_its_own_listening_socket(tmp_path: Path) -> None:
+    """Each worker listens on one socket that no other worker holds. The socket of a dead worker, with its queue of
+    connections, is the supervisor's alone, so no connection waits in a queue that nobody serves.
+    """
+    with workers(tmp_path, 3) as running:
+        port = int(running.uri.rpartition(":")[2])
+        sockets = [listening_sockets(pid, port) for pid in running.pids().values()]
+        supervised = listening_sockets(running.process.pid, port)
+
+    assert [len(each) for each in sockets] == [1, 1, 1]
+    assert set.union(*sockets) == supervised
+    assert len(supervised) == 3
+
+
 def test_all_serve_and_stop_together(tmp_path: Path) -> None:
     """The supervisor prints one ready line, every worker answers, and logs and metrics have its number. A stop ends all
     with exit code 0.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import gzip
 import io
 import json
@@ -127,6 +128,31 @@ def test_delimited_text_skips_mismatched_objects_with_warning() -> None:
     assert file.data.decode() == f"1,,\n{1 << 62},,\n"
     assert len(warnings) == 5
     assert all(text.startswith("ASX1216: Record schema mismatch: ") for text in warnings)
+
+
+@pytest.mark.parametrize("form", ["csv", "tsv"])
+def test_exported_lines_are_read_again_as_the_same_values(form: str) -> None:
+    """Texts with each special character are quoted, so that a reader of delimited text gets the same values."""
+    texts = ["a\rb", "a\r\nb", "\r", "a\nb", 'a"b', '"', "a,b", "a\tb", "a\\b", " a ", "'", "plain"]
+    values: list[Value] = [{"id": at, "name": text} for at, text in enumerate(texts)]
+    written = text_of(values, ExportFormat(form, type="CLOSED {id: bigint, name: string?}"))
+
+    rows = list(csv.reader(io.StringIO(written, newline=""), delimiter="," if form == "csv" else "\t", strict=True))
+
+    assert rows == [[str(at), text] for at, text in enumerate(texts)]
+
+
+@pytest.mark.parametrize("bits, name", [(8, "tinyint"), (16, "smallint"), (32, "integer"), (64, "bigint")])
+def test_integer_within_the_range_of_a_type_is_exported(bits: int, name: str) -> None:
+    """An integer of the largest type is exported as a narrower one if it is within its range, on both sides of 0."""
+    least, largest = -(1 << bits - 1), (1 << bits - 1) - 1
+    inside, outside = [least, -1, 0, 1, largest], [least - 1, largest + 1]
+    values: list[Value] = [{"n": each} for each in [*inside, *(outside if bits < 64 else [])]]
+
+    ((file,), warnings) = exported(values, ExportFormat("csv", type=f"CLOSED {{n: {name}}}"))
+
+    assert file.data.decode().split() == list(map(str, inside))
+    assert bool(warnings) is (bits < 64)
 
 
 def test_dates_use_the_given_pattern() -> None:

@@ -192,6 +192,34 @@ def test_parquet_rows_have_column_types(tmp_path: Path) -> None:
     ]
 
 
+def test_integers_beyond_64_bits_become_doubles(tmp_path: Path) -> None:
+    """Integers of a Parquet file that a bigint cannot hold become doubles; the largest bigint stays an integer."""
+    table = pa.table({"id": [1, 2], "n": pa.array([(1 << 63) - 1, 1 << 63], pa.uint64()), "low": [-(1 << 63), None]})
+    pq.write_table(table, tmp_path / "a.parquet")
+
+    first, second = loaded(tmp_path / "a.parquet", "parquet")
+
+    assert [(type(each["n"]), each["n"]) for each in (first, second)] == [(int, (1 << 63) - 1), (float, 2.0**63)]
+    assert (type(first["low"]), first["low"]) == (int, -(1 << 63))
+
+
+def test_hidden_files_of_a_directory_are_not_loaded(tmp_path: Path) -> None:
+    """Files and directories whose names begin with `.` or `_` are not loaded from a directory, at any depth; they are
+    marks and temporary files of the programs that write it.
+    """
+    visible_names = ("a.json", "part=1/b.json", "part=1/more/c.json")
+    hidden = ("_SUCCESS", ".a.json.crc", "_temporary/0/d.json", "part=1/_e.json", ".staging/f.json")
+    for at, name in enumerate((*visible_names, *hidden)):
+        (tmp_path / "d" / name).parent.mkdir(parents=True, exist_ok=True)
+        written(tmp_path / "d", f'{{"id": {at}}}', name)
+    (tmp_path / "_own").mkdir()
+    written(tmp_path / "_own", '{"id": 9}', "a.json")
+
+    assert sorted(each["id"] for each in loaded(tmp_path / "d", "json")) == [0, 1, 2]
+    assert loaded(tmp_path / "_own", "json") == [{"id": 9}]
+    assert loaded(tmp_path / "d" / "_SUCCESS", "json") == [{"id": 3}]
+
+
 @pytest.mark.parametrize(
     "text, format_, options, message",
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from datetime import UTC, date, datetime
+from operator import eq, ge, gt, le, lt
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from limnos.engine import parquet_lookups
-from limnos.engine.parquet_lookups import FileCache, FileWithDeletes, UnsupportedFile, read_rows
+from limnos.engine.parquet_lookups import (
+    FileCache,
+    FileLookup,
+    FileWithDeletes,
+    ReadAllowance,
+    UnsupportedFile,
+    read_rows,
+)
 from limnos.sqlpp.conditions import Condition
 from limnos.sqlpp.values.model import Date, DateTime, Integer, Value
 
@@ -73,6 +81,45 @@ def test_row_position_counts_preceding_row_groups(tmp_path: Path) -> None:
     assert [at for at, _ in find_rows([file], key((3, 8), operator="in"))] == [3, 8]
     assert [at for at, _ in find_rows([file], [*key(2, operator=">="), *key("n3", "name")])] == [3]
     assert [at for at, _ in find_rows([file], key(7, operator=">"))] == [8, 9]
+
+
+OPERATORS = {"=": eq, "<": lt, "<=": le, ">": gt, ">=": ge, "in": eq}
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+@pytest.mark.parametrize("rows_of_group", [1, 3, 10])
+def test_conditions_at_the_borders_of_row_groups_find_their_rows(
+    tmp_path: Path, operator: str, rows_of_group: int
+) -> None:
+    """Each operator finds the same rows as a comparison in Python, for values at, below and above the least and the
+    largest value of each row group.
+    """
+    file = numbers(tmp_path / "a.parquet", rows_of_group=rows_of_group)
+
+    for value in range(-1, 11):
+        condition = key((value,) if operator == "in" else value, operator=operator)
+        expected = [at for at in range(10) if OPERATORS[operator](at, value)]
+        assert [at for at, _ in find_rows([file], condition)] == expected, value
+
+
+def test_value_of_a_row_that_is_not_deleted_is_found(tmp_path: Path) -> None:
+    """A column has a value if any row with it is not deleted, also beside a deleted row with the same value."""
+    ids = pa.array([7, 8, 8, 9, 7], pa.int64())
+    file = written(tmp_path / "a.parquet", {("id", 1): ids, ("name", 2): pa.array(["x"] * 5)}, rows_of_group=2)
+
+    def has(*values: int, deleted: tuple[int, ...]) -> bool:
+        deletes = (deleting(tmp_path / "d.parquet", *((file.location, at) for at in deleted)),)
+        lookup = FileLookup(
+            file._replace(deletes=deletes), SCHEMA["fields"], cache=FileCache(), reading=ReadAllowance()
+        )
+        return lookup.has_value("id", pa.array(values, pa.int64()))
+
+    assert has(7, deleted=(0,))
+    assert has(7, deleted=(4,))
+    assert not has(7, deleted=(0, 4))
+    assert has(7, 9, deleted=(0, 4))
+    assert has(8, deleted=(0, 2, 4))
+    assert not has(1, deleted=(0,))
 
 
 def test_lookup_reads_only_row_group_of_key(tmp_path: Path) -> None:
@@ -139,6 +186,16 @@ def test_columns_are_matched_by_field_id(tmp_path: Path) -> None:
     assert find_rows([file], key(1, "key"), schema=schema) == [(1, {"key": 1, "name": None})]
     with pytest.raises(UnsupportedFile):
         find_rows([file], key("x", "name"), schema=schema)
+
+
+@pytest.mark.parametrize("more", [{"initial-default": 5}, {"initial-default": None}, {"required": True}])
+def test_file_without_a_column_with_a_default_is_unsupported(tmp_path: Path, more: dict[str, Any]) -> None:
+    """Older files lack a column that was added with a default value, so the lookup leaves them to another reader."""
+    file = numbers(tmp_path / "a.parquet")
+    fields = [*SCHEMA["fields"], {"id": 3, "name": "added", "required": False, "type": "long", **more}]
+
+    with pytest.raises(UnsupportedFile, match="default"):
+        find_rows([file], key(1), schema={"fields": fields})
 
 
 def test_records_and_arrays_with_equal_parts_are_read(tmp_path: Path) -> None:

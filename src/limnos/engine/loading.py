@@ -132,17 +132,22 @@ def _path(location: str) -> Path:
 
 
 def _files(location: str) -> list[Path]:
-    """Return the file, or all files below the directory. Files in it whose names begin with `.` or `_` are skipped.
+    """Return the file, or all files below the directory. Files and directories in it whose names begin with `.` or `_`
+    are skipped: marks and temporary files of the programs that write it.
 
     Raises SqlppError if there is none.
     """
     path = _path(location)
     if path.is_file():
         return [path]
-    paths = sorted(each for each in path.rglob("*") if each.is_file() and not each.name.startswith((".", "_")))
+    paths = sorted(each for each in path.rglob("*") if each.is_file() and not _is_hidden(each.relative_to(path)))
     if not paths:
         raise SqlppError(NOT_FOUND, f"{path}: path not found")
     return paths
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith((".", "_")) for part in path.parts)
 
 
 def _malformed_error(file: Path, why: str) -> SqlppError:

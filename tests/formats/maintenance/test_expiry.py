@@ -76,6 +76,17 @@ def test_branch_heads_and_tags_are_retained() -> None:
     assert list_expired_numbers(table(chain(10), refs=refs)) == [1, 3, 6, 7, 8, 9]
 
 
+@pytest.mark.parametrize("refs", [{}, {"t": {"snapshot-id": 200, "type": "tag"}}, None])
+def test_main_is_retained_without_its_reference(refs: dict[str, Any] | None) -> None:
+    """In metadata whose references leave out `main`, the current snapshot and its retention count as those of
+    `main`.
+    """
+    document = table(chain(10, first_age_days=9.5), properties={"history.expire.min-snapshots-to-keep": "4"})
+    document["refs"] = refs
+
+    assert list_expired_numbers(document) == [each for each in range(1, 7) if not refs or each != 2]
+
+
 def test_expired_references_are_removed() -> None:
     """A reference past its maximal age is removed with its snapshots, except `main` and references to pinned
     snapshots.

@@ -10,10 +10,12 @@ from limnos.formats.maintenance.rewrites import (
     CheckedManifest,
     RewriteFigures,
     RewriteTerms,
+    carried_summary,
     check_rewrite,
+    rewrite_request,
     writer_activity,
 )
-from limnos.formats.maintenance.table_metadata import Snapshot, TableMetadata
+from limnos.formats.maintenance.table_metadata import Snapshot, SnapshotRef, TableMetadata
 from limnos.model.errors import BadRequest
 from tests.manifests import DELETED, EQUALITY, EXISTING, POSITIONS, data_file, entry, manifest
 
@@ -166,6 +168,7 @@ def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
         (history(*["append", "delete"] * 100), 0),
         (history(*["overwrite"] * 100, "replace", "append"), 1_080_000),
         (history(*["overwrite"] * 100, "replace", *["delete"] * 99), 60_000),
+        (history(*["overwrite"] * 40, "replace", "overwrite", gap_ms=1_000), 99_000),
         (history("overwrite", *["append"] * 50), 0),
         (TableMetadata("file:///t"), 0),
     ],
@@ -231,3 +234,59 @@ def test_deletion_that_adds_or_restores_rows_is_refused(parts: list[Part], reaso
     """A deletion that adds rows or restores deleted ones is refused."""
     with pytest.raises(BadRequest, match=reason):
         check(*parts, deletes_rows=True)
+
+
+RETENTION = {"min-snapshots-to-keep": 3, "max-snapshot-age-ms": 4_000, "max-ref-age-ms": 5_000}
+
+
+def moving_main(**retention: int | None) -> list[object]:
+    """Return the updates of a rewrite of a table with one snapshot, which move `main` with this retention."""
+    snapshot = {
+        "snapshot-id": 2,
+        "parent-snapshot-id": 1,
+        "manifest-list": "file:///t/l",
+        "summary": {"operation": "replace"},
+    }
+    move = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 2}
+    return [{"action": "add-snapshot", "snapshot": snapshot}, {**move, **retention}]
+
+
+def test_rewrite_moves_main_with_its_retention() -> None:
+    """A rewrite may move `main` with the retention that the branch has, or without one."""
+    main = SnapshotRef(1, min_snapshots_to_keep=3, max_snapshot_age_ms=4_000, max_ref_age_ms=5_000)
+    table = TableMetadata(
+        "file:///t", current_snapshot_id=1, snapshots=[Snapshot(1, 1, summary={})], refs={"main": main}
+    )
+
+    assert rewrite_request(moving_main(**RETENTION), table).snapshot
+    assert rewrite_request(moving_main(), table).snapshot
+
+
+@pytest.mark.parametrize("has_retention", [True, False])
+@pytest.mark.parametrize("key", RETENTION)
+@pytest.mark.parametrize("value", [1, 0, None])
+def test_rewrite_that_changes_the_retention_of_main_is_refused(
+    key: str, value: int | None, *, has_retention: bool
+) -> None:
+    """A rewrite may change no part of the retention of `main`, whether or not the branch has one."""
+    main = SnapshotRef(1, min_snapshots_to_keep=3, max_snapshot_age_ms=4_000, max_ref_age_ms=5_000)
+    refs = {"main": main if has_retention else SnapshotRef(1)}
+    table = TableMetadata("file:///t", current_snapshot_id=1, snapshots=[Snapshot(1, 1, summary={})], refs=refs)
+    other = dict.fromkeys(RETENTION, None) if not has_retention else RETENTION
+
+    with pytest.raises(BadRequest, match="retention of main"):
+        rewrite_request(moving_main(**{**other, key: 7 if value is None and not has_retention else value}), table)
+
+
+def test_checkpoints_are_carried_unless_rows_are_deleted() -> None:
+    """A rewrite carries the newest value of each checkpoint. A deletion of rows carries none, since readers that
+    continue after its snapshot would not process it.
+    """
+    snapshots = [
+        Snapshot(1, 1, summary={"limnos.inputs": "old", "flink.job-id": "j"}),
+        Snapshot(2, 2, 1, summary={"limnos.inputs": "new", "owner": "x"}),
+    ]
+    table = TableMetadata("file:///t", current_snapshot_id=2, snapshots=snapshots)
+
+    assert carried_summary(table, 7) == {"limnos.operation": "7", "limnos.inputs": "new", "flink.job-id": "j"}
+    assert carried_summary(table, 7, deletes_rows=True) == {"limnos.operation": "7"}

@@ -174,6 +174,19 @@ def test_many_files_are_compacted_once(lake: DriverNode) -> None:
     assert compaction_outcomes(lake) == [("done", "admin", "files of the dataset were merged")]
 
 
+def test_each_dataset_has_its_own_compaction(lake: DriverNode) -> None:
+    """The waiting compaction of one dataset does not keep another dataset from its own."""
+    with_engine(lake)
+    rows(lake, INSERT)
+    rows(lake, "create dataset piles(Heap) primary key id")
+    ENGINE.put(lake.built.services, CountingEngine(lake, MANY + 1, path=("Default", "piles")))
+    rows(lake, INSERT.replace("heaps", "piles"))
+    rows(lake, "drop dataset piles")
+
+    payloads = sql(lake, "SELECT payload FROM task WHERE kind = ? ORDER BY id", COMPACT)
+    assert [msgspec.json.decode(text, type=CompactPayload).path[-1] for (text,) in payloads] == ["heaps", "piles"]
+
+
 def test_long_compaction_does_not_block_the_node(lake: DriverNode) -> None:
     """During a compaction the node runs its other tasks and renews the lease of the compaction."""
     engine = with_engine(lake)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.sqlpp.errors import SqlppError
 from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import refusal, rows
-from tests.http.driver import API, DriverNode, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 
 SEED = (
@@ -168,6 +169,30 @@ def test_indexes_are_listed_and_can_be_dropped(node: DriverNode) -> None:
     ]  # fmt: skip
     rows(node, "drop index d.x; drop index Default.d.y; drop index d.x if exists")
     assert rows(node, "select value i.IndexName from Metadata.`Index` i where not i.IsPrimary") == ["primary_idx_d"]
+
+
+def test_concurrent_index_changes_are_all_stored(node: DriverNode) -> None:
+    """Indexes that several statements create and drop at once are all created and dropped, since each statement
+    replaces the whole record of the dataset.
+    """
+    rows(node, "create type t as { id: int }; create dataset d(t) primary key id; create index old on d(o: int)")
+    statements = [*(f"create index i{at} on d(f{at}: int)" for at in range(6)), "drop index d.old"]
+
+    async def run_all() -> list[DriverAnswer]:
+        return await asyncio.gather(
+            *(
+                node.answer("POST", "/query/service", {"statement": each}, content_type="application/json")
+                for each in statements
+            )
+        )
+
+    answers = node.runner.run(run_all())
+    names = rows(
+        node, "select value i.IndexName from Metadata.`Index` i where i.DatasetName = 'd' order by i.IndexName"
+    )
+
+    assert [each.json()["status"] for each in answers] == ["success"] * len(statements)
+    assert names == ["d", *(f"i{at}" for at in range(6))]
 
 
 def test_explain_names_the_index_used(node: DriverNode) -> None:

@@ -62,6 +62,31 @@ def test_drop_waits_for_writing_statement(node: DriverNode, writing: HeldLocks, 
     assert query(node, "SELECT count(*) FROM sqlpp_lock") == [0]
 
 
+def test_drop_of_a_dataset_waits_for_the_drop_of_its_dataverse(node: DriverNode) -> None:
+    """DROP DATASET waits while another statement has the dataverse for itself, also if nobody uses the dataset."""
+    rows(node, SEED)
+    (catalog_id,) = query(node, "SELECT id FROM node WHERE name = 'main' AND deleted = 0")
+    whole = [LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, EAST), LockMode.WRITE)]
+
+    async def story() -> tuple[bool, DriverAnswer]:
+        dropping_dataverse = await LOCKS.of(node.built.services).acquire(whole, LONG_S)
+        dropping = asyncio.create_task(
+            node.answer("POST", "/query/service", {"statement": DROPS[0]}, content_type="application/json")
+        )
+        async with asyncio.timeout(LONG_S):
+            while not dropping.done() and not query(node, "SELECT token FROM sqlpp_lock WHERE mode = 0"):  # noqa: ASYNC110 - no event for it
+                await asyncio.sleep(0.01)
+        has_waited = not dropping.done()
+        await dropping_dataverse.release()
+        return has_waited, await asyncio.wait_for(dropping, LONG_S)
+
+    has_waited, answer = node.runner.run(story())
+
+    assert has_waited
+    assert answer.json()["status"] == "success", answer.body
+    assert query(node, "SELECT count(*) FROM sqlpp_lock") == [0]
+
+
 @pytest.mark.parametrize("drop", DROPS)
 def test_unauthorized_drop_is_refused_without_waiting(node: DriverNode, writing: HeldLocks, drop: str) -> None:
     """A user without the right to drop, or a drop of a missing object, is refused without waiting."""

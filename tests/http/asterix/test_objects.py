@@ -453,6 +453,25 @@ def test_typed_view_casts_its_results(shared: DriverNode) -> None:
     rows(shared, "create or replace view typed.v as select 1 a; drop type typed.t; drop dataverse typed")
 
 
+def test_typed_view_omits_objects_without_a_key(shared: DriverNode) -> None:
+    """A typed view omits objects whose key is null, missing or cannot be cast, also if the field is optional."""
+    rows(
+        shared,
+        """create dataverse keyed; use keyed; create type t as closed { id: int?, n: int? };
+        create view v(t) default null primary key (id) not enforced as
+          select value r from [{'id': 1, 'n': 1}, {'id': null, 'n': 2}, {'n': 3}, {'id': 'x', 'n': 4}, {'id': 5}] r;
+        create view w(t) default null as
+          select value r from [{'id': 1, 'n': 1}, {'id': null, 'n': 2}] r""",
+    )
+
+    keyed = rows(shared, "select value v from keyed.v v order by v.id")
+    without_key = rows(shared, "select value w from keyed.w w order by w.n")
+
+    assert keyed == [{"id": 1, "n": 1}, {"id": 5, "n": None}]
+    assert without_key == [{"id": 1, "n": 1}, {"id": None, "n": 2}]
+    rows(shared, "drop dataverse keyed")
+
+
 def test_dataset_storage_settings_are_validated(shared: DriverNode) -> None:
     """AsterixDB's storage settings are validated and ignored; unknown settings are refused by name."""
     create = "create dataset Default.settled primary key (id: int) with "

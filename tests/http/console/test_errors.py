@@ -43,6 +43,7 @@ def test_refused_form_shows_the_message_and_retains_values(admin: ConsoleVisitor
     assert "This was not done" in page.text
     assert "Back to the form" in page.text
     assert "/console/tags?metalake=lake" in page.hrefs
+    assert not [each for each in page.hrefs if "done=" in each]
     assert ("post", "/console/tags/create") in page.actions
     assert 'value="Names &amp; &lt;addresses&gt;"' in text
     assert 'value="a, b"' in text

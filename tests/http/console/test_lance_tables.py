@@ -43,6 +43,7 @@ def lance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
         )
         node.done("POST", f"{at}/tags/create", {"tag": "golden", "version": 1})
         node.done("POST", f"{at}/branches/create", {"name": "trial"})
+        node.done("POST", f"{at}/branches/create", {"name": "second", "from_branch": "trial"})
         declare(node, "lance", "s", "empty")
         grant(node, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
         yield node
@@ -69,12 +70,16 @@ def test_columns_show_types_and_vector_lengths(lance: DriverNode) -> None:
 
 
 def test_versions_have_their_tags_and_branches(lance: DriverNode) -> None:
-    """Versions are listed newest first, with the tag at its version and the branch at the version where it begins."""
+    """Versions are listed newest first, with the tag at its version and the branch at the version where it begins. A
+    branch of a branch begins at no version of the list.
+    """
     text = ConsoleVisitor(lance).sign_in("bob").read(f"{PAGE}?tab=versions").text
 
     assert text.index("current") < text.index("golden")
     assert "trial begins here" in text
     assert "trial main 2" in text
+    assert "second trial 2" in text
+    assert "second begins here" not in text
 
 
 def test_indexes_show_the_number_of_indexed_rows(lance: DriverNode) -> None:

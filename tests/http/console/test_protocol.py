@@ -11,7 +11,7 @@ import pytest
 from limnos.http.console.protocol import CONSOLE_ROUTES, ConsoleProtocol
 from limnos.http.console.site import ConsoleSite
 from tests.http.console.visitor import ConsoleVisitor, text_of
-from tests.http.driver import DriverNode
+from tests.http.driver import API, DriverNode
 
 POSTS = [route for route in CONSOLE_ROUTES if route.method == "POST"]
 PAGES = [route for route in CONSOLE_ROUTES if route.method == "GET"]
@@ -144,3 +144,14 @@ def test_browser_at_the_root_is_redirected_to_the_console(lake: DriverNode) -> N
 
     assert (browser.status, browser.headers["location"]) == (303, "console/")
     assert program.headers["content-type"].startswith("text/plain")
+
+
+def test_form_with_a_repeated_field_is_refused(admin: ConsoleVisitor) -> None:
+    """A form that has a field twice is refused as a whole, since the two values could mean different objects."""
+    own = {"sec_fetch_site": "same-origin", "origin": f"http://{admin.host}"}
+
+    answer = admin._sent("POST", "/console/tags/create", b"metalake=lake&name=first&name=second&comment=", own)
+
+    assert answer.status == 400
+    assert "more than once" in text_of(answer)
+    assert admin.node.done("GET", f"{API}/lake/tags")["names"] == []

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 from limnos.http.console.rendering import render
 from limnos.http.console.searches import PalettePart, QueryLink
 from limnos.services.search.indexing import index_step
 from tests.http.console.conftest import add_table
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
-from tests.http.driver import DriverNode
+from tests.http.driver import API, PROGRAM, DriverNode, let_jobs
+
+FACET = re.compile(r'<a class="chip" href="([^"]+)">([^<]*) <span class="muted">(\d+)</span>')
+"""A link to a narrower search: its URL, its text and its count of hits."""
 
 
 def test_search_by_name_prefix_links_to_the_object(admin: ConsoleVisitor) -> None:
@@ -122,3 +128,17 @@ def test_unknown_filter_lists_the_existing_filters(admin: ConsoleVisitor) -> Non
     assert advice in admin.read("/console/search?q=column:delay").text
     assert advice in PageReader(palette).text
     assert "is not a filter" not in admin.read("/console/search?q=flights+tag:pii").text
+
+
+def test_each_facet_leads_to_its_hits(admin: ConsoleVisitor) -> None:
+    """The link of a facet finds as many objects as the facet says."""
+    let_jobs(admin.node)
+    for name in ("west", "far-west"):
+        admin.node.done("POST", f"{API}/lake/catalogs", {"name": name, "type": "FILESET", "provider": "fileset"})
+        admin.node.done("POST", f"{API}/lake/catalogs/{name}/schemas", {"name": "raw"})
+    admin.node.done("POST", f"{API}/lake/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "raw"}})
+    facets = FACET.findall(text_of(admin.get("/console/search?q=raw")))
+    pages = {text: admin.read(unescape(href)).text for href, text, _ in facets}
+
+    assert {"in: west", "in: far-west", "kind: job template", "kind: namespace"} <= pages.keys()
+    assert [(text, count) for _, text, count in facets if f" {count} shown" not in pages[text]] == []

@@ -62,6 +62,24 @@ def test_correct_password_opens_a_session_on_every_node(pair: tuple[DriverNode, 
     assert is_in(elsewhere(ana, two))
 
 
+def test_sign_in_after_too_many_wrong_passwords_is_429(lake: DriverNode) -> None:
+    """Wrong passwords are 401 until no attempt is left; then even the right one is 429, with the time to wait."""
+    lake.done("POST", "/api/metalakes/lake/users", {"name": "ana"})
+    lake.done("PUT", f"{OWN}/users/ana/password", {"password": PASSWORD})
+    visitor = ConsoleVisitor(lake)
+
+    def post(password: str) -> int:
+        return visitor.post("/console/sign-in", {"user": "ana", "password": password}).status
+
+    statuses = [post("wrong") for _ in range(15)]
+    right = visitor.post("/console/sign-in", {"user": "ana", "password": PASSWORD})
+
+    assert statuses == sorted(statuses)
+    assert set(statuses) == {401, 429}
+    assert right.status == 429
+    assert "Too many wrong passwords" in text_of(right)
+
+
 @pytest.mark.parametrize("change", ["password", "forget", "everywhere"])
 def test_password_change_and_sign_out_end_sessions_on_every_node(
     pair: tuple[DriverNode, DriverNode], change: str

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import random
+from itertools import product
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from limnos.formats.gravitino.policies import ROW_RETENTION, SNAPSHOT_EXPIRATION
+from limnos.formats.maintenance.assessment import AssessmentRules
+from limnos.formats.maintenance.row_retention import RetentionRule
 from limnos.model.kinds import Kind
-from limnos.services.maintenance.policies import PolicyIndex
+from limnos.services.maintenance.policies import EffectivePolicy, PolicyIndex, assessment_rules
 from limnos.services.maintenance.rewriting.planning import asking_policy
 from limnos.store.activity.maintenance import PolicyAttachment
 from tests.http.driver import API, DriverNode
@@ -93,3 +98,37 @@ def test_table_policy_overrides_a_contradicting_catalog_policy(
 
     assert plan(node) == planned
     assert [each["policy"] for each in list_operations(node)] == ["near"] * planned
+
+
+CONTENTS = {
+    WHOLE: '{"minDeleteFileNumber": 3}',
+    COMPACTION: '{"minDataFileMse": 5, "minDeleteFileNumber": 4}',
+    SNAPSHOT_EXPIRATION: '{"olderThanDays": 2, "retainLast": 6, "minSnapshotCount": 7}',
+    ROW_RETENTION: '{"column": "day", "olderThanDays": 8}',
+}
+
+
+@pytest.mark.parametrize("states", list(product([None, False, True], repeat=4)))
+def test_thresholds_are_those_of_the_enabled_policies(states: tuple[bool | None, ...]) -> None:
+    """Each threshold is that of the enabled policy that has it, whatever other policies the table has, and the default
+    without one: a disabled policy sets nothing, and no policy resets a threshold of another one.
+    """
+    by_type = dict(zip(CONTENTS, states, strict=True))
+    rules = assessment_rules(
+        {
+            each: EffectivePolicy(at, f"p{at}", each, bool(by_type[each]), CONTENTS[each], 40)
+            for at, each in enumerate(CONTENTS)
+            if by_type[each] is not None
+        }
+    )
+
+    expected = AssessmentRules()
+    if by_type[WHOLE]:
+        expected = replace(expected, delete_files_min=3)
+    if by_type[COMPACTION]:
+        expected = replace(expected, delete_files_min=4, data_file_mse_min=5)
+    if by_type[SNAPSHOT_EXPIRATION]:
+        expected = replace(expected, older_than_ms=2 * DAY_MS, retain_last=6, snapshots_min=7)
+    if by_type[ROW_RETENTION]:
+        expected = replace(expected, retention=RetentionRule("day", 8))
+    assert rules == expected

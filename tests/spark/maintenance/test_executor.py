@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass, field
+from itertools import count, pairwise
 
 import pytest
 
@@ -215,6 +216,65 @@ def test_executor_ends_after_a_number_of_operations(monkeypatch: pytest.MonkeyPa
 
     assert 3 <= summary.count <= 4
     assert server.waiting
+
+
+def test_operations_that_run_at_the_maximal_number_are_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After the maximal number of operations the executor takes no more, and waits for those that still run."""
+    monkeypatch.setattr(room, "OPERATIONS_MAX", 1)
+    bar = threading.Event()
+
+    class WatchedServer(FakeServer):
+        def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
+            if self.reports:
+                bar.set()
+            return super().renew(holder, operations)
+
+    class WatchedRunner(FakeRunner):
+        cancelled = 0
+
+        def cancel(self, operation: int) -> None:
+            self.cancelled += 1
+            super().cancel(operation)
+
+    server, runner = WatchedServer([1, 7, 8]), WatchedRunner({7: bar})
+    executor(server, runner).run()
+
+    assert server.reports == {1: (DONE, "3 files became 1"), 7: (DONE, "3 files became 1")}
+    assert (runner.cancelled, server.waiting) == (0, [8])
+
+
+def test_leases_are_renewed_before_they_end() -> None:
+    """While an operation runs, its lease is renewed at least twice within the lease's length."""
+    lease_s, bar = 60, threading.Event()
+    clock, renewed_at = count(1_000), []
+
+    class WatchedServer(FakeServer):
+        def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
+            renewed_at.append(next(clock))
+            if len(renewed_at) == 4:
+                bar.set()
+            return super().renew(holder, operations)
+
+    MaintenanceExecutor(
+        WatchedServer([7], lease_s=lease_s),
+        FakeRunner({7: bar}),
+        threads=1,
+        idle_s=0,
+        poll_s=0.001,
+        clock=lambda: float(next(clock)),
+        sleep=lambda _: None,
+    ).run()
+
+    assert max(later - earlier for earlier, later in pairwise([1_000, *renewed_at])) <= lease_s / 2
+
+
+def test_report_is_given_up_after_the_length_of_a_lease() -> None:
+    """While no server answers, a report is repeated until its lease would have ended; then the executor goes on."""
+    server = FakeServer([1], unreported=100_000, lease_s=60)
+    summary = ticking(server).run()
+
+    assert 20 <= 100_000 - server.unreported <= 62
+    assert (summary.ended, server.reports) == ({"done": 1}, {})
 
 
 def test_texts_and_errors_contain_no_token() -> None:

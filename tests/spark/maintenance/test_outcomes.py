@@ -8,7 +8,13 @@ import pytest
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.spark.maintenance.executor import YIELDED
-from limnos.spark.maintenance.outcomes import RewriteCount, data_file_count, end_of_error, rewrite_text
+from limnos.spark.maintenance.outcomes import (
+    RewriteCount,
+    data_file_count,
+    end_of_error,
+    rewrite_text,
+    table_identifier,
+)
 
 
 @pytest.mark.parametrize(
@@ -36,3 +42,16 @@ def test_rewrite_is_retried_only_if_every_part_failed() -> None:
     assert end_of_error(caught.value).outcome == YIELDED
     assert data_file_count(20, 1, failed=20) == RewriteCount("files", 20, 1, 20)
     assert data_file_count(0, 0, failed=0) == RewriteCount("files", 0, 0)
+
+
+@pytest.mark.parametrize(
+    "path, text",
+    [
+        (("a", "t"), "`maintained`.`a`.`t`"),
+        (("a`b", "`"), "`maintained`.`a``b`.````"),
+        (("a.b", "t\\"), "`maintained`.`a.b`.`t\\`"),
+    ],
+)
+def test_names_of_tables_are_quoted_for_spark_sql(path: tuple[str, ...], text: str) -> None:
+    """Each part of a table's path is one quoted identifier, in which a back-quote is doubled."""
+    assert table_identifier(path) == text

@@ -65,6 +65,9 @@ def ordered(text: str) -> list[object]:
         ("select v.s, v.id from (select r.* exclude s from d r) v", "id"),
         ("select nvl(r.free, 1) as a, nvl(r.id, 'x') as b, if_null(null, r.a) as c from d r", "b a c"),
         ("select value {'x': o, 'k': 1} from d r left unnest r.free as o", "k"),
+        ("select if_missing(o.u, 'x') as c, 1 as k from d r join [{'u': 1}] o on o.u = r.id", "c k"),
+        ("select if_missing(o.u, 'x') as c, 1 as k from d r left join [{'u': 1}] o on o.u = r.id", "k c"),
+        ("select if_missing(i, 'x') as c, 1 as k from d r left unnest [1] as i", "k c"),
     ],
 )  # fmt: skip
 def test_fields_of_known_types_come_first(text: str, names: str) -> None:

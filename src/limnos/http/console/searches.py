@@ -117,12 +117,13 @@ def _link(page_request: PageRequest, text: str, *, metalake: str, count: int = 0
 def _facet_links(
     page_request: PageRequest, text: str, *, metalake: str, facets: Iterable[SearchFacet]
 ) -> Iterator[QueryLink]:
-    """Yield links to queries with one more filter, for filters that have several values among the hits."""
+    """Yield links to queries with one more filter, for filters that have several values among the hits. Values are
+    kinds, names of catalogs and formats, which have no spaces.
+    """
     values = Counter(each.key for each in facets)
     for each in facets:
         if values[each.key] > 1:
-            value = f'"{each.value}"' if " " in each.value else each.value
-            link = _link(page_request, f"{text} {each.key}:{value}", metalake=metalake, count=each.hits)
+            link = _link(page_request, f"{text} {each.key}:{each.value}", metalake=metalake, count=each.hits)
             yield msgspec.structs.replace(link, text=f"{each.key}: {each.value.replace('_', ' ')}")
 
 

@@ -129,9 +129,9 @@ def heading_of(
     tags = tuple(
         Link(_tag_text(each.node.name, each.values), f"{lake}/{segment_of(each.node.name)}") for each in attached
     )
-    may_drop = details is not None and (not details.is_access_on or "drop" in details.rights)
+    may_drop = details is not None and "drop" in details.rights
     drop = page_request.base + drop_path(address) if may_drop and address.kind in DROPPABLE else ""
-    may_rename = details is not None and (not details.is_access_on or "rename" in details.rights)
+    may_rename = details is not None and "rename" in details.rights
     rename = page_request.base + rename_path(address) if may_rename and address.kind in RENAMABLE else ""
     return ObjectHeading(
         address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),

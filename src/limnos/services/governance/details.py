@@ -47,7 +47,7 @@ class ObjectDetails(NamedTuple):
 
     - `rights`: the caller's rights on it, words of `RIGHTS`, and `alter`, `drop` and `rename`.
     - `column_tags`: names of the tags on its columns, by field id.
-    - `is_access_on`: whether access control is on; otherwise the rights have no effect.
+    - `is_access_on`: whether access control is on; otherwise every caller has all rights.
     """
 
     node: Node

@@ -6,6 +6,10 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.http.console.operation import jobs
+from limnos.model.jobs import JobOutput
+from limnos.model.permits import upkeep_permit
+from limnos.store.tx import Tx
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, PROGRAM, DriverNode, grant, let_jobs
 
@@ -33,6 +37,26 @@ def test_job_is_listed_shown_and_cancelled(lake: DriverNode, job: str) -> None:
     assert answer.headers["location"].startswith(page)
     assert lake.done("GET", f"{JOBS}/{job}")["job"]["status"] == "cancelled"
     assert ("post", "/console/job/cancel") not in admin.read(page).actions
+
+
+def test_page_has_the_end_of_a_long_output(lake: DriverNode, job: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page of a job with long output has the last part of it, where the error is."""
+    monkeypatch.setattr(jobs, "_OUTPUT_CHARS_MAX", 30)
+    output = JobOutput(
+        "first line\n" + "x" * 100 + "\nlast line", "Traceback\n" + "y" * 100 + "\nValueError: odd", 120, 120
+    )
+    store = lake.built.services.store
+
+    def end(tx: Tx) -> None:
+        ((leased, _),) = tx.template_jobs.claim("host", limit=1, lease_ms=60_000)
+        assert tx.template_jobs.finish(leased, "failed", message=None, exit_code=1, output=output)
+
+    lake.runner.run(store.submit(upkeep_permit("t"), end))
+
+    page = ConsoleVisitor(lake).sign_in().read(f"/console/job?metalake=lake&id={job}").text
+
+    assert ("last line" in page, "first line" in page) == (True, False)
+    assert ("ValueError: odd" in page, "Traceback" in page) == (True, False)
 
 
 def test_user_cannot_see_or_cancel_jobs_of_others(lake: DriverNode, job: str) -> None:

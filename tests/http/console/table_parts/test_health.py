@@ -61,6 +61,7 @@ def test_requested_operation_is_listed_as_waiting(written: ConsoleVisitor) -> No
     (number,) = [str(each["id"]) for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]]
     assert f"Expire snapshots {number} waiting admin" in page.text
     assert "the server executes it within a minute" in page.text
+    assert "Cancel operation" not in page.text
     assert written.post(CANCEL, {"operation": number}).status == 405
     assert [each["kind"] for each in written.node.done("GET", f"{MAINTENANCE}/operations")["operations"]] == ["expire"]
 

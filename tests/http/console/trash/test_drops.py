@@ -225,3 +225,21 @@ def test_malformed_object_paths_are_refused(admin: ConsoleVisitor, path: str) ->
     assert admin.get(f"/console/drop/{path}").status in {400, 404}
     assert admin.post(f"/console/drop/{path}", {}).status in {400, 404}
     assert admin.get("/console/o/catalog/lake/main").status == 200
+
+
+def test_everybody_can_rename_and_drop_with_access_control_off(open_node: DriverNode) -> None:
+    """With access control off the pages of a rename and of a drop have their forms for every user, and both
+    succeed.
+    """
+    open_node.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["raw"]})
+    add_table(open_node, "raw", "flights")
+    ana = ConsoleVisitor(open_node).sign_in("ana")
+    link = f"/console/drop/{FLIGHTS}"
+    rename = link.replace("/drop/", "/rename/")
+
+    assert {link, rename} <= set(ana.read(f"/console/o/{FLIGHTS}").hrefs)
+    assert ("post", link) in ana.read(link).actions
+    assert ("post", rename) in ana.read(rename).actions
+    assert ana.post(rename, {"name": "trips"}).status == 303
+    assert ana.post(link.replace("flights", "trips"), {}).status == 303
+    assert ana.get(f"/console/o/{FLIGHTS.replace('flights', 'trips')}").status == 404

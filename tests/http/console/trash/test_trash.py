@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from limnos.http.console.trash import trash
 from tests.http.console.conftest import ICEBERG
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, DriverNode, grant
@@ -73,3 +76,21 @@ def test_page_of_a_missing_object_links_to_the_trash(admin: ConsoleVisitor) -> N
         assert answer.status == 404
         assert "/console/trash?metalake=lake" in PageReader(text_of(answer)).hrefs
     assert "/console/trash?metalake=lake" not in text_of(admin.get("/console/nothing")).partition("<main")[2]
+
+
+@pytest.mark.parametrize("empty", ["a_first", "z_last"])
+def test_page_reports_further_dropped_objects_of_a_catalog(
+    admin: ConsoleVisitor, monkeypatch: pytest.MonkeyPatch, empty: str
+) -> None:
+    """If one catalog has more dropped objects than the page shows, the page says so, whichever catalog is read last."""
+    body = {"name": empty, "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
+    admin.node.done("POST", f"{API}/lake/catalogs", body)
+    for table in ("raw/tables/flights", "raw%1Fnyc/tables/hops"):
+        assert admin.node.delete(f"{ICEBERG}/namespaces/{table}").status == 204
+    whole = admin.read("/console/trash?metalake=lake").text
+    monkeypatch.setattr(trash, "SHOWN", 1)
+
+    page = admin.read("/console/trash?metalake=lake").text
+
+    assert "shows all" not in whole
+    assert "The newest 1 are shown; limnos trash list shows all." in page

@@ -113,6 +113,14 @@ def test_many_results_are_cut(admin: ConsoleVisitor, monkeypatch: pytest.MonkeyP
     assert small.tags.count("tr") == 20
 
 
+def test_change_after_a_long_result_is_carried_out(admin: ConsoleVisitor) -> None:
+    """A text with changes runs to its end, also if an earlier statement has more results than the page shows."""
+    page = run(admin, "SELECT VALUE r FROM range(1, 20000) AS r; CREATE DATAVERSE made;", mode="change")
+
+    assert "There are more." in page.text
+    assert admin.get("/console/o/namespace/lake/main/made").status == 200
+
+
 def test_deep_results_are_not_indented(admin: ConsoleVisitor) -> None:
     """Deeply nested results are not indented, because indentation would turn a few bytes into megabytes."""
     lets = "".join(f", a{number} AS [a{number - 1}]" for number in range(1, 300))

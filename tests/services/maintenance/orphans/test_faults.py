@@ -12,6 +12,7 @@ from limnos.model.errors import StorageFailed
 from limnos.services.maintenance.orphans import removal
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire
+from tests.http.iceberg.test_plans import steer
 from tests.services.maintenance.histories import DAY_MS, MAINTENANCE, HistoryTable
 from tests.services.maintenance.live_files import files_of_table, lost_files
 from tests.services.maintenance.orphans.histories import (
@@ -24,6 +25,7 @@ from tests.services.maintenance.orphans.histories import (
     turn_on,
     write_orphan,
 )
+from tests.services.maintenance.orphans.test_rounds import commit_file
 
 Act = Callable[[], Awaitable[Any]]
 TRASH = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
@@ -155,3 +157,31 @@ def test_storage_failure_prevents_marks_and_keeps_existing_ones(
     clock.at_ms += DAY_MS
     assert run_days(node, clock, 2) == 2
     assert lost(node) == []
+
+
+def test_planned_scan_of_a_removed_snapshot_blocks_the_deletion(table: HistoryTable) -> None:
+    """While a planned scan reads a snapshot that the table no longer has, no file is deleted."""
+    node, clock = table.node, clock_of(table.node)
+    path = write_orphan(table)
+    assert run_days(node, clock, 3) == 0
+    assert table.plan(snapshot_id=100).status == 200
+    steer(node, keep_pinned=False)
+    removal_update = {"action": "remove-snapshots", "snapshot-ids": [100]}
+    assert wire.commit(node, "a", "t", updates=[removal_update]).status == 200
+    assert run_round(node).files == 0
+    assert last(node)["result"] == "a planned scan reads a snapshot that the table no longer has"
+    assert path.exists()
+    clock.at_ms += max(DAY_MS, node.built.services.defaults.scan_keep_ms + 1)
+    assert run_round(node).files == 1
+
+
+def test_file_of_another_tables_manifest_is_not_deleted(table: HistoryTable) -> None:
+    """A file below the table's location that another table names is not deleted, at the first and at later checks."""
+    node, clock = table.node, clock_of(table.node)
+    path, other = write_orphan(table, "data/shared.parquet"), HistoryTable(node, "u")
+    other.append(1)
+    assert commit_file(other, f"{table.location}/data/shared.parquet", size=6).status == 200
+    assert run_days(node, clock, 8) == 0
+    assert path.exists()
+    results = {each["result"] for each in node.get(f"{MAINTENANCE}/operations").json()["operations"]}
+    assert "another table refers to files below its location" in results

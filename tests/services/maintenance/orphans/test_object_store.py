@@ -14,6 +14,7 @@ from tests.http.iceberg.wire import SCHEMA
 from tests.manifests import data_file, entry, listed, manifest, manifest_list
 from tests.objects import objects
 from tests.services.maintenance.orphans.histories import clock_of, no_wait, run_days, turn_on
+from tests.services.maintenance.orphans.test_faults import removed_beside
 from tests.services.upkeep.test_released_locations import World, made
 
 pytestmark = pytest.mark.integration
@@ -72,3 +73,20 @@ def test_incomplete_listing_deletes_no_file(cloud: World, monkeypatch: pytest.Mo
     assert not files.exists(f"{location}/data/orphan.parquet")
     assert files.exists(f"{location}/data/1.parquet")
     assert {each.name for each in files.entries(f"{location}/metadata")} >= {"m.avro", "s.avro"}
+
+
+def test_rewritten_object_is_not_deleted(cloud: World) -> None:
+    """An object that was written anew between the mark and the deletion is not deleted."""
+    location = written_table(cloud)
+    files, name = store_for(location, cloud.properties), f"{location}/data/orphan.parquet"
+    files.write_new(name, b"rows")
+    clock = clock_of(cloud.node)
+    assert run_days(cloud.node, clock, 3) == 0
+
+    async def write_anew() -> None:
+        files.delete(name)
+        files.write_new(name, b"other rows")
+
+    assert removed_beside(cloud.node, write_anew) == 0
+    assert files.read(name, bytes_max=100) == b"other rows"
+    assert run_days(cloud.node, clock, 5) == 1

@@ -88,6 +88,13 @@ def test_commit_that_adds_a_removed_file_is_refused(table: HistoryTable) -> None
 
 def commit_file(table: HistoryTable, name: str, *, size: int) -> DriverAnswer:
     """Commit a file that a writer wrote earlier, by its name below the table's location or by its location."""
+    answer = table.node.post(*committing(table, name, size=size))
+    table.snapshots += answer.status == 200
+    return answer
+
+
+def committing(table: HistoryTable, name: str, *, size: int) -> tuple[str, dict[str, object]]:
+    """Return the target and body of the request of `commit_file`, and write its manifests."""
     number = table.snapshots + 1
     location = name if name.startswith("file:") else f"{table.location}/{name}"
     added = entry(data_file(location, file_size_in_bytes=size))
@@ -96,9 +103,7 @@ def commit_file(table: HistoryTable, name: str, *, size: int) -> DriverAnswer:
     )
     snapshot_update = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
     snapshot_update["snapshot"] = {**snapshot_update["snapshot"], "sequence-number": number}  # type: ignore[dict-item]
-    answer = wire.commit(table.node, "a", table.name, updates=[snapshot_update, wire.point(number)])
-    table.snapshots += answer.status == 200
-    return answer
+    return wire.table_path("a", table.name), {"requirements": [], "updates": [snapshot_update, wire.point(number)]}
 
 
 def forget_fence(node: DriverNode) -> None:
@@ -181,6 +186,11 @@ def test_protected_tables_and_held_runs_block_the_deletion(table: HistoryTable) 
     """No file of a protected table, and of a table that a held run uses, is deleted."""
     node, clock = table.node, clock_of(table.node)
     path = write_orphan(table)
+    protection = "/api/limnos/v1/metalakes/lake/objects/table/main.a.t/protection"
+    assert node.put(protection, {}).status == 200
+    assert run_days(node, clock, 6) == 0
+    assert operations(node)[0]["result"] == "the table is protected"
+    assert node.delete(protection).status == 200
     pin = {"table": ["main", "a", "t"], "snapshot": 300, "fingerprint": None}
     run = started(node, options={"pins": [pin]})
     assert finish(node, run, "held").status == 200

@@ -21,6 +21,7 @@ from limnos.services.iceberg.rewrite_commits import REWRITES
 from limnos.services.maintenance.rewriting.leases import LEASE_MS, RUN_PAUSE_MS, TOKEN_GRACE_MS
 from limnos.services.maintenance.table_leases import LOSSES_MAX, YIELD_MS
 from limnos.store.activity.maintenance import operation_read
+from limnos.store.activity.rewrites import recent_use_read
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.http.admin.activity.test_runs import finish, started
@@ -658,9 +659,17 @@ def test_token_ends_when_its_operation_is_reported(lake: DriverNode, table: Hist
     assert (live_tokens(lake), table.snapshots) == ([], 12)
 
 
+def operations_in_budgets(node: DriverNode) -> int:
+    """Return the number of operations that count towards the budgets of a day."""
+    services = node.built.services
+    now_ms = services.store.time.now_ms()
+    used = node.runner.run(services.gate.look_up(lambda: recent_use_read(now_ms)))
+    return sum(each.operations for each in used)
+
+
 def test_requested_operation_waits_for_a_pipeline_run_without_a_token(lake: DriverNode, table: HistoryTable) -> None:
     """An operation that a user requested is not leased while a pipeline run uses the table, and the token that was made
-    for its lease ends with the postponement. It is leased after the run.
+    for its lease ends with the postponement. It counts towards no budget until it is leased after the run.
     """
     run = started(lake, options={"pins": [{"table": ["main", "a", "t"], "snapshot": 1200, "fingerprint": None}]})
 
@@ -668,9 +677,11 @@ def test_requested_operation_waits_for_a_pipeline_run_without_a_token(lake: Driv
     (waiting,) = list_operations(lake)
     assert (waiting["state"], "pipeline run" in waiting["result"]) == ("waiting", True)
     assert live_tokens(lake) == []
+    assert operations_in_budgets(lake) == 0
     finish(lake, run, "succeeded")
     clock_of(lake).at_ms += RUN_PAUSE_MS
     assert [each["kind"] for each in FakeExecutor(lake).lease()] == ["compact"]
+    assert operations_in_budgets(lake) == 1
     assert table.snapshots == 12
 
 

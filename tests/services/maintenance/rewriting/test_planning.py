@@ -11,6 +11,7 @@ from limnos.services.maintenance.rewriting import planning
 from limnos.services.maintenance.rewriting.planning import PAUSE_MS, RewritePlanning
 from limnos.services.maintenance.table_leases import YIELD_MS
 from limnos.services.request.task_context import TaskContext
+from limnos.store.activity.rewrites import recent_use_read
 from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import (
@@ -263,6 +264,30 @@ def test_requested_operations_are_leased_before_planned_ones(node: DriverNode, t
     assert first.json() == second.json()
     assert FakeExecutor(node).lease(1)[0]["operation"] == first.json()["operation"]
     assert ask(node, operation="vacuum").status == 400
+
+
+def test_operation_that_a_user_requests_no_longer_belongs_to_the_policy(
+    node: DriverNode, tables: dict[str, HistoryTable]
+) -> None:
+    """A planned operation that a user requests becomes the user's: it is leased though the policy ends, and it does not
+    count for the policy.
+    """
+    add_policy(node, "small", COMPACTION, {}, on="main.a.u", kind="table")
+    grant(node, "eve", "use_catalog use_schema select_table modify_table", kind="CATALOG", on="main")
+    plan(node)
+    (before,) = list_operations(node)
+    assert ask(node, "a.u", user="eve").status == 200
+    assert node.patch("/api/metalakes/lake/policies/small", {"enable": False}).status == 200
+
+    (leased,) = FakeExecutor(node).lease()
+    (after,) = list_operations(node)
+    services = node.built.services
+    now_ms = services.store.time.now_ms()
+    used = node.runner.run(services.gate.look_up(lambda: recent_use_read(now_ms)))
+
+    assert (before["id"], before["policy"], before["user"]) == (leased["operation"], "small", "admin")
+    assert (after["id"], after["policy"], after["user"]) == (leased["operation"], None, "eve")
+    assert [(each.policy, each.operations) for each in used] == [(None, 1)]
 
 
 def test_planned_operation_waits_for_a_pause_of_overwrites(node: DriverNode) -> None:

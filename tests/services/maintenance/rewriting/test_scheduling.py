@@ -57,6 +57,14 @@ def test_owners_with_many_rewritten_bytes_come_later() -> None:
     assert [row.operation_id for row in fair_order(rows, used)] == [11, 1, 2, 12]
 
 
+def test_owners_with_many_small_operations_come_later() -> None:
+    """Each operation has a cost besides its bytes, so an owner with many small operations comes later, too."""
+    rows = [waiting(1, 1, place=1), waiting(11, 2, place=1)]
+    used = [RecentUse(1, "p", 0, 1_000, 1), RecentUse(2, "p", 10 * OPERATION_BYTES, 1, 1)]
+
+    assert [row.operation_id for row in fair_order(rows, used)] == [11, 1]
+
+
 def test_requested_operations_are_leased_first() -> None:
     """Requested operations are leased before those of policies."""
     rows = [waiting(1, 1, place=1), waiting(2, 2, place=1, priority=REQUESTED_PRIORITY)]

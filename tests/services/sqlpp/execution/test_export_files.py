@@ -69,6 +69,25 @@ def test_slower_of_two_exports_into_one_directory_is_refused(store: ObjectStoreS
     asyncio.run(play())
 
 
+def test_export_into_a_directory_with_files_is_refused(store: ObjectStoreServer) -> None:
+    """An export begins only in an empty directory of an object store; files beside it are no files in it."""
+
+    async def play() -> list[bool]:
+        files = FileOperations(AllowedStorage(("s3://",), endpoints=(store.uri,)))
+        await files.write("s3://lake/full/old/part-0.json", b"{}", store.properties)
+        refused = []
+        for name in ("full", "full/old", "fu", "full2", "full/ol"):
+            target = ExportTarget(f"s3://lake/{name}", store.properties, (f"s3://lake/{name}",), "")
+            try:
+                await export_files_of(files, target).begin()
+                refused.append(False)
+            except SqlppError as error:
+                refused.append("non-empty" in str(error))
+        return refused
+
+    assert asyncio.run(play()) == [True, True, False, False, False]
+
+
 def test_cancelled_export_does_not_wait_for_a_hanging_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cancelled statement does not wait for a hanging disk. The directory is deleted when the disk answers."""
 

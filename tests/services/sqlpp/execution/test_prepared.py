@@ -65,6 +65,9 @@ def test_prepared_query_is_authorized_for_each_caller(shared: DriverNode, prepar
     "statement, more",
     [
         ("select value current_date() = current_date()", {}),
+        ("current_datetime()", {}),
+        ("use Metadata; select value current_time() from `Dataset` d", {}),
+        ("select value x from [1] x where current_datetime() > datetime('2020-01-01T00:00:00')", {}),
         ("select value $x", {"$x": 1}),
         ("select value d.DatasetName from Metadata.`Dataset` d where d.DatasetName = $x", {"$x": "t"}),
         ("declare function f() { 1 }; select value f()", {}),

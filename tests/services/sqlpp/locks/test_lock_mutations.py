@@ -20,7 +20,7 @@ from limnos.services.sqlpp.locks.lock_mutations import (
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, LockRow
 
 READ, EXCLUSIVE, UPGRADED = LockMode.READ, LockMode.EXCLUSIVE_MODIFY, LockMode.UPGRADED_WRITE
-A, B = (LockKey(1, LockKind.DATASET, DataverseName.create(("v",)), name) for name in "ab")
+A, B, C = (LockKey(1, LockKind.DATASET, DataverseName.create(("v",)), name) for name in "abc")
 _TOGETHER = {(1, 1), (1, 2), (1, 3), (1, 4), (2, 1), (3, 1), (4, 1), (2, 2), (3, 3)}
 """The table of compatible modes by their numbers, written again so that the tests do not depend on the tested code."""
 Rows = frozenset[LockRow]
@@ -186,6 +186,28 @@ def test_three_statements_on_two_keys_never_deadlock() -> None:
     ]
 
     assert explore(requests, most=3) > 500
+
+
+@pytest.mark.parametrize("first_reads", [True, False])
+def test_release_grants_only_requests_with_free_keys(*, first_reads: bool) -> None:
+    """A release grants locks to those who wait for its key, and none to another waiter at their keys, whose own third
+    key is held by somebody else.
+    """
+    requests = [
+        [LockRequest(A, EXCLUSIVE)],
+        [LockRequest(C, EXCLUSIVE)],
+        [LockRequest(A, EXCLUSIVE), LockRequest(B, READ if first_reads else EXCLUSIVE)],
+        [LockRequest(B, READ), LockRequest(C, EXCLUSIVE)],
+    ]
+    rows: Rows = frozenset()
+    for wishes in requests:
+        rows = after(rows, lock_request, "me", wishes=wishes, lease_ms=1)
+    assert {row.token for row in rows if row.waits} == {3, 4}
+
+    rows = after(rows, lock_release, 1)
+
+    assert complaints(rows) == []
+    assert {row.token for row in rows if row.waits} == {3}
 
 
 def test_planted_lock_cycle_is_detected() -> None:

@@ -82,7 +82,7 @@ def kind_chips(details: ObjectDetails) -> tuple[Chip, ...]:
 
 def query_url(page_request: PageRequest, address: ObjectAddress, *, details: ObjectDetails) -> str:
     """Return the URL of the worksheet with a query of a table; empty if the caller or SQL++ cannot read the table."""
-    may_read = not details.is_access_on or not details.rights.isdisjoint(("read", "scan"))
+    may_read = not details.rights.isdisjoint(("read", "scan"))
     text = sqlpp_query(page_request, address) if may_read else ""
     return f"{page_request.base}/worksheet?{urlencode({'text': text})}" if text else ""
 

@@ -71,7 +71,7 @@ async def drop_page(page_request: PageRequest) -> Response:
         page = await page_request.children(address.scope, address.levels, request=ChildrenRequest(size=COUNTED))
         count, has_more = len(page.children), page.following is not None
     warning = ""
-    if details.is_access_on and "drop" not in details.rights:
+    if "drop" not in details.rights:
         warning = "You may not drop it. Its owner and administrators may."
     elif count:
         warning = (

@@ -130,7 +130,7 @@ async def _page(page_request: PageRequest, address: ObjectAddress, *, details: O
         page_request.base + rename_path(address), "Rename", (),
         (FormInput("name", "New name", name, is_required=True),), label=f"Rename {path}", is_primary=True,
     )  # fmt: skip
-    is_allowed = not details.is_access_on or "rename" in details.rights
+    is_allowed = "rename" in details.rights
     own = Link(address.name, page_request.base + address.path)
     return SheetPage(
         await object_frame(page_request, address), f"Rename {address.name}", icon_of(address.kind.word), _CONSEQUENCE,

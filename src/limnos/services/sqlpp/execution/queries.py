@@ -66,17 +66,6 @@ characters.
 """
 
 
-class _WatchedMoment(dict[str, "Value"]):
-    """The values of functions such as `current_date`, which depend on the request. Records whether any was used."""
-
-    is_used = False
-
-    def __contains__(self, name: object) -> bool:
-        is_found = super().__contains__(name)
-        self.is_used = self.is_used or is_found
-        return is_found
-
-
 def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
     """Return the arguments for binding a body in a session. Raises SqlppError for an invalid similarity threshold."""
     return QueryBinding(
@@ -119,11 +108,11 @@ async def statement_bind(session: StatementSession, parsed: ParsedStatement, *, 
     session.uses_cached_plan = query is not None
     if query is not None:
         return query
-    moment = _WatchedMoment(session.moment)
-    binding, known = binding_of(session, body)._replace(moment=moment), ResolvedNames(dict(BUILT_IN))
+    binding, known = binding_of(session, body), ResolvedNames(dict(BUILT_IN))
     query = await _bound(session.ctx, binding, known=known)
     await rows_require(session.ctx, query)
-    asked_nothing = len(known.facts) == len(BUILT_IN) and not moment.is_used
+    # A call of a function, such as current_datetime, looks its name up, so its result is never cached.
+    asked_nothing = len(known.facts) == len(BUILT_IN)
     if rests_on_text and asked_nothing and not isinstance(query.query.expression, EncodedPlan):
         query = query._replace(numbered=_numbered_here(query.query))
         prepared_statements.put(key, query)
