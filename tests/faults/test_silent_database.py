@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -16,6 +18,8 @@ from tests.faults.rig import Rig
 from tests.faults.store_integrity import complaints
 from tests.nodes.stores import PostgresCluster
 from tests.nodes.wire import (
+    GRAVITINO,
+    OWN,
     PREFIX,
     Wire,
     WireAnswer,
@@ -28,6 +32,9 @@ from tests.nodes.wire import (
 
 ANSWERS_WITHIN_S = 5.0
 REPORT_WITHIN_S = 2.0
+REFUSED_WITHIN_S = 4.0
+LOG_OFF_S = 0.5
+"""The maximum difference between a request's duration for its caller and in the log, on a busy machine."""
 DRAINED_WITHIN_S = 10.0
 """The drain time of the node."""
 GIVEN_UP_S = 40.0
@@ -165,6 +172,74 @@ def test_paused_database_returns_503_until_resumed(rig: Rig, cluster: PostgresCl
     assert told_s < REPORT_WITHIN_S
     assert took < ANSWERS_WITHIN_S
     assert complaints(rig.database) == []
+
+
+def requests_of(home: str) -> list[tuple[str, str, object | None]]:
+    """Return a request of each protocol, among them those whose answers the node keeps."""
+    table = table_path(home, "t")
+    return [
+        ("GET", table, None),
+        ("HEAD", table, None),
+        ("GET", f"{GRAVITINO}/catalogs/main/schemas/{home}/tables/t", None),
+        ("GET", f"{namespace_path(home)}/tables", None),
+        ("GET", f"{GRAVITINO}/catalogs", None),
+        ("GET", "/lance/v1/namespace/lance/list", None),
+        ("POST", "/query/service", {"statement": "select value 1"}),
+        ("GET", f"{OWN}/whoami", None),
+        ("GET", f"{OWN}/audit?limit=1", None),
+        ("POST", table, properties_body(mark="never")),
+        ("POST", f"{PREFIX}/namespaces", namespace_body(f"{home}_never")),
+    ]
+
+
+def test_every_route_returns_503_within_four_seconds(rig: Rig, cluster: PostgresCluster, home: str) -> None:
+    """While the database is paused, each request of each protocol is 503 within four seconds, kept answers as well as
+    others, and also if it arrives while others wait. The log has the time that the caller waited.
+    """
+    requests = requests_of(home)
+    wires = [Wire(rig.node.uri, user="admin") for _ in range(2 * len(requests))]
+    for wire, request in zip(wires, requests * 2, strict=True):
+        if request[0] != "POST":
+            assert [wire.ask(*request).status in (200, 204) for _ in range(3)] == [True] * 3, request
+
+    family = cluster.family()
+    for each in family:
+        os.kill(each, signal.SIGSTOP)
+    try:
+        with ThreadPoolExecutor(len(wires)) as threads:
+            asked = []
+            for number, (wire, request) in enumerate(zip(wires, requests * 2, strict=True)):
+                if number == len(requests):
+                    time.sleep(2)  # the second half arrives while the first one waits
+                asked.append(threads.submit(timed, lambda wire=wire, request=request: wire.ask(*request)))
+            answers = [each.result() for each in asked]
+    finally:
+        for each in family:
+            os.kill(each, signal.SIGCONT)
+
+    late = [
+        (request[:2], answer.status, seconds)
+        for request, (answer, seconds) in zip(requests * 2, answers, strict=True)
+        if answer.status != 503 or seconds > REFUSED_WITHIN_S
+    ]
+    assert late == []
+    logged_s = refusals_logged(rig)
+    assert [
+        (request[:2], seconds, logged_s.get(answer.headers["x-request-id"]))
+        for request, (answer, seconds) in zip(requests * 2, answers, strict=True)
+        if abs(logged_s.get(answer.headers["x-request-id"], 0.0) - seconds) > LOG_OFF_S
+    ] == []
+    note(paused_every_route=max(seconds for _, seconds in answers))
+    until_answered(lambda: rig.admin.ask("GET", table_path(home, "t")))
+    for wire in wires:
+        wire.close()
+
+
+def refusals_logged(rig: Rig) -> dict[str, float]:
+    """Return the seconds of each logged 503 by request id."""
+    time.sleep(0.2)  # the log is written every 50 ms
+    lines = [json.loads(line) for line in rig.node.log.read_text().splitlines() if '"duration_ms"' in line]
+    return {line["request_id"]: line["duration_ms"] / 1000 for line in lines if line["status"] == 503}
 
 
 def test_node_stops_on_sigterm_with_silent_connections(rig: Rig, proxy: Proxy, home: str) -> None:

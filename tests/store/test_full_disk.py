@@ -15,6 +15,7 @@ from limnos.store.changes import UNKNOWN
 from limnos.store.tx import Tx
 from tests.backends import StoreLab, sqlite_copy
 from tests.full_disks import Disk
+from tests.full_disks import full as full_disk
 from tests.store.test_clock import touch
 
 PAYLOAD = "x" * 100_000
@@ -39,7 +40,7 @@ class Room:
 def room() -> Iterator[Room]:
     """The switch of this process's fake disk."""
     room = Room()
-    disk = Disk(lambda: not room.is_left)
+    disk = Disk(full_disk(lambda: not room.is_left))
     yield room
     disk.give_back()
     assert disk.refused, "the disk was never full"

@@ -218,6 +218,26 @@ def test_failed_read_fails_only_its_own_requests() -> None:
     run(story)
 
 
+def test_requests_that_come_during_a_failing_read_get_its_error() -> None:
+    """If a read finds the store unavailable, requests that arrived during it do not wait for another failure."""
+
+    async def story(gate: SharedFreshnessGate, store: FakeStore) -> None:
+        store.error = ServiceUnavailable("gone")
+        store.landing.clear()
+        first = asyncio.create_task(gate.refresh(ZONES, "arrival"))
+        await settle()
+        late = asyncio.create_task(gate.refresh(ZONES, "arrival"))
+        await settle()
+
+        store.landing.set()
+        errors = await asyncio.gather(first, late, return_exceptions=True)
+
+        assert [type(each) for each in errors] == [ServiceUnavailable] * 2
+        assert len(store.gates) == 1
+
+    run(story)
+
+
 def test_cancelled_request_does_not_affect_the_others() -> None:
     """The cancellation of one request does not affect the others that share the read."""
 

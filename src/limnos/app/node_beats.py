@@ -1,14 +1,18 @@
 """Heartbeats of this node: it writes a row at its start and every half minute, and deletes the row when it stops.
 
 May import `services`, `store` and the layers below. A failed heartbeat is retried, and does not stop the node from
-serving. The row is deleted at most once: if that fails, other nodes see the last heartbeat grow old.
+serving. While the node's last write failed, it is not ready, and it writes a heartbeat every few seconds to find out
+when the store can be written again. The row is deleted at most once: if that fails, other nodes see the last heartbeat
+grow old.
 """
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 from functools import partial
+from typing import Final
 from uuid import uuid4
 
 from limnos import __version__
@@ -20,6 +24,8 @@ from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.nodes")
+PROBE_S: Final = 2.0
+"""The time between two heartbeats in seconds while writes fail."""
 
 
 class NodeBeats:
@@ -30,19 +36,28 @@ class NodeBeats:
         self.id = uuid4().hex
         self.name = f"{socket.gethostname()}, process {os.getpid()}"
         self.started_at = services.store.time.now_ms()
-        self._loop = services.loops.add("heartbeats", every_s=BEAT_S)
+        self._loop = services.loops.add("heartbeats", every_s=PROBE_S, retry_s_max=PROBE_S)
+        self._due_at = 0.0
+        """The time of the next heartbeat by the clock of the event loop."""
         self._permit = upkeep_permit("limnos")
         OWN_NODE.put(services, self.id)
 
     async def run(self) -> None:
         """Write heartbeats until cancelled, then delete the node's row."""
         try:
-            await self._loop.run(self.beat)
+            await self._loop.run(self._beat_if_due)
         finally:
             try:
                 await self.services.store.submit(self._permit, lambda tx: tx.node_beats.leave(self.id))
             except Exception as error:  # noqa: BLE001 - the node stops in any case
                 log.warning("the row of this node could not be deleted", error=f"{type(error).__name__}: {error}")
+
+    async def _beat_if_due(self) -> None:
+        """Write a heartbeat if the last one is `BEAT_S` old, or if the node's last write failed."""
+        now = asyncio.get_running_loop().time()
+        if now >= self._due_at or self.services.store.last_write_failed:
+            await self.beat()
+            self._due_at = now + BEAT_S
 
     async def beat(self) -> None:
         """Write one heartbeat. Raises the errors of the store."""

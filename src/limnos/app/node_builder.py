@@ -22,6 +22,7 @@ from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.request_defaults import defaults_of, warehouse_of
 from limnos.app.search_indexing import SearchIndexing
 from limnos.app.setting_lines import setting_lines
+from limnos.app.startup_errors import damaged_store_error
 from limnos.app.upkeep import Upkeep
 from limnos.config.settings import Settings
 from limnos.config.values import is_loopback, split_listen
@@ -60,6 +61,7 @@ from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.services.upkeep.effective_settings import EFFECTIVE_SETTINGS
 from limnos.services.vending.credentials import VENDOR, CredentialVendor
 from limnos.sources.connectors.registry import SourceLimits
+from limnos.store.backends.damage import first_damage
 from limnos.store.backends.migrate import migrate
 from limnos.store.file_modes import private_directory
 from limnos.store.interface import Store
@@ -182,7 +184,9 @@ def is_shared(settings: Settings) -> bool:
 
 
 def open_store(settings: Settings) -> Store:
-    """Migrate the store to this release's schema if needed, and open it."""
+    """Migrate the store to this release's schema if needed, and open it. Raises CannotStart if it is damaged at the
+    beginning of a table: only `limnos server check` reads all of it.
+    """
     database = database_of(settings)
     migrate(database)
     if "://" in database:
@@ -191,6 +195,9 @@ def open_store(settings: Settings) -> Store:
         return PostgresStore(database, pool_max=settings.database.pool_max, silence_s=settings.database.silence_s)
     from limnos.store.backends.sqlite import SqliteStore
 
+    damage = first_damage(Path(database))
+    if damage is not None:
+        raise damaged_store_error(damage, database)
     return SqliteStore(Path(database))
 
 

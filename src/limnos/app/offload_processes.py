@@ -88,6 +88,9 @@ class OffloadProcesses:
             return await self._ask_one(WorkerProcess(WORKER_MODULE, self._environment), parts)
         except (ConnectionError, OSError) as error:
             DONE[parts[0].decode(), "died"] += 1
+            if error.errno in errors.OUT_OF_DESCRIPTORS:
+                text = f"{errors.DESCRIPTORS}, and nothing was changed: try again"
+                raise errors.ServiceUnavailable(text) from error
             log.warning("a worker process has crashed", chore=parts[0].decode(), error=str(error))
             raise errors.ServiceUnavailable(
                 "The process that executed the request ended, and nothing was changed: try again, or send a smaller request"

@@ -27,7 +27,7 @@ from limnos.app.packages import require_driver, require_packages
 from limnos.app.request_defaults import metalakes_named, warehouse_of
 from limnos.app.sealing_keys import keys_origin, keys_text, missing_keys, warn_of_keys
 from limnos.app.serving import serve, settle_memory
-from limnos.app.startup_errors import explain_startup_errors, masked_address
+from limnos.app.startup_errors import damaged_store_error, explain_startup_errors, masked_address
 from limnos.app.upkeep import LEASE_MS
 from limnos.app.worker_supervisor import Supervisor
 from limnos.config.loading import LoadedSettings
@@ -40,6 +40,7 @@ from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import describe_conflicts, is_unsettled
 from limnos.services.upkeep.janitors import JANITOR, JanitorPayload, janitor_run
 from limnos.services.upkeep.released_locations import FREE_PLACES, ReleasedLocations
+from limnos.store.backends.damage import find_damage
 from limnos.store.backends.migrate import current_revision, head_revision, renew_epoch, revoke_tokens
 from limnos.store.backends.migrate import migrate as migrate_store
 from limnos.store.objects.setting_names import setting_names_read
@@ -84,7 +85,9 @@ def _configure_logs(settings: Settings) -> None:
 
 
 def check(settings: Settings) -> list[CannotStart]:
-    """Return all errors that would keep a server from starting, and StartWarnings for defects that would not."""
+    """Return all errors that would keep a server from starting, damage of the store, and StartWarnings for defects that
+    would not.
+    """
     _configure_logs(settings)
     problems: list[CannotStart] = []
     for look in (can_listen, certificates_of, require_packages, _can_write, _can_open):
@@ -93,6 +96,8 @@ def check(settings: Settings) -> list[CannotStart]:
                 look(settings)
         except CannotStart as result:
             problems.append(result)
+    if all(isinstance(each, StartWarning) for each in problems):
+        problems += _damage(settings)
     if all(isinstance(each, StartWarning) for each in problems):
         problems += _location_warnings(settings)
         problems += _name_warnings(settings)
@@ -105,6 +110,13 @@ def startup_notes(settings: Settings) -> list[str]:
     one if this machine cannot confine jobs.
     """
     return [*(engine_notes(settings) if has_engine(settings) else []), *job_notes(settings)]
+
+
+def _damage(settings: Settings) -> list[CannotStart]:
+    """Return an error for each damaged part of the store. Reads the whole store."""
+    if not _has_store(settings):
+        return []
+    return [damaged_store_error(each, database_of(settings)) for each in find_damage(database_of(settings))]
 
 
 def _location_warnings(settings: Settings) -> list[StartWarning]:

@@ -1,6 +1,6 @@
 """Converts startup errors to messages for the operator: the failure, its cause, and the next step.
 
-May import `config`, `model` and `telemetry`. It recognizes failures of directories by error numbers and of
+May import `config`, `model`, `store` and `telemetry`. It recognizes failures of directories by error numbers and of
 databases by messages, because the classes of database drivers stay in `store`. An unknown exception is a bug and is not
 converted.
 """
@@ -16,11 +16,14 @@ from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart, LimnosError
 from limnos.model.extras import extra_of, install_hint
 from limnos.model.secrets import hide_secrets, passwords_of_url
+from limnos.store.backends.damage import Damage
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.server")
 NEWER = "wrong-schema"
 OTHER_DIRECTORY = "name another directory with --data DIR"
+DAMAGED = "the file is damaged"
+RESTORE = "restore a backup with 'limnos server restore FILE': the damaged store is kept beside it"
 _DRIVERS = ("sqlite3", "psycopg", "asyncpg", "sqlalchemy")
 
 _FILES = {
@@ -63,6 +66,7 @@ _DATABASES: tuple[tuple[str, str, str], ...] = (
     ),
     (r"read-only transaction|is in recovery", "it is a read-only copy", "name the primary in --database"),
     (r"permission denied", "the database's user may not create tables", "give it the right to create in its schema"),
+    (r"disk image is malformed", DAMAGED, RESTORE),
     (r"file is not a database", "the file is not an SQLite database", f"move it away, or {OTHER_DIRECTORY}"),
     (
         r"readonly database",
@@ -116,6 +120,14 @@ def startup_error_of(error: Exception, settings: Settings, database: str) -> Can
 def missing_package_error(why: str, extra: str) -> CannotStart:
     """Return the error for a missing package, with advice to install the extra that has it."""
     return CannotStart("A package is not installed here", why=why, advice=install_hint(extra))
+
+
+def damaged_store_error(damage: Damage, database: str) -> CannotStart:
+    """Return the error for a damaged part of a store, with advice to restore a backup."""
+    restore = "restore a backup of the database" if "://" in database else RESTORE
+    return CannotStart(
+        f"The store {masked_address(database)} is damaged: {damage.part}", why=damage.finding, advice=restore
+    )
 
 
 def _too_new(error: LimnosError, database: str) -> CannotStart:

@@ -45,7 +45,14 @@ from limnos.http.route_targets import (
 from limnos.http.routing import Route
 from limnos.http.streamed_body import StreamedBody, StreamTruncated
 from limnos.http.throttle import CredentialThrottle
-from limnos.model.errors import AuthenticationFailed, LimnosError, ServiceUnavailable, StateUnknown
+from limnos.model.errors import (
+    DESCRIPTORS,
+    OUT_OF_DESCRIPTORS,
+    AuthenticationFailed,
+    LimnosError,
+    ServiceUnavailable,
+    StateUnknown,
+)
 from limnos.names.errors import InvalidName
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.request.admission import require_possible_access
@@ -270,14 +277,19 @@ class Application:
         proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
         self.response_cache.store(cacheable, response, observed=request.target, proven=proven)
 
-    def refusal(self, method: str, url: bytes, failure: LimnosError, *, peer: str = "") -> Answer:
-        """Return the response for a request that admission control refused, and log and count it."""
+    def refusal(
+        self, method: str, url: bytes, failure: Exception, *, peer: str = "", started: float | None = None
+    ) -> Answer:
+        """Return the response for a request that failed before its handler ran, and log and count it.
+
+        `started` is when the request arrived, by `time.perf_counter`; None for now.
+        """
         path = url.partition(b"?")[0]
         target = self._route(method, path)
-        request = Request(method, path, (), {}, b"", b"", next_request_id(), 0, peer, time.perf_counter())
+        began = time.perf_counter() if started is None else started
+        request = Request(method, path, (), {}, b"", b"", next_request_id(), 0, peer, began)
         request.target, request.failure = target.key, failure
-        response = self._told(target, failure, request.id)
-        return self._finished(target, response, request)
+        return self._finished(target, self._failed(failure, target, request, None), request)
 
     def stop(self) -> None:
         """Write pending log records."""
@@ -338,6 +350,8 @@ class Application:
             if not self.deadlines.was_late(cast("asyncio.Task[object]", asyncio.current_task())):
                 raise error
             return self._told(target, self._deadline_error(target, ctx), request.id)
+        if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
+            return self._told(target, _incomplete_error(DESCRIPTORS, ctx, retry_after_s=1), request.id)
         log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
         hidden = LimnosError(f"An unexpected error occurred; tell your administrator the request id {request.id}")
         hidden.__cause__ = error
@@ -363,11 +377,8 @@ class Application:
         return (self._targets.get((method, raw)) or self._route(method, raw)).seconds
 
     def _deadline_error(self, target: RouteTarget, ctx: Context | None) -> LimnosError:
-        """Return the error for a missed deadline. If a change was submitted to the store, its outcome is unknown."""
         late = f"The request was not complete within {target.seconds or self.deadlines.seconds:g} s"
-        if ctx is not None and ctx.submitted:
-            return StateUnknown(f"{late}, and the change may have been made: check before you repeat it")
-        return ServiceUnavailable(f"{late}, and nothing was changed: try again", retry_after_s=5)
+        return _incomplete_error(late, ctx, retry_after_s=5)
 
     def _told(self, target: RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
         response = refusal_response(target, error, request_id=request_id)
@@ -384,6 +395,15 @@ class Application:
                 self._targets.clear()
             self._targets[method, raw] = target
         return target
+
+
+def _incomplete_error(why: str, ctx: Context | None, *, retry_after_s: int) -> LimnosError:
+    """Return the error for a request that ended early. If a change was submitted to the store, its outcome is
+    unknown.
+    """
+    if ctx is not None and ctx.submitted:
+        return StateUnknown(f"{why}, and the change may have been made: check before you repeat it")
+    return ServiceUnavailable(f"{why}, and nothing was changed: try again", retry_after_s=retry_after_s)
 
 
 def _header_of_key(headers: dict[bytes, bytes]) -> bytes:

@@ -75,18 +75,22 @@ class FreshnessCallback:
         """Handle a completed freshness check: send the cached response if it is still valid, else run the handler."""
         self._end(is_valid=self._lane.application.response_cache.is_valid_after_gate(self._response))
 
-    def set_exception(self, _: Exception) -> None:
-        """Handle a failed freshness check: run the handler, which repeats the check and reports its error."""
-        self._end(is_valid=False)
+    def set_exception(self, error: Exception) -> None:
+        """Handle a failed freshness check: send its error. The handler would only wait for the store once more."""
+        self._refuse(error)
 
     def cancel(self) -> None:
         """Send 503, because the request's deadline has passed."""
+        self._refuse(
+            ServiceUnavailable("The store did not answer in time, and nothing was changed: try again", retry_after_s=5)
+        )
+
+    def _refuse(self, failure: Exception) -> None:
         self._done = True
         self._lane.application.deadlines.release(self)
-        method, url, _ = self._key
         try:
-            self._lane.send_timeout(self._exchange, url, method)
-        except Exception as error:  # noqa: BLE001 - other deadlines must be checked
+            self._lane.send_refusal(self._exchange, failure, self._key, self._started)
+        except Exception as error:  # noqa: BLE001 - other waiters and other deadlines come next
             self._fail(error)
 
     def _end(self, *, is_valid: bool) -> None:
@@ -362,12 +366,11 @@ class FastPathProtocol(AdmissionProtocol):
         self.transport.write_whole(b"".join((head[0], request_id.encode(), head[1], response.body)))  # type: ignore[attr-defined]
         self._complete(exchange)
 
-    def send_timeout(self, exchange: FastPathExchange, url: bytes, method: str) -> None:
-        """Send 503, because the request's deadline has passed."""
-        late = ServiceUnavailable(
-            "The store did not answer in time, and nothing was changed: try again", retry_after_s=5
-        )
-        self._write(exchange, self.application.refusal(method, url, late, peer=self._peer))
+    def send_refusal(
+        self, exchange: FastPathExchange, failure: Exception, key: ResponseCacheKey, started: float
+    ) -> None:
+        """Send the error of a request that waited for its freshness check since `started`."""
+        self._write(exchange, self.application.refusal(key[0], key[1], failure, peer=self._peer, started=started))
 
     def _head_around_id(self, exchange: FastPathExchange, response: CachedResponse) -> tuple[bytes, bytes]:
         headers = response.headers_with(b"\0")

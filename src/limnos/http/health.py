@@ -33,12 +33,12 @@ async def live(_request: Request, _ctx: Context) -> Response:
 
 
 async def ready(_request: Request, ctx: Context) -> Response:
-    """Return 200 if the store answers, else 503. A note for each background loop says since when it fails."""
+    """Return 200 if the store answers and this node's last write succeeded, else 503. A note for each background loop says since when it fails."""
     return _health_response([await _store(ctx), *_loops(ctx)])
 
 
 async def health(_request: Request, ctx: Context) -> Response:
-    """Return liveness and readiness: 200 if the store answers, else 503. A note says if this node refuses all jobs."""
+    """Return liveness and readiness: 200 if the node is ready, else 503. A note says if this node refuses all jobs."""
     return _health_response([_check("process"), await _store(ctx), *_loops(ctx), *_jobs(ctx)])
 
 
@@ -68,6 +68,8 @@ async def _store(ctx: Context) -> Check:
     except Exception as error:  # noqa: BLE001 - every failure of the store is reported as DOWN
         log.warning("store does not answer", error=repr(error))
         return _check("store", fault="The store does not answer: see the server's log")
+    if services.store.last_write_failed:  # heartbeats find out when writes succeed again
+        return _check("store", fault="The store can be read, but not written: see the server's log")
     ahead_ms = services.store.time.offset_ms
     if abs(ahead_ms) > OFF_MS:
         return _check("store", note=f"This node's clock is {ahead_ms / 1000:+.0f} s from the store's: correct it")

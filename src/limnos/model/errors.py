@@ -6,8 +6,13 @@ last step. Raise the narrowest class.
 
 from __future__ import annotations
 
+import errno
 from copy import copy
-from typing import ClassVar, Self
+from typing import ClassVar, Final, Self
+
+OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
+"""The error numbers of the operating system if no more files or sockets can be opened."""
+DESCRIPTORS: Final = "The server is out of file descriptors"
 
 
 class LimnosError(Exception):
@@ -302,6 +307,15 @@ class NoSpace(ServiceUnavailable):
     """The storage or the database is full. Nothing was changed; an operator must free space."""
 
     code = "no-space"
+
+
+class StoreDamaged(LimnosError):
+    """The store's file or database is damaged, or a stored document is not what was written. Nothing was changed.
+
+    Retries do not help: an operator must check the store and restore a backup.
+    """
+
+    code = "store-damaged"
 
 
 class CannotStart(LimnosError):

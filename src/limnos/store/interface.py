@@ -41,6 +41,12 @@ class StoreWriter(Protocol):
     """The write interface of a store, to which mutations are submitted."""
 
     @property
+    def last_write_failed(self) -> bool:
+        """Whether the last transaction of this node could not be written, because of the store and not of its
+        mutations.
+        """
+
+    @property
     def time(self) -> StoreClock:
         """The store's clock, which all nodes share."""
 

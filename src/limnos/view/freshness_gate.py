@@ -257,7 +257,8 @@ class SharedFreshnessGate:
     async def _read(self, waiting: list[tuple[Zones, GateWaiter]]) -> None:
         """Run one gate statement over the union of the zones, then record the revisions of each chain separately.
 
-        Sets the result or the error of all waiters.
+        Sets the result or the error of all waiters. If the store is unavailable, the requests that joined meanwhile get
+        the error, too: they would wait for the next failure, up to twice as long as the others.
         """
         GATE_SHARED[()] += len(waiting) - 1
         chains = {zones for zones, _ in waiting}
@@ -270,6 +271,8 @@ class SharedFreshnessGate:
                 return
             moment = _advance(self.view, moved, request, chains)
         except Exception as error:  # noqa: BLE001 - every waiter gets the error
+            if isinstance(error, ServiceUnavailable):
+                waiting, self._waiting = waiting + self._waiting, []
             _settle(waiting, error)
         else:
             _settle(waiting, moment)

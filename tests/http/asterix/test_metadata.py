@@ -16,7 +16,7 @@ from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.sqlpp.execution import metadata as module
 from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 from limnos.sqlpp.offloaded_work import EVALUATE, SCANS
-from limnos.store.objects.documents import document_bodies_read
+from limnos.store.objects.documents import documents_read
 from limnos.store.objects.nodes import live_nodes_read, span_read
 from tests.http.asterix.wire import ask, refusal, rows, status_and_message
 from tests.http.driver import DriverNode, grant, node_at
@@ -222,9 +222,9 @@ def test_view_documents_are_read_only_if_used(node: DriverNode, monkeypatch: pyt
 
     def bodies(ids: Sequence[int]) -> object:
         read.extend(ids)
-        return document_bodies_read(ids)
+        return documents_read(ids)
 
-    monkeypatch.setattr(module, "document_bodies_read", bodies)
+    monkeypatch.setattr(module, "documents_read", bodies)
 
     assert rows(node, f"{NAMES}d.DatasetType = 'VIEW'") == ["v", "w"]
     assert read == []

@@ -11,13 +11,14 @@ import asyncpg
 import psycopg
 import pytest
 
-from limnos.model.errors import BadRequest, ServiceUnavailable, StateUnknown
+from limnos.model.errors import BadRequest, LimnosError, NoSpace, ServiceUnavailable, StateUnknown, StoreDamaged
 from limnos.model.permits import upkeep_permit
-from limnos.store.backends import postgres, postgres_errors, sqlite
+from limnos.store.backends import gate_connection, postgres, postgres_errors, read_connections, sqlite
 from limnos.store.backends.postgres import PostgresStore
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import UNKNOWN, GateResult
 from limnos.store.objects.nodes import node_read
+from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.backends import PostgresServer, StoreLab, sqlite_copy
 from tests.store.test_clock import touch
@@ -436,9 +437,122 @@ def test_exhausted_connections_error_names_the_setting(error: psycopg.Error | as
     """If the database has no free connection, the error says so and names the setting to change, instead of reporting a
     broken network.
     """
-    messages = [postgres_errors.unreachable_error(error).message]
+    told = [postgres_errors.read_error(error)]
     if isinstance(error, psycopg.Error):
-        messages.append(postgres_errors.transaction_refused_error(error).message)
+        told.append(postgres_errors.write_error(error))
 
+    messages = [each.message for each in told if each is not None]
+    assert len(messages) == len(told)
     assert [text for text in messages if "does not answer" in text or "max_connections" not in text] == []
-    assert "does not answer" in postgres_errors.unreachable_error(OSError("Connection refused")).message
+
+
+def test_unreachable_database_is_told_as_that() -> None:
+    """A refused connection is told as a database that does not answer."""
+    error = postgres_errors.read_error(OSError("Connection refused"))
+
+    assert error is not None
+    assert error.message == "The database does not answer: try again"
+
+
+FAILED_STATES = [
+    ("53100", NoSpace, "no space left"),
+    ("53200", ServiceUnavailable, "out of memory"),
+    ("53300", ServiceUnavailable, "no connection left"),
+    ("58030", ServiceUnavailable, "(input/output error)"),
+    ("57P01", ServiceUnavailable, "stopping or starting"),
+    ("57P03", ServiceUnavailable, "stopping or starting"),
+    ("57014", ServiceUnavailable, "cancelled a statement"),
+    ("25006", ServiceUnavailable, "read-only"),
+    ("XX001", StoreDamaged, "limnos server check"),
+    ("XX002", StoreDamaged, "limnos server check"),
+    ("XX000", ServiceUnavailable, "internal error"),
+    ("42P01", ServiceUnavailable, "lacks a table"),
+    ("42501", ServiceUnavailable, "does not allow"),
+    ("28P01", ServiceUnavailable, "credentials"),
+    ("3D000", ServiceUnavailable, "does not exist"),
+    ("0A000", ServiceUnavailable, "changed by another program"),
+]
+
+
+@pytest.mark.parametrize("state, kind, text", FAILED_STATES)
+def test_states_of_the_database_have_their_cause_in_the_message(state: str, kind: type[LimnosError], text: str) -> None:
+    """Each SQLSTATE is told as what it is, by both drivers, without the database's own words."""
+    by_asyncpg = asyncpg.PostgresError.new({"C": state, "M": 'table "secret" of /srv/pg'})
+    by_psycopg = psycopg.errors.lookup(state)('table "secret" of /srv/pg')
+
+    told = [postgres_errors.read_error(by_asyncpg), postgres_errors.read_error(by_psycopg)]
+    write = postgres_errors.write_error(by_psycopg)
+
+    assert [type(each) for each in (*told, write)] == [kind] * 3
+    assert [each for each in told if each is None or text not in each.message or "secret" in each.message] == []
+    assert write is not None
+    assert "othing was changed" in write.message
+
+
+@pytest.mark.parametrize("state", ["23505", "22P02", "42601"])
+def test_states_of_a_wrong_statement_stay(state: str) -> None:
+    """A statement that is wrong itself is not told as a failure of the database."""
+    error = psycopg.errors.lookup(state)("wrong")
+
+    assert (postgres_errors.read_error(error), postgres_errors.write_error(error)) == (None, None)
+
+
+@pytest.mark.integration
+def test_missing_table_is_unavailable(server_lab: StoreLab) -> None:
+    """While a table is renamed, reads and writes are unavailable, and work again after it."""
+    query = (Sql("SELECT count(*) FROM task"), {})
+
+    async def export() -> object:
+        async with server_lab.store.snapshot() as moment:
+            return await moment.rows(query)
+
+    assert server_lab.find(query) == [(0,)]
+    server_lab.database.sql("ALTER TABLE task RENAME TO elsewhere")
+
+    with pytest.raises(ServiceUnavailable, match="lacks a table"):
+        server_lab.find(query)
+    with pytest.raises(ServiceUnavailable, match="lacks a table"):
+        server_lab.run(export())
+    with pytest.raises(ServiceUnavailable, match=r"lacks a table.*nothing was changed"):
+        server_lab.write(lambda tx: tx.tasks.create("purge", "{}"))
+
+    server_lab.database.sql("ALTER TABLE elsewhere RENAME TO task")
+    server_lab.write(lambda tx: tx.tasks.create("purge", "{}"))
+    assert server_lab.find(query) == [(1,)]
+
+
+@pytest.mark.integration
+def test_missing_clocks_are_unavailable(server_lab: StoreLab) -> None:
+    """While the clocks are renamed, gate reads and the locks of writes are unavailable."""
+    permit = server_lab.permit(0)
+    server_lab.database.sql("ALTER TABLE clock RENAME TO elsewhere")
+
+    with pytest.raises(ServiceUnavailable, match="lacks a table"):
+        server_lab.gate([(0, UNKNOWN)], epoch=0)
+    with pytest.raises(ServiceUnavailable, match=r"lacks a table.*nothing was changed"):
+        server_lab.run(server_lab.store.submit(permit, touch))
+
+    server_lab.database.sql("ALTER TABLE elsewhere RENAME TO clock")
+    assert server_lab.run(server_lab.store.submit(permit, touch)) == 1
+
+
+@pytest.mark.integration
+def test_silent_new_connection_is_not_tried_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If a database accepts a connection and then is silent, a gate read does not open a second one."""
+    opened: list[asyncio.StreamWriter] = []
+    monkeypatch.setattr(gate_connection, "CONNECT_S", 0.1)
+    monkeypatch.setattr(read_connections, "CONNECT_S", 0.1)
+
+    async def story() -> None:
+        silent = await asyncio.start_server(lambda _, writer: opened.append(writer), "127.0.0.1", 0)
+        store = PostgresStore(f"postgresql://nobody@127.0.0.1:{silent.sockets[0].getsockname()[1]}/none")
+        with pytest.raises(ServiceUnavailable, match="does not answer"):
+            await store.gate_async(0, ((0, UNKNOWN),))
+        await store.close()
+        for writer in opened:
+            writer.close()
+        silent.close()
+
+    asyncio.run(story())
+
+    assert len(opened) == 1

@@ -10,7 +10,7 @@ import pytest
 
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest
-from limnos.store.objects.documents import document_bodies_read, document_read
+from limnos.store.objects.documents import document_read, intact_documents_read
 from limnos.store.tx import Tx
 from tests.backends import StoreLab
 from tests.store.world import StoreWorld
@@ -30,7 +30,7 @@ def test_document_reads_back(lab: StoreLab, world: StoreWorld) -> None:
 
     assert lab.load(document_read(7)) == document(7)
     assert lab.load(document_read(8)) is None
-    assert lab.load(document_bodies_read([7, 8])) == {7: document(7).body}
+    assert lab.load(intact_documents_read([7, 8])) == {7: document(7)}
 
 
 def test_swap_replaces_only_the_expected_version(lab: StoreLab, world: StoreWorld) -> None:

@@ -46,6 +46,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
     (errors.HeadTooLarge, 431, "BadRequestException"),
     (errors.PropertyConflict, 422, "UnprocessableEntityException"),
     (errors.StateUnknown, 500, "CommitStateUnknownException"),
+    (errors.StoreDamaged, 500, "ServiceFailureException"),
     (errors.StorageMisconfigured, 400, "BadRequestException"),  # clients would retry a 503 or 502
     (errors.StorageFailed, 503, "ServiceUnavailableException"),  # metadata files are read and written before a commit
     (errors.TooManyAttempts, 429, "TooManyRequestsException"),

@@ -25,7 +25,7 @@ from limnos.store.activity.search_index import (
     scan_read,
     zones_behind_read,
 )
-from limnos.store.objects.documents import document_bodies_read
+from limnos.store.objects.documents import intact_documents_read
 from limnos.store.objects.name_search import UNFOLDED_AT_ONCE, names_fold
 from limnos.store.objects.nodes import live_nodes_read
 from limnos.store.sql import Load
@@ -111,5 +111,5 @@ async def _texts(services: NodeServices, ids: Sequence[int]) -> list[IndexedText
 def _objects_read(ids: Sequence[int]) -> Load[tuple[list[Node], dict[int, bytes]]]:
     nodes = yield from live_nodes_read(ids)
     described = [node.id for node in nodes if has_columns(node.kind, node.format)]
-    bodies = (yield from document_bodies_read(described)) if described else {}
-    return nodes, bodies
+    documents = (yield from intact_documents_read(described)) if described else {}
+    return nodes, {node_id: document.body for node_id, document in documents.items()}

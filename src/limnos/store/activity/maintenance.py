@@ -1,8 +1,8 @@
 """Table maintenance: findings, checkpoints of incremental readers, and operations.
 
-May import `model` and the store's `sql`, `transaction`, `ancestry`, `trash`. Must not know rules of maintenance. Rows
-are keyed by node id, so renames, moves and restores change no row here. No decision and no cache depends on them, so
-none leaves a change row.
+May import `model` and the store's `sql`, `transaction`, `ancestry`, `documents`, `trash`. Must not know rules of
+maintenance. Rows are keyed by node id, so renames, moves and restores change no row here. No decision and no cache
+depends on them, so none leaves a change row.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from limnos.model.kinds import KINDS, Kind
 from limnos.store.ancestry import Ancestry, ancestry_of, with_ancestors
+from limnos.store.objects.documents import intact_documents_read
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Params, Row, Sql
 from limnos.store.transaction import Writes
@@ -35,7 +36,6 @@ _SOME = "d.node_id IN ({nodes}) ORDER BY d.node_id"
 _OR_KEPT = f"(n.deleted = 0 OR {KEPT.format('n.id')}) AND"
 PAGE, PAGE_WITH_TRASH = Sql(f"{_TABLES} n.deleted = 0 AND {_PAGE}"), Sql(f"{_TABLES} {_OR_KEPT} {_PAGE}")
 SOME, SOME_WITH_TRASH = _among(f"{_TABLES} n.deleted = 0 AND {_SOME}"), _among(f"{_TABLES} {_OR_KEPT} {_SOME}")
-BODIES = _among("SELECT node_id, version, metadata_location, body FROM document WHERE node_id IN ({nodes})")
 VERSIONS = _among("SELECT node_id, version FROM document WHERE node_id IN ({nodes})")
 LOCK_CHECKPOINTS = Sql("SELECT pg_advisory_xact_lock(4999503, 1)", on_sqlite="SELECT 1")
 """Serializes replacements of checkpoints over all nodes. SQLite has one writer anyway."""
@@ -232,9 +232,9 @@ def tables_of(
 
 
 def table_bodies_read(node_ids: Sequence[int]) -> Load[list[TableBody]]:
-    """Read the metadata documents of some tables by node id."""
-    rows = yield BODIES, {"nodes": dumps(node_ids)}
-    return [TableBody(row[0], row[1], row[2], bytes(row[3])) for row in rows]
+    """Read the metadata documents of some tables by node id, without damaged ones."""
+    documents = yield from intact_documents_read(node_ids)
+    return [TableBody(each.node_id, each.version, each.metadata_location, each.body) for each in documents.values()]
 
 
 def clocks_read() -> Load[list[CatalogClock]]:

@@ -32,7 +32,7 @@ from limnos.store.backends.mutation_queue import (
     settle_jobs,
     state_unknown_error,
 )
-from limnos.store.backends.postgres_errors import NO_TEXT, REFUSED, is_certain, transaction_refused_error
+from limnos.store.backends.postgres_errors import NO_TEXT, REFUSED, is_certain, is_of_rows, write_error
 from limnos.store.backends.postgres_snapshots import postgres_snapshot
 from limnos.store.backends.read_connections import ReadConnection, ReadConnections
 from limnos.store.backends.write_connections import WriteConnection, open_write_connection
@@ -211,6 +211,8 @@ def _run_job(job: MutationJob, batch: MutationBatch, session: PostgresSession) -
     error: BaseException | None = job.error
     if isinstance(error, psycopg.DataError) and "NUL" in str(error):
         job.error = BadRequest(NO_TEXT)
+    elif isinstance(error, psycopg.Error):
+        job.error = write_error(error) or error
 
 
 def _decide(job: MutationJob) -> None:
@@ -238,6 +240,7 @@ class PostgresStore:
             self._readers.at_work, self._readers.end, silence_s=silence_s, on_cut=self._discard_idle
         )
         self.statements = 0
+        self.last_write_failed = False
 
     def _discard_idle(self) -> None:
         """Exclude the currently idle connections from reuse, because another connection does not respond."""
@@ -320,7 +323,8 @@ class PostgresStore:
                 try:
                     ran = await loop.run_in_executor(self._threads, self._run, batch)
                 except Exception as error:  # noqa: BLE001 - every waiter gets the error
-                    fail_jobs(batch, error)
+                    self.last_write_failed = isinstance(error, (psycopg.Error, OSError)) and not is_of_rows(error)
+                    fail_jobs(batch, write_error(error) or error)
                     continue
                 jobs.extendleft(reversed(batch[ran:]))
                 settle_jobs(batch[:ran])
@@ -351,7 +355,7 @@ class PostgresStore:
                 if isinstance(error, psycopg.errors.ReadOnlySqlTransaction):
                     self._discard_idle()  # another server may be the primary now
                 if attempt == ATTEMPTS - 1 or isinstance(error, NOT_AGAIN):
-                    raise transaction_refused_error(error) from error
+                    raise
             except BaseException:
                 self._return_connection(connection)
                 raise
@@ -385,6 +389,7 @@ class PostgresStore:
                 connection.rollback()
             raise
         self._commit(connection)
+        self.last_write_failed = False
         fault_point("after-commit")
         return ran
 
@@ -394,7 +399,7 @@ class PostgresStore:
             connection.commit()
         except psycopg.Error as error:
             if is_certain(error, closed=connection.closed):
-                raise transaction_refused_error(error) from error
+                raise
             connection.close()
             raise state_unknown_error(error) from error
 

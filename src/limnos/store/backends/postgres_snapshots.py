@@ -11,11 +11,11 @@ from contextlib import asynccontextmanager
 import asyncpg
 
 from limnos.store.backends.gate_connection import CONNECT_S
-from limnos.store.backends.postgres_errors import unreachable_error
+from limnos.store.backends.postgres_errors import raise_read_error
 from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Query, Row
 
-_LOST = (asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError)
+_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
 
 
 class _PostgresSnapshot:
@@ -38,17 +38,17 @@ class _PostgresSnapshot:
 async def postgres_snapshot(url: str) -> AsyncGenerator[StoreSnapshot, None]:
     """Open a connection and a read-only transaction at REPEATABLE READ.
 
-    Raises ServiceUnavailable if the database does not answer or refuses the connection.
+    Raises the errors of `read_error`, such as ServiceUnavailable if the database does not answer.
     """
     try:
         connection = await asyncpg.connect(url, timeout=CONNECT_S)
-    except _LOST as error:
-        raise unreachable_error(error) from error
+    except _FAILURES as error:
+        raise_read_error(error)
     try:
         async with connection.transaction(isolation="repeatable_read", readonly=True):
             await connection.fetch("SELECT 1 FROM store")
             yield _PostgresSnapshot(connection)
-    except _LOST as error:
-        raise unreachable_error(error) from error
+    except _FAILURES as error:
+        raise_read_error(error)
     finally:
         connection.terminate()

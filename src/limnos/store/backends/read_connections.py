@@ -19,7 +19,7 @@ import psycopg
 from limnos.model.errors import BadRequest
 from limnos.store.backends.dead_peer_detection import DeadPeerDetector, MonitoredConnection
 from limnos.store.backends.gate_connection import CONNECT_S, GateConnection, open_gate_connection
-from limnos.store.backends.postgres_errors import LOST, NO_TEXT, unreachable_error
+from limnos.store.backends.postgres_errors import LOST, NO_TEXT, raise_read_error
 from limnos.store.sql import Params, Row, Sql
 from limnos.store.time_sources import StoreTime
 
@@ -111,22 +111,28 @@ class ReadConnections:
     async def gate(self, statement: Sql, params: Params) -> list[Row]:
         """Run the freshness gate's statement on its own connection, and once more on a new connection if that fails.
 
-        It takes milliseconds, so a short deadline detects an unresponsive connection. Raises ServiceUnavailable.
+        It takes milliseconds, so a short deadline detects an unresponsive connection. If a new connection is
+        unresponsive, too, another one would only make the callers wait longer. Raises the errors of `read_error`.
         """
+        until = time.monotonic() + self._silence_s + CONNECT_S
         for last in (False, True):
+            is_new = False
             try:
                 gate = self._gate
                 if gate is None or gate.is_closed:
+                    is_new = True
                     gate = self._gate = await self._open_gate()
                 if self._time_of.is_old():
                     await self._learn_time(gate)
-                return await gate.rows(statement, params, timeout_s=self._silence_s * (2 if last else 1))
+                allowed_s = min(2 * self._silence_s, until - time.monotonic()) if last else self._silence_s
+                return await gate.rows(statement, params, timeout_s=allowed_s)
             except (psycopg.Error, OSError, TimeoutError) as error:
                 self._drop_gate()
-                if isinstance(error, TimeoutError):
+                is_silent = isinstance(error, (TimeoutError, psycopg.errors.ConnectionTimeout))
+                if is_silent:
                     self.distrust()
-                if last:
-                    raise unreachable_error(error) from error
+                if last or (is_new and is_silent):
+                    raise_read_error(error)
             except BaseException:
                 self._drop_gate()
                 raise
@@ -134,10 +140,11 @@ class ReadConnections:
 
     async def _open_gate(self) -> GateConnection:
         self._drop_gate()
+        opened_by = time.monotonic() + CONNECT_S
         gate = await open_gate_connection(self.url)
         try:
             asked_at = time.monotonic()
-            ((pid, began_us, now_ms, *_),) = await gate.rows(_HELLO_GATE, {}, timeout_s=CONNECT_S)
+            ((pid, began_us, now_ms, *_),) = await gate.rows(_HELLO_GATE, {}, timeout_s=opened_by - asked_at)
         except BaseException:
             gate.close()
             raise
@@ -158,14 +165,14 @@ class ReadConnections:
     async def load(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:
         """Run a read in one snapshot. If the connection was lost, retry it once from its start.
 
-        Raises BadRequest for a zero byte in a parameter, ServiceUnavailable if the retry fails, too.
+        Raises BadRequest for a zero byte in a parameter, else the errors of `read_error`.
         """
         return await self._retry_once(partial(_in_snapshot, read))
 
     async def find(self, statement: Sql, params: Params) -> list[Row]:
         """Run one statement. If the connection was lost, retry it once.
 
-        Raises BadRequest for a zero byte in a parameter, ServiceUnavailable if the retry fails, too.
+        Raises BadRequest for a zero byte in a parameter, else the errors of `read_error`.
         """
         return await self._retry_once(lambda reader: reader.rows(statement, params))
 
@@ -176,7 +183,9 @@ class ReadConnections:
                     return await self._read_once(read)
                 except LOST as error:
                     if last:
-                        raise unreachable_error(error) from error
+                        raise_read_error(error)
+                except asyncpg.PostgresError as error:
+                    raise_read_error(error)
         raise AssertionError("the last try returns or raises")
 
     async def _read_once(self, read: Callable[[ReadConnection], Awaitable[T]]) -> T:

@@ -11,11 +11,11 @@ import asyncio
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from pathlib import Path
 from typing import TypeVar
 
-from limnos.model.errors import NoSpace, ServiceUnavailable
+from limnos.model.errors import LimnosError, ServiceUnavailable
 from limnos.model.permits import Permit
 from limnos.store import changes
 from limnos.store.backends.blocking_thread import BlockingThread
@@ -30,10 +30,12 @@ from limnos.store.backends.mutation_queue import (
     settle_jobs,
     state_unknown_error,
 )
+from limnos.store.backends.sqlite_errors import FAILURES, is_busy, is_certain, raise_read_error, write_error
+from limnos.store.backends.sqlite_snapshots import sqlite_snapshot
 from limnos.store.backends.walindex import open_index
 from limnos.store.faults import fault_point
 from limnos.store.interface import CLOSE_S, KnownRevisions
-from limnos.store.snapshots import StoreSnapshot, sqlite_snapshot
+from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Load, Params, Query, Row, Sql
 from limnos.store.time_sources import LocalTime
 from limnos.store.tx import Mutation, MutationBatch
@@ -57,40 +59,10 @@ def connect(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _is_busy(error: BaseException) -> bool:
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY
-
-
-def _is_certain(error: BaseException) -> bool:
-    """Return whether it is certain that a failed COMMIT, which was rolled back, stored nothing.
-
-    If a page could not be written, the WAL has no commit frame. After a failed fsync it may have one, and recovery
-    after a crash may find the transaction committed.
-    """
-    code = getattr(error, "sqlite_errorcode", 0)
-    return code & 0xFF == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_WRITE
-
-
-def _locked_error(error: BaseException) -> ServiceUnavailable:
-    if not _is_busy(error):
-        return _refused_error(error)
-    return _failure_text("Another program has the write lock of the database file", error)
-
-
-def _refused_error(error: BaseException) -> ServiceUnavailable:
-    """Build the error for a transaction that certainly was not committed."""
-    if _is_certain(error):
-        return _failure_text("The disk of the database is full, or read-only", error)
-    return _failure_text(f"The store could not write: {error}", error)
-
-
-def _failure_text(what: str, error: BaseException) -> ServiceUnavailable:
-    is_full = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_FULL
-    unavailable = (NoSpace if is_full else ServiceUnavailable)(
-        f"{what}. Nothing was changed; try again", cause=str(error)
-    )
-    unavailable.__cause__ = error
-    return unavailable
+def _refused_error(error: BaseException, path: Path) -> LimnosError:
+    """Return the error for the callers of a transaction that certainly was not committed."""
+    unavailable = ServiceUnavailable("The store could not write. Nothing was changed; try again", cause=repr(error))
+    return write_error(error, path) or unavailable
 
 
 class SqliteSession:
@@ -196,6 +168,7 @@ class SqliteStore:
         self._closing = False
         self.time = LocalTime()
         self.statements = 0
+        self.last_write_failed = False
         self._reader.execute("SELECT 1 FROM store").fetchall()  # creates the -shm file
         self._index = open_index(path, self._writer)
         self._writer.execute("PRAGMA busy_timeout = 0")  # the event loop must not wait
@@ -213,9 +186,12 @@ class SqliteStore:
         text, params = changes.gate_text(len(known)), changes.gate_params(epoch, known)
         is_idle = self._drain is None and not self._writer.in_transaction
         try:
-            rows = (self._writer if is_idle else self._reader).execute(text, params).fetchall()
-        except sqlite3.OperationalError:  # another process has locked the file: the read connection waits for it
-            rows = self._reader.execute(text, params).fetchall()
+            try:
+                rows = (self._writer if is_idle else self._reader).execute(text, params).fetchall()
+            except sqlite3.OperationalError:  # another process has locked the file: the read connection waits for it
+                rows = self._reader.execute(text, params).fetchall()
+        except FAILURES as error:
+            raise_read_error(error, self.path)
         return changes.gate_result_of(rows) if rows else changes.NO_CHANGES
 
     def load(self, epoch: int, known: KnownRevisions, load: Callable[[], Load[T]]) -> tuple[changes.GateResult, T]:
@@ -230,14 +206,27 @@ class SqliteStore:
             self.statements += 1
             rows = self._reader.execute(changes.gate_text(len(known)), changes.gate_params(epoch, known)).fetchall()
             return changes.gate_result_of(rows), self._drive(load())
+        except FAILURES as error:
+            raise_read_error(error, self.path)
         finally:
+            self._end_read()
+
+    def _end_read(self) -> None:
+        """End the read transaction. After a failed read, even COMMIT may fail, and ROLLBACK ends it."""
+        try:
             self._reader.execute("COMMIT")
+        except sqlite3.Error:
+            with suppress(sqlite3.Error):
+                self._reader.execute("ROLLBACK")
 
     def find(self, query: Query) -> list[Row]:
         """Run one query in a snapshot of its own."""
         self.statements += 1
         statement, params = query
-        return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
+        try:
+            return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
+        except FAILURES as error:
+            raise_read_error(error, self.path)
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Open a long read of one snapshot, on a separate connection."""
@@ -291,8 +280,9 @@ class SqliteStore:
         try:
             await self._begin()
         except BaseException as error:  # noqa: BLE001 - every waiter gets an error
+            self.last_write_failed = True
             waiting = [self._queue.popleft() for _ in range(len(self._queue))]
-            fail_jobs(waiting, _locked_error(error))
+            fail_jobs(waiting, _refused_error(error, self.path))
             return False
         try:
             batch = MutationBatch(self._session, now_ms=self.time.now_ms())
@@ -307,6 +297,9 @@ class SqliteStore:
                 jobs.append(self._queue.popleft())
                 await jobs[-1].decide()
                 jobs[-1].run(batch, self._session)
+                if isinstance(jobs[-1].error, FAILURES):
+                    self.last_write_failed = True
+                    jobs[-1].error = write_error(jobs[-1].error, self.path) or jobs[-1].error
             had_all = not self._queue
             await self._commit(batch)
         except BaseException as error:  # noqa: BLE001 - every waiter gets an error
@@ -335,7 +328,7 @@ class SqliteStore:
                 try:
                     self._writer.execute("BEGIN IMMEDIATE")
                 except sqlite3.OperationalError as error:
-                    if not _is_busy(error) or self._closing or time.monotonic() >= until:
+                    if not is_busy(error) or self._closing or time.monotonic() >= until:
                         raise
                 else:
                     return
@@ -352,7 +345,7 @@ class SqliteStore:
         fault_point("before-commit")
         self._committing = True
         await self._thread.run(self._commit_now)
-        self._committing = False
+        self._committing = self.last_write_failed = False
         fault_point("after-commit")
 
     def _commit_now(self) -> None:
@@ -360,12 +353,14 @@ class SqliteStore:
 
     def _fail(self, jobs: list[MutationJob], error: BaseException) -> None:
         """Roll back a failed batch. Its callers get an error that states whether anything was committed."""
+        self.last_write_failed = True
         self._session.forget_ids()
         exception: Exception = state_unknown_error(error)
-        if self._writer.in_transaction or not self._committing or _is_certain(error):
+        if self._writer.in_transaction or not self._committing or is_certain(error):
             if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            exception = _refused_error(error)
+                with suppress(sqlite3.Error):  # the callers must get their errors
+                    self._writer.execute("ROLLBACK")
+            exception = _refused_error(error, self.path)
         self._committing = False
         fail_jobs(jobs, exception)
 

@@ -39,7 +39,7 @@ _AMONG = "IN (SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:ids A
 _AMONG_ON_SQLITE = "IN (SELECT value FROM json_each(:ids))"
 _NODES = (
     f"SELECT {', '.join(f'n.{column}' for column in _COLUMNS)}, o.principal_id, d.node_id, d.version, d.uuid, d.location,"
-    " d.metadata_location, d.body FROM node n LEFT JOIN owner o ON o.object_id = n.id LEFT JOIN document d ON d.node_id = n.id"
+    " d.metadata_location, d.body, d.digest FROM node n LEFT JOIN owner o ON o.object_id = n.id LEFT JOIN document d ON d.node_id = n.id"
     " WHERE n.id {}"
 )
 NODES = Sql(_NODES.format(_AMONG), on_sqlite=_NODES.format(_AMONG_ON_SQLITE))
@@ -123,7 +123,7 @@ def nodes_query(ids: Sequence[int]) -> Query:
 
 
 def export_node_of(row: Row) -> ExportNode:
-    """Build a node from a row of `nodes_query`."""
+    """Build a node from a row of `nodes_query`. Raises StoreDamaged if its document is not what was written."""
     document = None if row[_WIDTH + 1] is None else document_of(row[_WIDTH + 1 :])
     return ExportNode(node_of(row[:_WIDTH]), row[_WIDTH], document)
 

@@ -1,11 +1,12 @@
 """Metadata documents of tables and views: JSON bytes and the location of the metadata file, replaced by
 compare-and-swap.
 
-May import `model` and the store's `sql`, `transaction`, `location_params`, `nodes`, `storage_locations`, `trash`. Must
-not know the content of the bytes. A table's files are those below its location, so no location may be inside another
-table's. A writer of a new location first takes locks that conflict with writers in other catalogs: exclusive on its own
-location, shared on those above it. On SQLite the file's write lock covers all of them. Then it checks the locations
-above by key, and those below with one index probe: the cost grows with the path's depth, not with the number of tables.
+May import `model` and the store's `sql`, `transaction`, `location_params`, `document_digests`, `nodes`,
+`storage_locations`, `trash`. Must not know the content of the bytes. A table's files are those below its location, so
+no location may be inside another table's. A writer of a new location first takes locks that conflict with writers in
+other catalogs: exclusive on its own location, shared on those above it. On SQLite the file's write lock covers all of
+them. Then it checks the locations above by key, and those below with one index probe: the cost grows with the path's
+depth, not with the number of tables.
 """
 
 from __future__ import annotations
@@ -16,19 +17,15 @@ from json import dumps
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest
 from limnos.store.location_params import overlap_params, parent_locations
+from limnos.store.objects.document_digests import digest_of, is_intact, require_intact
 from limnos.store.objects.nodes import STILL_THERE, still_there_params
 from limnos.store.objects.storage_locations import LocationWrites
 from limnos.store.objects.trash import TrashWrites
 from limnos.store.sql import Load, Row, Sql, Value
 from limnos.store.transaction import Writes
 
-_COLUMNS = "node_id, version, uuid, location, metadata_location, body"
+_COLUMNS = "node_id, version, uuid, location, metadata_location, body, digest"
 BY_ID = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id = :id")
-_BODIES = "SELECT node_id, body FROM document WHERE node_id IN ({nodes})"
-BODIES = Sql(
-    _BODIES.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
-    on_sqlite=_BODIES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
-)
 _MANY = f"SELECT {_COLUMNS} FROM document WHERE node_id IN ({{nodes}})"
 MANY = Sql(
     _MANY.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
@@ -44,7 +41,7 @@ insert.
 """
 _BELOW = "SELECT 1 FROM document d WHERE d.location > :low AND d.location < :high"
 _INTO = f"INTO document ({_COLUMNS})"
-_REST = ":uuid, :location, :metadata_location, :body"
+_REST = ":uuid, :location, :metadata_location, :body, :digest"
 INSERT = Sql(
     f"INSERT {_INTO} SELECT :id, :version, {_REST} WHERE NOT EXISTS ({_ABOVE}) AND NOT EXISTS ({_BELOW}) ON CONFLICT DO NOTHING",
     # As for nodes: if the location is not free, the version is null and the row is ignored.
@@ -58,7 +55,7 @@ Only the location itself may conflict, with a table of a node of an older releas
 """
 SWAP = Sql(
     "UPDATE document SET version = version + 1, uuid = :uuid, location = :location, metadata_location = :metadata_location,"
-    " body = :body WHERE node_id = :id AND version = :expected"
+    " body = :body, digest = :digest WHERE node_id = :id AND version = :expected"
 )
 SWAP_STILL = Sql(f"{SWAP.text} AND {STILL_THERE}")
 CLAIMS = Sql(
@@ -75,22 +72,35 @@ _CHOOSE = "choose another location, or leave it out to get one (dropped objects 
 PAGE = Sql(
     "SELECT node_id, location, metadata_location FROM document WHERE location > :after ORDER BY location LIMIT :limit"
 )
+DAMAGE_PAGE = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id > :after ORDER BY node_id LIMIT :limit")
 DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 
 
 def document_of(row: Row) -> MetadataDocument:
-    """Build a document from a row whose columns are `_COLUMNS`."""
+    """Build a document from a row whose columns are `_COLUMNS`. Raises StoreDamaged if it is not what was written."""
+    return require_intact(_document_of(row), row[6])
+
+
+def intact_document_of(row: Row) -> MetadataDocument | None:
+    """Build a document from a row whose columns are `_COLUMNS`; None if it is not what was written."""
+    document = _document_of(row)
+    return document if is_intact(document, row[6]) else None
+
+
+def _document_of(row: Row) -> MetadataDocument:
     return MetadataDocument(row[0], row[1], row[2], row[3], row[4], bytes(row[5]))
 
 
-def document_bodies_read(node_ids: Sequence[int]) -> Load[dict[int, bytes]]:
-    """Read the bodies of documents by node id, in one statement."""
-    rows = yield BODIES, {"nodes": dumps(node_ids)}
-    return {row[0]: bytes(row[1]) for row in rows}
+def intact_documents_read(node_ids: Sequence[int]) -> Load[dict[int, MetadataDocument]]:
+    """Read documents by node id, in one statement, without those that are not what was written: for background work
+    over many objects, which goes on with the others.
+    """
+    rows = yield MANY, {"nodes": dumps(node_ids)}
+    return {row[0]: document for row in rows if (document := intact_document_of(row)) is not None}
 
 
 def documents_read(node_ids: Sequence[int]) -> Load[dict[int, MetadataDocument | None]]:
-    """Read documents by node id, in one statement; None for nodes without a document."""
+    """Read documents by node id, in one statement; None for nodes without a document. Raises StoreDamaged."""
     rows = yield MANY, {"nodes": dumps(node_ids)}
     documents: dict[int, MetadataDocument | None] = dict.fromkeys(node_ids)
     documents.update((row[0], document_of(row)) for row in rows)
@@ -98,7 +108,7 @@ def documents_read(node_ids: Sequence[int]) -> Load[dict[int, MetadataDocument |
 
 
 def document_read(node_id: int) -> Load[MetadataDocument | None]:
-    """Read the document of a table or view; None if the node has no document."""
+    """Read the document of a table or view; None if the node has no document. Raises StoreDamaged."""
     rows = yield BY_ID, {"id": node_id}
     return document_of(rows[0]) if rows else None
 
@@ -132,7 +142,7 @@ class DocumentWrites(Writes):
         table is at the location, above it or below it; StalePermit if the conflicting table was dropped concurrently.
         """
         self._lock(document)
-        params = self._params(document) | overlap_params(document.location) | {"version": document.version}
+        params = self._params(document, version=document.version) | overlap_params(document.location)
         if self.tx.count(INSERT, params) == 0:
             self._refuse_location(document)
             if self.tx.count(INSERT, params) == 0:
@@ -144,7 +154,7 @@ class DocumentWrites(Writes):
         Raises BadRequest if a table that the register does not list has the location, StalePermit if that table is in
         the caller's trash or was dropped concurrently.
         """
-        if self.tx.count(INSERT_JUDGED, self._params(document) | {"version": document.version}) == 0:
+        if self.tx.count(INSERT_JUDGED, self._params(document, version=document.version)) == 0:
             self._refuse_location(document)
             self.tx.stale()
 
@@ -162,7 +172,7 @@ class DocumentWrites(Writes):
         if relocates:
             self._lock(document)
             self._refuse_location(document)
-        params = self._params(document) | {"expected": expected}
+        params = self._params(document, version=expected + 1) | {"expected": expected}
         wrote = (
             self.tx.count(SWAP, params)
             if table is None
@@ -178,7 +188,7 @@ class DocumentWrites(Writes):
         return rows[0][0] if rows else None
 
     def read(self, node_id: int) -> MetadataDocument | None:
-        """Read a document inside the transaction, or None."""
+        """Read a document inside the transaction, or None. Raises StoreDamaged."""
         rows = self.tx.rows(BY_ID, {"id": node_id})
         return document_of(rows[0]) if rows else None
 
@@ -224,8 +234,13 @@ class DocumentWrites(Writes):
             )
             raise BadRequest(f"Location {location} is {where}, and tables cannot share files: {_CHOOSE}")
 
-    def _params(self, document: MetadataDocument) -> dict[str, Value]:
+    def _params(self, document: MetadataDocument, *, version: int) -> dict[str, Value]:
         return {
-            "id": document.node_id, "uuid": document.uuid, "location": document.location,
-            "metadata_location": document.metadata_location, "body": document.body,
-        }  # fmt: skip
+            "id": document.node_id,
+            "version": version,
+            "uuid": document.uuid,
+            "location": document.location,
+            "metadata_location": document.metadata_location,
+            "body": document.body,
+            "digest": digest_of(document, version=version),
+        }

@@ -71,8 +71,10 @@ tag_value = table(
 Index("tag_value_value", tag_value.c.tag_id, tag_value.c.value)
 
 document = table(
-    "document", "node_id bigint*, version bigint, uuid text, location name, metadata_location name, body binary"
+    "document",
+    "node_id bigint*, version bigint, uuid text, location name, metadata_location name, body binary, digest bigint?",
 )
+"""`digest` tells whether the row is what was written (`document_digests`); NULL in rows of an older release."""
 Index("document_location", document.c.location, unique=True)
 document_uuid = Index("document_uuid", document.c.uuid)
 

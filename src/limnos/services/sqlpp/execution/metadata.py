@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.model.decisions import ChainLink, Decision, SecurableChain
-from limnos.model.entities import Node
+from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
 from limnos.model.records import SqlppObjectRecord
 from limnos.names.path import Levels
@@ -34,7 +34,7 @@ from limnos.services.sqlpp.execution.restricted_counts import without_hidden_cou
 from limnos.services.sqlpp.requests.names import DEFAULT, scope_of
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.metadata import METADATA, MetadataObject
-from limnos.store.objects.documents import document_bodies_read
+from limnos.store.objects.documents import documents_read
 from limnos.store.objects.nodes import live_nodes_read
 from limnos.view.cache_miss import for_each
 
@@ -154,10 +154,10 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
         views = [pair for pair in results if pair[1].kind is Kind.VIEW] if request.documents else []
         yield [_object((*path, node.name), node) for path, node in results if node.kind is not Kind.VIEW or not views]
         for some in _slices(views, DOCUMENTS_AT_ONCE):
-            bodies = await ctx.look_up(partial(document_bodies_read, [node.id for _, node in some]))
+            documents = await ctx.look_up(partial(documents_read, [node.id for _, node in some]))
             visible = await ctx.read(scope_of(ctx), partial(_views_visible, nodes=some))
             yield [
-                _object((*path, node.name), node, document=bodies.get(node.id))
+                _object((*path, node.name), node, document=documents[node.id])
                 for (path, node), is_visible in zip(some, visible, strict=True)
                 if is_visible
             ]
@@ -440,9 +440,9 @@ def _find_one(request_view: RequestView, pair: tuple[int, str], *, kind: Kind) -
     return path, node
 
 
-def _object(path: Levels, node: Node, *, document: bytes | None = None) -> MetadataObject:
+def _object(path: Levels, node: Node, *, document: MetadataDocument | None = None) -> MetadataObject:
     record = cast("SqlppObjectRecord", node.record)
     return MetadataObject(
         node.kind, path, node.id, node.created_at, tuple(getattr(record, "statements", ())),
-        tuple(getattr(record, "dependencies", ())), msgspec.Raw(b"null" if document is None else document),
+        tuple(getattr(record, "dependencies", ())), msgspec.Raw(b"null" if document is None else document.body),
     )  # fmt: skip

@@ -1,0 +1,125 @@
+"""Searches a store for damage: pages that the database cannot read, and documents that are not what was written.
+
+May import `model`, SQLAlchemy and `store`. Must not know servers. SQLite checks its file with `quick_check`, which
+reads every page. On both databases, every metadata document is read and compared with its digest. PostgreSQL's own
+program pg_amcheck checks its tables and indexes.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, suppress
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sqlalchemy import Connection, create_engine
+from sqlalchemy.exc import DBAPIError
+
+from limnos.store.backends.migrate import engine_url
+from limnos.store.objects.documents import DAMAGE_PAGE, intact_document_of
+from limnos.store.sql import Params, Row, Sql
+
+NAMED_MAX: Final = 20
+"""The maximum number of damaged documents that are named."""
+DOCUMENTS_AT_ONCE: Final = 100
+_TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+
+
+class Damage(NamedTuple):
+    """A damaged part of a store, and what was found there."""
+
+    part: str
+    finding: str
+
+
+def first_damage(path: Path) -> Damage | None:
+    """Look for damage at the beginning of each table of an SQLite file, in milliseconds. None if there is none."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        return next(_by_table(connection, lambda table: _first_row(connection, table)), None)
+
+
+def find_damage(database: str) -> list[Damage]:
+    """Read a whole store, an SQLite file or a PostgreSQL database, and return its damage."""
+    return _find_on_postgres(database) if "://" in database else _find_on_sqlite(Path(database))
+
+
+def _find_on_sqlite(path: Path) -> list[Damage]:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.text_factory = lambda text: text.decode(errors="replace")  # other text than was written is damage
+        try:
+            is_whole = _quick_check(connection) is None
+        except sqlite3.DatabaseError:
+            is_whole = False
+        damage = [] if is_whole else list(_by_table(connection, lambda table: _quick_check(connection, table)))
+        if not is_whole and not damage:
+            damage = [Damage("the file", "quick_check reports damage outside the tables")]
+        with suppress(sqlite3.DatabaseError):  # a damaged table is named already
+            damage += _damaged_documents(
+                lambda statement, params: connection.execute(statement.sqlite, statement.values(params)).fetchall()
+            )
+        return damage
+
+
+def _by_table(connection: sqlite3.Connection, look: Callable[[str], str | None]) -> Iterator[Damage]:
+    """Yield the damage of each table by a function that returns its finding or fails."""
+    try:
+        tables = [row[0] for row in connection.execute(_TABLES)]
+    except sqlite3.DatabaseError as error:
+        yield Damage("the list of tables", str(error))
+        return
+    for table in tables:
+        try:
+            finding = look(table)
+        except sqlite3.DatabaseError as error:
+            finding = str(error)
+        if finding is not None:
+            yield Damage(f"table {table}", finding)
+
+
+def _first_row(connection: sqlite3.Connection, table: str) -> None:
+    connection.execute(f'SELECT * FROM "{table}" LIMIT 1').fetchall()
+
+
+def _quick_check(connection: sqlite3.Connection, table: str | None = None) -> str | None:
+    """Return the first finding of `quick_check`, on one line, or None."""
+    of_table = "" if table is None else f"('{table}')"
+    finding: str = connection.execute(f"PRAGMA quick_check{of_table}").fetchone()[0]
+    return None if finding == "ok" else _line(finding)
+
+
+def _find_on_postgres(url: str) -> list[Damage]:
+    engine = create_engine(engine_url(url), isolation_level="AUTOCOMMIT")
+    try:
+        with engine.connect() as connection:
+            return list(_damaged_documents_on_postgres(connection))
+    finally:
+        engine.dispose()
+
+
+def _damaged_documents_on_postgres(connection: Connection) -> Iterator[Damage]:
+    try:
+        yield from _damaged_documents(
+            lambda statement, params: [
+                tuple(row) for row in connection.exec_driver_sql(statement.psycopg, dict(params))
+            ]
+        )
+    except DBAPIError as error:
+        yield Damage("table document", _line(str(error.orig)))
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _damaged_documents(rows: Callable[[Sql, Params], list[Row]]) -> Iterable[Damage]:
+    """Yield each document whose digest differs, the first `NAMED_MAX` of them."""
+    after, found = -1, 0
+    while page := rows(DAMAGE_PAGE, {"after": after, "limit": DOCUMENTS_AT_ONCE}):
+        after = page[-1][0]
+        for row in page:
+            if intact_document_of(row) is None:
+                found += 1
+                yield Damage(f"the metadata of object {row[0]}", "it is not what was written: its digest differs")
+                if found == NAMED_MAX:
+                    return

@@ -1,0 +1,45 @@
+"""Digests of stored metadata documents, which show whether a document is still what was written.
+
+May import `model`. Must not know statements. A digest is a CRC-32, which detects each change of up to 32 bits in a row,
+and the document's version beside it. A digest of another version was left by a release without digests, which writes
+documents but not their digests: it says nothing, like NULL.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+from zlib import crc32
+
+from limnos.model.entities import MetadataDocument
+from limnos.model.errors import StoreDamaged
+
+_VERSION_BITS: Final = 31
+_CRC_BITS: Final = 32
+
+
+def digest_of(document: MetadataDocument, *, version: int) -> int:
+    """Return the digest of a document that is stored as `version`, as an integer of 63 bits."""
+    head = f"{document.uuid}\n{document.location}\n{document.metadata_location}".encode()
+    return _stamp(version) | crc32(document.body, crc32(head))
+
+
+def is_intact(document: MetadataDocument, digest: int | None) -> bool:
+    """Return whether a document is what was written, or its digest is unknown."""
+    if digest is None or digest >> _CRC_BITS != _stamp(document.version) >> _CRC_BITS:
+        return True
+    return digest == digest_of(document, version=document.version)
+
+
+def require_intact(document: MetadataDocument, digest: int | None) -> MetadataDocument:
+    """Return the document. Raises StoreDamaged if it is not what was written."""
+    if is_intact(document, digest):
+        return document
+    raise StoreDamaged(
+        "The stored metadata of this table or view is damaged: an operator runs 'limnos server check', and restores a backup",
+        node_id=document.node_id,
+        version=document.version,
+    )
+
+
+def _stamp(version: int) -> int:
+    return (version & ((1 << _VERSION_BITS) - 1)) << _CRC_BITS
