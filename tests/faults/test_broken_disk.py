@@ -82,10 +82,10 @@ def test_read_errors_return_503_with_the_reason(rig: Rig, home: str) -> None:
         answers = [ask_without_cached_pages(rig, *request) for request in requests]
         ready = rig.admin.ask("GET", "/api/health/ready")
 
-    told = [str(answer.body) for answer in answers]
-    assert [answer.status for answer in answers] == [503] * len(requests), told
-    assert [text for text in told if "input/output error" not in text or str(rig.directory) in text] == []
-    assert "CommitStateUnknown" not in told[4]
+    bodies = [str(answer.body) for answer in answers]
+    assert [answer.status for answer in answers] == [503] * len(requests), bodies
+    assert [text for text in bodies if "input/output error" not in text or str(rig.directory) in text] == []
+    assert "CommitStateUnknown" not in bodies[4]
     assert ready.status == 503
     assert rig.admin.ask("GET", table_path(home, "t")).status == 200
     rig.admin.do("POST", table_path(home, "t"), properties_body(mark="after"))
@@ -93,7 +93,7 @@ def test_read_errors_return_503_with_the_reason(rig: Rig, home: str) -> None:
     assert complaints(rig.database) == []
 
 
-def test_write_errors_are_not_told_as_a_full_disk(rig: Rig, home: str) -> None:
+def test_write_errors_return_503_until_writes_succeed(rig: Rig, home: str) -> None:
     """While writes fail with EIO, a write is 503 with that reason, and reads go on. The node is not ready, until
     writes succeed again.
     """

@@ -207,12 +207,12 @@ def test_every_route_returns_503_within_four_seconds(rig: Rig, cluster: Postgres
         os.kill(each, signal.SIGSTOP)
     try:
         with ThreadPoolExecutor(len(wires)) as threads:
-            asked = []
+            sent = []
             for number, (wire, request) in enumerate(zip(wires, requests * 2, strict=True)):
                 if number == len(requests):
                     time.sleep(2)  # the second half arrives while the first one waits
-                asked.append(threads.submit(timed, lambda wire=wire, request=request: wire.ask(*request)))
-            answers = [each.result() for each in asked]
+                sent.append(threads.submit(timed, lambda wire=wire, request=request: wire.ask(*request)))
+            answers = [each.result() for each in sent]
     finally:
         for each in family:
             os.kill(each, signal.SIGCONT)

@@ -89,7 +89,7 @@ class FreshnessCallback:
         self._done = True
         self._lane.application.deadlines.release(self)
         try:
-            self._lane.send_refusal(self._exchange, failure, self._key, self._started)
+            self._lane.send_refusal(self._exchange, failure, key=self._key, started=self._started)
         except Exception as error:  # noqa: BLE001 - other waiters and other deadlines come next
             self._fail(error)
 
@@ -367,7 +367,7 @@ class FastPathProtocol(AdmissionProtocol):
         self._complete(exchange)
 
     def send_refusal(
-        self, exchange: FastPathExchange, failure: Exception, key: ResponseCacheKey, started: float
+        self, exchange: FastPathExchange, failure: Exception, *, key: ResponseCacheKey, started: float
     ) -> None:
         """Send the error of a request that waited for its freshness check since `started`."""
         self._write(exchange, self.application.refusal(key[0], key[1], failure, peer=self._peer, started=started))

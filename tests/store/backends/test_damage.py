@@ -50,7 +50,7 @@ def zero_last_leaf(path: Path, table: str) -> None:
 
 
 def test_whole_store_has_no_damage(lab: StoreLab) -> None:
-    """A store without damage is told as that, by the quick look and by the whole search."""
+    """A store without damage is reported as whole by the quick look and by the whole search."""
     path = fill(lab, 3)
 
     assert first_damage(path) is None
@@ -80,15 +80,15 @@ def test_overwritten_later_page_of_a_table_is_named(lab: StoreLab) -> None:
 
 
 def test_overwritten_index_is_named_by_its_table(lab: StoreLab) -> None:
-    """A damaged index is told with the table that it is of."""
+    """A damaged index is reported with the table that it is of."""
     path = fill(lab, 3)
     zero_root_page(path, "document_uuid")
 
     assert [each.part for each in find_damage(str(path))] == ["table document"]
 
 
-def test_overwritten_header_is_told(lab: StoreLab) -> None:
-    """A file that is no database anymore is told, not raised."""
+def test_overwritten_header_is_reported(lab: StoreLab) -> None:
+    """A file that is no database anymore is reported, not raised."""
     path = fill(lab, 3)
     lab.database.sql("PRAGMA wal_checkpoint(TRUNCATE)")
     with path.open("r+b") as file:

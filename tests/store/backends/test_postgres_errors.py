@@ -437,17 +437,17 @@ def test_exhausted_connections_error_names_the_setting(error: psycopg.Error | as
     """If the database has no free connection, the error says so and names the setting to change, instead of reporting a
     broken network.
     """
-    told = [postgres_errors.read_error(error)]
+    errors = [postgres_errors.read_error(error)]
     if isinstance(error, psycopg.Error):
-        told.append(postgres_errors.write_error(error))
+        errors.append(postgres_errors.write_error(error))
 
-    messages = [each.message for each in told if each is not None]
-    assert len(messages) == len(told)
+    messages = [each.message for each in errors if each is not None]
+    assert len(messages) == len(errors)
     assert [text for text in messages if "does not answer" in text or "max_connections" not in text] == []
 
 
-def test_unreachable_database_is_told_as_that() -> None:
-    """A refused connection is told as a database that does not answer."""
+def test_refused_connection_is_an_unreachable_database() -> None:
+    """A refused connection is reported as a database that does not answer."""
     error = postgres_errors.read_error(OSError("Connection refused"))
 
     assert error is not None
@@ -476,22 +476,22 @@ FAILED_STATES = [
 
 @pytest.mark.parametrize("state, kind, text", FAILED_STATES)
 def test_states_of_the_database_have_their_cause_in_the_message(state: str, kind: type[LimnosError], text: str) -> None:
-    """Each SQLSTATE is told as what it is, by both drivers, without the database's own words."""
+    """Each SQLSTATE is reported as what it is, by both drivers, without the database's own words."""
     by_asyncpg = asyncpg.PostgresError.new({"C": state, "M": 'table "secret" of /srv/pg'})
     by_psycopg = psycopg.errors.lookup(state)('table "secret" of /srv/pg')
 
-    told = [postgres_errors.read_error(by_asyncpg), postgres_errors.read_error(by_psycopg)]
+    reads = [postgres_errors.read_error(by_asyncpg), postgres_errors.read_error(by_psycopg)]
     write = postgres_errors.write_error(by_psycopg)
 
-    assert [type(each) for each in (*told, write)] == [kind] * 3
-    assert [each for each in told if each is None or text not in each.message or "secret" in each.message] == []
+    assert [type(each) for each in (*reads, write)] == [kind] * 3
+    assert [each for each in reads if each is None or text not in each.message or "secret" in each.message] == []
     assert write is not None
     assert "othing was changed" in write.message
 
 
 @pytest.mark.parametrize("state", ["23505", "22P02", "42601"])
 def test_states_of_a_wrong_statement_stay(state: str) -> None:
-    """A statement that is wrong itself is not told as a failure of the database."""
+    """A statement that is wrong itself is not reported as a failure of the database."""
     error = psycopg.errors.lookup(state)("wrong")
 
     assert (postgres_errors.read_error(error), postgres_errors.write_error(error)) == (None, None)

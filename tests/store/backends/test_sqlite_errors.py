@@ -77,7 +77,7 @@ def failure(code: int) -> sqlite3.DatabaseError:
 def test_result_codes_have_their_cause_in_the_message(
     code: int, kind: type[LimnosError], text: str, tmp_path: Path
 ) -> None:
-    """Each result code is told as what it is, without SQLite's own words, for a read and for a write."""
+    """Each result code is reported as what it is, without SQLite's own words, for a read and for a write."""
     read, write = read_error(failure(code), tmp_path), write_error(failure(code), tmp_path)
 
     assert read is not None
@@ -91,7 +91,7 @@ def test_result_codes_have_their_cause_in_the_message(
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_FSYNC])
 def test_input_output_error_of_a_write_is_not_a_full_disk(code: int, tmp_path: Path) -> None:
-    """A write that fails with an input/output error is told as that."""
+    """A write that fails with an input/output error is reported as that."""
     error = write_error(failure(code), tmp_path)
 
     assert type(error) is ServiceUnavailable
@@ -100,7 +100,7 @@ def test_input_output_error_of_a_write_is_not_a_full_disk(code: int, tmp_path: P
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_CONSTRAINT, sqlite3.SQLITE_MISUSE, sqlite3.SQLITE_TOOBIG])
 def test_errors_of_a_statement_itself_stay(code: int, tmp_path: Path) -> None:
-    """A wrong statement is not told as a failure of the store."""
+    """A wrong statement is not reported as a failure of the store."""
     assert (read_error(failure(code), tmp_path), write_error(failure(code), tmp_path)) == (None, None)
 
 
@@ -152,7 +152,7 @@ def test_input_output_errors_of_reads_are_unavailable(lab: StoreLab, mode: Mode)
         read()
 
 
-def test_input_output_error_of_a_commit_says_so(lab: StoreLab, mode: Mode) -> None:
+def test_input_output_error_of_a_commit_names_its_reason(lab: StoreLab, mode: Mode) -> None:
     """A COMMIT whose pages cannot be written certainly stored nothing, and the message names the input/output error."""
     permit = lab.permit(0)
     mode.access = "write"
@@ -178,7 +178,7 @@ def test_read_error_before_the_commit_is_not_an_unknown_state(lab: StoreLab, mod
     assert lab.write(touch) == 1
 
 
-def test_damaged_page_is_told_as_damage(lab: StoreLab) -> None:
+def test_damaged_page_is_reported_as_damage(lab: StoreLab) -> None:
     """Reads and writes of a table whose page was overwritten say that the store is damaged."""
     store = lab.store
     assert isinstance(store, SqliteStore)
@@ -191,7 +191,7 @@ def test_damaged_page_is_told_as_damage(lab: StoreLab) -> None:
         lab.write(add_task)
 
 
-def test_text_that_is_not_utf_8_is_told_as_damage(lab: StoreLab) -> None:
+def test_text_that_is_not_utf_8_is_reported_as_damage(lab: StoreLab) -> None:
     """A changed bit that makes text unreadable is damage, which Python reports without a result code."""
     store = lab.store
     assert isinstance(store, SqliteStore)
@@ -214,7 +214,7 @@ def zero_root_page(path: Path, name: str) -> None:
         file.write(bytes(size))
 
 
-def test_snapshot_without_descriptors_says_so(lab: StoreLab) -> None:
+def test_snapshot_without_descriptors_is_unavailable(lab: StoreLab) -> None:
     """If no more files can be opened, a snapshot says that, and not only that the file cannot be opened."""
     store = lab.store
     lab.write(touch)

@@ -53,7 +53,7 @@ def test_each_changed_character_of_the_other_columns_is_detected(field: str) -> 
     assert [each for each in changed if is_intact(msgspec.structs.replace(whole, **{field: each}), digest)] == []
 
 
-def test_digest_of_another_version_says_nothing() -> None:
+def test_digest_of_another_version_is_ignored() -> None:
     """A digest that an older release left beside a newer document, and an unknown one, are accepted."""
     newer = document(7, version=2)
 

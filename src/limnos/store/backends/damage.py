@@ -114,12 +114,12 @@ def _line(text: str) -> str:
 
 def _damaged_documents(rows: Callable[[Sql, Params], list[Row]]) -> Iterable[Damage]:
     """Yield each document whose digest differs, the first `NAMED_MAX` of them."""
-    after, found = -1, 0
+    after, count = -1, 0
     while page := rows(DAMAGE_PAGE, {"after": after, "limit": DOCUMENTS_AT_ONCE}):
         after = page[-1][0]
         for row in page:
             if intact_document_of(row) is None:
-                found += 1
+                count += 1
                 yield Damage(f"the metadata of object {row[0]}", "it is not what was written: its digest differs")
-                if found == NAMED_MAX:
+                if count == NAMED_MAX:
                     return
