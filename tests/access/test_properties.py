@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from limnos.access.actions import Action
-from limnos.access.decide import decide
+from limnos.access.decide import decide, is_allowed
 from limnos.access.filters import list_filter
 from limnos.access.policy import ITEMS, POLICY
 from limnos.access.rules import AllOf, AnyOf, ByKind, DecisionCase, OwnerRule, PrivilegeRule, Rule
@@ -91,6 +91,15 @@ def questions(draw: st.DrawFn, actions: tuple[Action, ...] = tuple(Action)) -> Q
 
 any_rules = _rules(list(Privilege), CHAIN_IDS, 30)
 law = settings(max_examples=300, deadline=None)
+
+
+@law
+@given(questions())
+def test_verdict_equals_the_decision(question: Question) -> None:
+    """The verdict without reasons is that of the decision with reasons."""
+    verdict = is_allowed(question.subject, question.action, chain=question.chain, owner_of=owned_by(question.owned))
+
+    assert verdict == question.answer().allowed
 
 
 @law

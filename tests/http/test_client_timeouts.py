@@ -7,8 +7,8 @@ from __future__ import annotations
 import asyncio
 from types import SimpleNamespace
 
-from limnos.http.admission_protocol import STEP_BYTES, AdmissionProtocol
-from limnos.http.client_timeouts import ClientTimeouts, ConnectionPhase, ConnectionProgress
+from limnos.http.admission_protocol import AdmissionProtocol
+from limnos.http.client_timeouts import BODY_BYTES_PER_S, ClientTimeouts, ConnectionPhase, ConnectionProgress
 from tests.clocks import run
 
 LIMITS = {ConnectionPhase.IDLE: 80.0, ConnectionPhase.HEAD: 16.0, ConnectionPhase.BODY: 32.0}
@@ -89,16 +89,55 @@ def test_closed_connection_is_no_longer_watched() -> None:
     assert run(story()) == ([], False)
 
 
-def test_each_mebibyte_of_a_body_counts_as_progress() -> None:
-    """Each mebibyte of a body is a step of its connection, so that an active sender is not ended. A smaller amount is
-    not a step.
-    """
+def test_received_bytes_of_a_body_are_counted() -> None:
+    """A connection reports the bytes of a body that have arrived."""
     connection = AdmissionProtocol.__new__(AdmissionProtocol)
     connection.cycle = SimpleNamespace(response_complete=True)  # type: ignore[assignment]
-    steps = []
 
-    for _ in range(4):
-        connection.on_body(bytes(STEP_BYTES // 2))
-        steps.append(connection._steps)
+    for size in (1, 500, 4):
+        connection.on_body(bytes(size))
 
-    assert steps == [0, 1, 1, 2]
+    assert connection._body_bytes == 505
+
+
+def body_ends_at(bytes_per_s: int, *, for_s: int) -> float | None:
+    """Return when a connection is ended that sends a body at a rate, and then nothing; None if not while it sends."""
+
+    async def story() -> list[tuple[ConnectionPhase, float]]:
+        timeouts, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.BODY)
+        timeouts.watch(client)
+        for _ in range(for_s):
+            await asyncio.sleep(1)
+            client.moves(body_bytes=client.now.body_bytes + bytes_per_s)
+        return client.ended
+
+    ended = run(story())
+    return ended[0][1] if ended else None
+
+
+def test_body_has_one_time_limit_and_a_minimum_rate() -> None:
+    """A body that arrives at half of the rate is ended after twice the time limit; one that trickles, after the time
+    limit, however long it goes on; one at the rate is not ended.
+    """
+    limit = LIMITS[ConnectionPhase.BODY]
+    half, trickle = (body_ends_at(rate, for_s=1_000) for rate in (BODY_BYTES_PER_S // 2, 100))
+
+    assert half is not None
+    assert trickle is not None
+    assert abs(half - 2 * limit) <= 2 * SLACK_S
+    assert abs(trickle - limit) <= 2 * SLACK_S
+    assert body_ends_at(BODY_BYTES_PER_S, for_s=1_000) is None
+
+
+def test_next_body_of_a_connection_has_its_own_limit() -> None:
+    """The time limit of a body begins with its request."""
+
+    async def story() -> list[tuple[ConnectionPhase, float]]:
+        timeouts, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.BODY)
+        timeouts.watch(client)
+        for request in range(5):
+            await asyncio.sleep(LIMITS[ConnectionPhase.BODY] - SLACK_S)
+            client.moves(steps=request + 1)
+        return client.ended
+
+    assert run(story()) == []

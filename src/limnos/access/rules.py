@@ -29,15 +29,17 @@ Clauses = tuple[tuple[decisions.DecisionFactor, ...], ...]
 
 class DecisionCase:
     """The input of one decision: the subject, the target with its ancestors (`chain`), and a function that finds
-    owners.
+    owners. Only factors need the names of the objects: without `is_named` they are empty.
     """
 
     __slots__ = ("allow_ids", "chain", "deny_ids", "names", "owner_of", "principal_ids", "subject")
 
-    def __init__(self, subject: Subject, chain: decisions.SecurableChain, owner_of: OwnerOf) -> None:
+    def __init__(
+        self, subject: Subject, chain: decisions.SecurableChain, owner_of: OwnerOf, *, is_named: bool = True
+    ) -> None:
         self.subject = subject
         self.chain = chain
-        self.names = decisions.display_names(chain)
+        self.names = decisions.display_names(chain) if is_named else [""] * len(chain)
         self.owner_of = owner_of
         self.allow_ids = subject.allow_ids
         self.deny_ids = subject.deny_ids
@@ -96,6 +98,10 @@ class Rule(ABC):
     def evaluate(self, case: DecisionCase) -> Proof | None:
         """Return the factors that make the condition true, or None if it is false."""
 
+    def is_met(self, case: DecisionCase) -> bool:
+        """Return whether the condition is true. Subclasses need no factors for it, nor the role that gives a right."""
+        return self.evaluate(case) is not None
+
     @abstractmethod
     def wants(self, case: DecisionCase) -> Clauses | None:
         """Return the grants or changes of owner that would make a false condition true; None if there are none.
@@ -117,6 +123,12 @@ class PrivilegeRule(Rule):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "name", self.privilege.name)
+
+    def is_met(self, case: DecisionCase) -> bool:
+        ids, denied = case.allow_ids.get(self.privilege), case.deny_ids.get(self.privilege)
+        if ids is None or (denied is not None and any(link.id in denied for link in case.chain)):
+            return False
+        return any(link.id in ids for link in case.chain)
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         privilege = self.privilege
@@ -271,6 +283,9 @@ class AllOf(Rule):
     def __init__(self, *parts: Rule) -> None:
         object.__setattr__(self, "parts", parts)
 
+    def is_met(self, case: DecisionCase) -> bool:
+        return all(part.is_met(case) for part in self.parts)
+
     def evaluate(self, case: DecisionCase) -> Proof | None:
         proof: Proof = ()
         for part in self.parts:
@@ -306,6 +321,9 @@ class AnyOf(Rule):
         object.__setattr__(self, "parts", parts)
         object.__setattr__(self, "flat", not any(isinstance(leaf, AllOf | ByKind) for leaf in parts))
 
+    def is_met(self, case: DecisionCase) -> bool:
+        return any(part.is_met(case) for part in self.parts)
+
     def evaluate(self, case: DecisionCase) -> Proof | None:
         for part in self.parts:
             factors = part.evaluate(case)
@@ -335,6 +353,10 @@ class ByKind(Rule):
     """A rule for each kind of target. It is false for kinds without an entry."""
 
     rules: Mapping[Kind, Rule]
+
+    def is_met(self, case: DecisionCase) -> bool:
+        rule = self._chosen(case)
+        return rule is not None and rule.is_met(case)
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
         rule = self._chosen(case)

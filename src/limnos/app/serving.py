@@ -7,6 +7,7 @@ output.
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import signal
 import socket
@@ -41,6 +42,9 @@ GOODBYE_S = 1.0
 """Seconds to wait for a client's TLS close message. Few clients send one."""
 BEAT_S = 1.0
 """Seconds between two heartbeats of a worker to its supervisor."""
+LONG_BYTES = 1 << 20
+"""The size in bytes from which memory is returned to the system as soon as it is freed."""
+_M_MMAP_THRESHOLD = -3
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -195,11 +199,13 @@ def _config(built: ServerNode, settings: Settings) -> uvicorn.Config:
 
 def settle_memory() -> None:
     """Tune the garbage collector: exempt the objects of the startup, and collect rarely, as requests make few
-    cycles.
+    cycles. Make the allocator return long bodies to the system as soon as they are freed.
     """
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    with suppress(AttributeError):  # glibc alone has it, and would raise its threshold with each long body
+        ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LONG_BYTES)
 
 
 async def _announce(server: uvicorn.Server, announce: Callable[[], object], *, beats: bool) -> None:

@@ -102,10 +102,13 @@ class ServerSection(SettingsSection):
     head_timeout_s: PositiveFloat = 10.0
     """The maximum time for the head of a request to arrive, in seconds."""
     body_timeout_s: PositiveFloat = 30.0
-    """The maximum time for the body of a request to arrive, in seconds; for a long body, per mebibyte."""
+    """The maximum time for the body of a request to arrive, in seconds; a long body has a second more for every 64 KiB
+    that have arrived.
+    """
     body_bytes_max: PositiveInt = 33_554_432
     """The maximum size of a request body in bytes, for commits and new tables; other routes accept at most a megabyte
-    or 64 KiB.
+    or 64 KiB. The long bodies of all requests in progress together may have four times as many bytes, those of one
+    user twice as many.
     """
     request_timeout_s: PositiveFloat = 30.0
     """The maximum time for one request, in seconds."""

@@ -17,7 +17,7 @@ import httptools
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from limnos.http.application import Application, AsgiScope, Send
-from limnos.http.client_timeouts import ConnectionPhase, ConnectionProgress
+from limnos.http.client_timeouts import BODY_BYTES_PER_S, ConnectionPhase, ConnectionProgress
 from limnos.http.head_admission import HEAD_BYTES_MAX, size_of, too_large
 from limnos.http.request import IS_GONE, Receive
 from limnos.http.streamed_body import StreamTruncated
@@ -30,8 +30,6 @@ is read.
 """
 UNWANTED_BYTES_MAX: Final = 1 << 26
 """The maximum number of discarded bytes per connection; the connection is aborted beyond it."""
-STEP_BYTES: Final = 1 << 20
-"""The number of bytes of a long body that a client must send within the body timeout."""
 _IDLE, _HEAD, _BODY = ConnectionPhase.IDLE, ConnectionPhase.HEAD, ConnectionPhase.BODY
 """Module constants: reading an enum member costs a tenth of a microsecond, and every request needs all three."""
 log = get_logger("limnos.http")
@@ -210,9 +208,6 @@ class AdmissionProtocol(HttpToolsProtocol):
         """Pass on a chunk of a body, or discard it if its request has been answered already."""
         self._unparsed_bytes = 0
         self._body_bytes += len(body)
-        if self._body_bytes >= STEP_BYTES:
-            self._body_bytes = 0
-            self._steps += 1
         if self.cycle.response_complete:
             self._discard_input(len(body))
         else:
@@ -235,7 +230,7 @@ class AdmissionProtocol(HttpToolsProtocol):
 
     def step(self) -> ConnectionProgress:
         """Return the connection's phase and its progress, for `ClientTimeouts`."""
-        return ConnectionProgress(self._now(), self._steps, self.transport.get_write_buffer_size())
+        return ConnectionProgress(self._now(), self._steps, self.transport.get_write_buffer_size(), self._body_bytes)
 
     def _now(self) -> ConnectionPhase:
         phase, cycle = self._phase, cast("RequestResponseCycle | None", self.cycle)
@@ -253,8 +248,12 @@ class AdmissionProtocol(HttpToolsProtocol):
         """End a connection after a client timeout, with 408 if a response can still be sent."""
         if phase is ConnectionPhase.HEAD or phase is ConnectionPhase.BODY:
             seconds = self.application.client_timeouts.limits[phase]
-            what = "head (address and headers)" if phase is ConnectionPhase.HEAD else "body"
-            self.refuse(TooSlow(f"The {what} of this request was not complete within {seconds:g} s: send it again"))
+            what, rate = "head (address and headers)", ""
+            if phase is ConnectionPhase.BODY:
+                what, rate = "body", f" and a second more for every {BODY_BYTES_PER_S} bytes"
+            self.refuse(
+                TooSlow(f"The {what} of this request was not complete within {seconds:g} s{rate}: send it again")
+            )
         elif phase is ConnectionPhase.IDLE and self.transport.get_write_buffer_size() == 0:
             self.transport.close()
         else:

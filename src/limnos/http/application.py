@@ -15,8 +15,9 @@ from contextlib import suppress
 from functools import partial
 from typing import cast
 
-from limnos.access.authentication import known_user
+from limnos.access.authentication import ANONYMOUS, known_user
 from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
+from limnos.http.body_budget import BodyBudget, BodyShare
 from limnos.http.client_timeouts import ClientTimeouts, client_timeouts_of
 from limnos.http.cors import VARY, allow_origin, is_preflight, preflight_fields
 from limnos.http.deadlines import Deadlines
@@ -44,7 +45,7 @@ from limnos.http.route_targets import (
 )
 from limnos.http.routing import Route
 from limnos.http.streamed_body import StreamedBody, StreamTruncated
-from limnos.http.throttle import CredentialThrottle
+from limnos.http.throttle import CredentialThrottle, address_of
 from limnos.model.errors import (
     DESCRIPTORS,
     OUT_OF_DESCRIPTORS,
@@ -56,6 +57,7 @@ from limnos.model.errors import (
 from limnos.names.errors import InvalidName
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.request.admission import require_possible_access
+from limnos.services.request.concurrency.loop_turns import Caller, LoopTurns, LoopUse, current_loop_use
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.telemetry.logs import get_logger
@@ -100,6 +102,8 @@ class Application:
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
         self.deadlines = Deadlines(request_timeout_s)
+        self.loop_turns = LoopTurns()
+        self.bodies = BodyBudget(body_bytes_max)
         self._targets: dict[tuple[str, bytes], RouteTarget] = {}
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
@@ -223,8 +227,10 @@ class Application:
             method, raw, target.params, headers, query, body, request_id, target.body_bytes_max, peer, started
         )
         request.target, request.decided = target.key, [] if self.audit.is_on else None
-        request.is_cacheable = cacheable is not None
-        request.is_gone = is_gone
+        request.is_cacheable, request.is_gone = cacheable is not None, is_gone
+        request.loop_use = LoopUse(self.loop_turns, partial(self._caller_of, request), operation=target.key)
+        if not isinstance(body, bytes):
+            request.body_share = BodyShare(self.bodies, partial(self._caller_of, request))
         ctx: Context | None = None
         task = None if at_once else self.watch(target.seconds)
         try:
@@ -234,27 +240,45 @@ class Application:
                 return self.answer_from_cache(
                     cached_response, cacheable.key, started, request_id=request_id, peer=peer, headers=headers
                 )
-            header = b"" if target.anonymous else headers.get(b"authorization", b"")
-            if target.takes_key and not header and not target.anonymous:
-                header = _header_of_key(headers)
+            header = _credential_header(target, headers)
             credential = self.services.authenticator.credential(header)
             if credential is None:
                 credential = await sign_in(self.services, header, request_id=request_id, asker=request)
             request.credential = credential
             ctx = Context(self.services, credential, request_id, asker=request)
             self._check_head(target, request, ctx=ctx)
-            response = await target.handler(request, ctx)
-            if self.admission.origins:
-                response.headers = (*response.headers, VARY)
+            response = await self._handle(target.handler, request, ctx=ctx, target=target)
             if cacheable is not None and response.validity is not None:
                 self._cache_response(cacheable, response, request=request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
             response = self._failed(error, target, request, ctx)
         finally:
+            if request.body_share is not None:
+                request.body_share.release()
             if task is not None:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
+
+    async def _handle(self, handler: Handler, request: Request, *, ctx: Context, target: RouteTarget) -> Response:
+        """Run the handler of a request, which takes turns if it uses much of the event loop."""
+        use = request.loop_use
+        if use is None or not target.takes_turns:
+            return await handler(request, ctx)  # health: the same for every origin
+        current_loop_use.set(use)
+        if self.loop_turns.dear and not target.anonymous:
+            await use.begin()
+        response = await use.run(handler(request, ctx))
+        if self.loop_turns.dear:
+            use.end()
+        if self.admission.origins:
+            response.headers = (*response.headers, VARY)
+        return response
+
+    def _caller_of(self, request: Request) -> Caller:
+        """Return who takes turns on the event loop for a request: its user, or its address if no user is known."""
+        user = known_user(self.services.view, request.credential)
+        return ("address", address_of(request.peer)) if user is None or user == ANONYMOUS else ("user", user)
 
     def _check_head(self, target: RouteTarget, request: Request, *, ctx: Context) -> None:
         """Check the request's head against the route, and prepare the context for the handler."""
@@ -308,7 +332,7 @@ class Application:
             count = partial(self._count, target, response, request)
             pieces = StreamedBody(
                 response.stream, deadlines=self.deadlines, seconds=target.seconds or self.deadlines.seconds,
-                request_id=request.id, ended=count,
+                request_id=request.id, ended=count, loop_use=request.loop_use,
             )  # fmt: skip
             return status, sent, pieces
         if status not in (204, 304) and response.stream is None:
@@ -406,10 +430,13 @@ def _incomplete_error(why: str, ctx: Context | None, *, retry_after_s: int) -> L
     return ServiceUnavailable(f"{why}, and nothing was changed: try again", retry_after_s=retry_after_s)
 
 
-def _header_of_key(headers: dict[bytes, bytes]) -> bytes:
-    """Return the header `x-api-key`, in which some clients send a token, as an Authorization header."""
-    key = headers.get(b"x-api-key", b"")
-    return b"Bearer " + key if key else b""
+def _credential_header(target: RouteTarget, headers: dict[bytes, bytes]) -> bytes:
+    """Return the Authorization header that a route reads; "" for none. Some clients send a token in `x-api-key`."""
+    if target.anonymous:
+        return b""
+    header = headers.get(b"authorization", b"")
+    key = headers.get(b"x-api-key", b"") if target.takes_key and not header else b""
+    return b"Bearer " + key if key else header
 
 
 async def _lifespan(scope: AsgiScope, receive: Receive, send: Send) -> None:

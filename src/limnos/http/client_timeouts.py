@@ -1,9 +1,9 @@
 """Client timeouts: one timer checks all connections and ends those whose client is too slow.
 
 May import the standard library. Must not know HTTP: a connection reports its progress as numbers, and closes itself. It
-counts its steps (a request begins, a part of a long body arrives, a response is complete). If steps, phase and unsent
-bytes are unchanged for the time limit of the phase, the client was inactive for that long. So a request costs a few
-additions, and no timer.
+counts its steps (a request begins, a response is complete). If steps, phase and unsent bytes are unchanged for the time
+limit of the phase, the client was inactive for that long. A body has one time limit as a whole, which the bytes that
+arrive extend, at `BODY_BYTES_PER_S`. So a request costs a few additions, and no timer.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ class ConnectionPhase(IntEnum):
 
 
 class ConnectionProgress(NamedTuple):
-    """The progress of a connection: the phase, the count of steps so far, and the count of response bytes that are not
-    sent yet.
+    """The progress of a connection: the phase, the count of steps so far, the count of response bytes that are not
+    sent yet, and the count of received bytes of the current body.
     """
 
     phase: ConnectionPhase
     steps: int
     unsent_bytes: int
+    body_bytes: int = 0
 
 
 class TimedConnection(Protocol):
@@ -54,6 +55,8 @@ class TimedConnection(Protocol):
 
 IDLE_S: Final = 75.0
 """The maximum time that a connection may be idle, or that a client may leave a response unread, in seconds."""
+BODY_BYTES_PER_S: Final = 1 << 16
+"""The rate at which a long body must arrive, in bytes per second."""
 CLOSING_S: Final = 2.0
 """The maximum time that a refused client may continue to send before the connection is closed, in seconds."""
 
@@ -85,14 +88,24 @@ class ClientTimeouts:
             for connection, (before, since) in tuple(self._seen.items()):
                 step = connection.step()
                 if step != before or step.phase not in self.limits:
-                    self._seen[connection] = (step, now)
-                elif now - since >= self.limits[step.phase]:
+                    since = _since(before, step, since=since, now=now)
+                    self._seen[connection] = (step, since)
+                if step.phase in self.limits and now - since >= self.limits[step.phase]:
                     self._seen[connection] = (step, now)
                     connection.overdue(step.phase)
         finally:  # an error of one connection may not end the checks of all others
             self._is_watching = bool(self._seen)
             if self._is_watching:
                 loop.call_later(self._every, self._check_connections, loop)
+
+
+def _since(before: ConnectionProgress, step: ConnectionProgress, *, since: float, now: float) -> float:
+    """Return the time from which a connection's time limit counts, after progress: for a body that goes on, later by
+    the time that the received bytes may take; else now.
+    """
+    if step.phase is not ConnectionPhase.BODY or (before.phase, before.steps) != (step.phase, step.steps):
+        return now
+    return min(now, since + (step.body_bytes - before.body_bytes) / BODY_BYTES_PER_S)
 
 
 def client_timeouts_of(head_s: float, body_s: float) -> ClientTimeouts:

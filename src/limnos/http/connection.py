@@ -1,11 +1,11 @@
 """One HTTP connection: uvicorn's HTTP/1.1 protocol with a fast path for ordinary requests.
 
-May import `model`, `telemetry`, uvicorn and the application. Must not know routes. An ordinary request is HTTP/1.1 on a
-persistent connection, its body is short and complete, and no earlier request on the connection is unanswered. It goes
-directly to the application, and its response is sent in one write. If the application answers at once, that happens
-inside the parser's callback, without a task. All other requests go through ASGI, with the same responses; with
-`server.lane = false` all requests do. This depends on uvicorn's internals, so its minor version is pinned and
-`tests/http/test_connection.py` tests both paths (docs/decisions/0028).
+May import `model`, `services`, `telemetry`, uvicorn and the application. Must not know routes. An ordinary request is
+HTTP/1.1 on a persistent connection, its body is short and complete, and no earlier request on the connection is
+unanswered. It goes directly to the application, and its response is sent in one write. If the application answers at
+once, that happens inside the parser's callback, without a task. All other requests go through ASGI, with the same
+responses; with `server.lane = false` all requests do. This depends on uvicorn's internals, so its minor version is
+pinned and `tests/http/test_connection.py` tests both paths (docs/decisions/0028).
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from limnos.http.response_cache import (
 )
 from limnos.http.streamed_body import StreamTruncated
 from limnos.model.errors import ServiceUnavailable
+from limnos.services.request.concurrency.loop_turns import current_loop_use
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.request_ids import current_request_id, next_request_id
 
@@ -345,6 +346,7 @@ class FastPathProtocol(AdmissionProtocol):
             self.tasks.add(exchange.task)
         finally:
             current_request_id.reset(mine)
+            current_loop_use.set(None)
 
     def send_cached(
         self, exchange: FastPathExchange, response: CachedResponse, key: ResponseCacheKey, started: float

@@ -23,6 +23,8 @@ from limnos.telemetry.logs import get_logger
 Check = dict[str, object]
 
 log = get_logger("limnos.health")
+OPERATIONS = frozenset({"health", "health-html", "health-live", "health-ready"})
+"""The names of the operations of this module. They never wait for a turn on the event loop."""
 ANSWER_S = 1.8
 """The timeout in seconds after which the store is reported as down."""
 

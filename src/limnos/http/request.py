@@ -1,7 +1,8 @@
 """One HTTP request for handlers: raw path segments, query, headers, body.
 
-May import `access`, `model`, `names`, msgspec and the modules `origins` and `routing`. Must not know protocols. Names
-stay raw bytes until a protocol's codec reads them: a decoded path cannot distinguish `%2F` from `/`.
+May import `access`, `model`, `names`, `services` for types, msgspec and the modules `body_budget`, `origins` and
+`routing`. Must not know protocols. Names stay raw bytes until a protocol's codec reads them: a decoded path cannot
+distinguish `%2F` from `/`.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Final, TypeVar, cast
 import msgspec
 
 from limnos.access.authentication import Credential
+from limnos.http.body_budget import BodyShare
 from limnos.http.origins import origin_of
 from limnos.http.routing import SHORT_BODY_BYTES, RouteBodyKind
 from limnos.model.audit import RequestOrigin
 from limnos.model.decisions import Decision
 from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
+from limnos.services.request.concurrency.loop_turns import LoopUse
 
 Receive = Callable[[], Awaitable[MutableMapping[str, object]]]
 Body = bytes | Receive
@@ -63,6 +66,7 @@ class Request:
         "_query",
         "admit",
         "body_bytes_max",
+        "body_share",
         "credential",
         "decided",
         "failure",
@@ -71,6 +75,7 @@ class Request:
         "id",
         "is_cacheable",
         "is_gone",
+        "loop_use",
         "method",
         "params",
         "path",
@@ -100,8 +105,12 @@ class Request:
 
         Raises if the caller may do nothing with the body.
         """
+        self.body_share: BodyShare | None = None
+        """Counts the bytes of a body that arrives in chunks."""
         self.is_gone: Callable[[], bool] | None = None
         """Returns whether the client has disconnected, if that is known."""
+        self.loop_use: LoopUse | None = None
+        """The use of the event loop by this request; None for a refusal, which needs no turns."""
         self.is_cacheable = False
         """Whether the response may be cached; the handler then sets its validity (`Response.validity`)."""
         self.credential: Credential | None = None
@@ -174,8 +183,8 @@ class Request:
     async def body(self) -> bytes:
         """Read the body. A long body is read only from a caller with a right that the route could need.
 
-        Raises TooLarge above the limit, PermissionDenied for a long body of another caller, and BadRequest if the
-        client disconnects.
+        Raises TooLarge above the limit, PermissionDenied for a long body of another caller, ServiceUnavailable if the
+        requests in progress have too many bytes, and BadRequest if the client disconnects.
         """
         if isinstance(self._body, bytes):
             if len(self._body) > self.body_bytes_max:
@@ -186,21 +195,22 @@ class Request:
             raise self._too_large()
         if length.isdigit() and int(length) > SHORT_BODY_BYTES:
             await self._admit()
-        chunks: list[bytes] = []
-        size, more = 0, True
+        received, more = bytearray(), True  # one buffer that grows, so that its memory is returned as a whole
         while more:
             message = await self._body()
             if message["type"] == "http.disconnect":
                 raise BadRequest("The client disconnected before its body was complete")
             chunk = cast("bytes", message.get("body", b""))
-            size += len(chunk)
+            size = len(received) + len(chunk)
             if size > self.body_bytes_max:
                 raise self._too_large()
             if size > SHORT_BODY_BYTES:
                 await self._admit()
-            chunks.append(chunk)
+            if self.body_share is not None:
+                self.body_share.take(len(chunk))
+            received += chunk
             more = bool(message.get("more_body", False))
-        self._body = chunks[0] if len(chunks) == 1 else b"".join(chunks)  # later calls return it
+        self._body = bytes(received)  # later calls return it
         return self._body
 
     async def stream(self, *, bytes_max: int) -> AsyncGenerator[bytes, None]:

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from typing import Protocol as Interface
 
+from limnos.http import health
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -60,6 +61,7 @@ class RouteTarget:
         "seconds",
         "takes",
         "takes_key",
+        "takes_turns",
     )
 
     def __init__(
@@ -84,6 +86,7 @@ class RouteTarget:
         self.route = route
         self.takes: RouteBodyKind = "json" if route is None else route.takes
         self.takes_key = getattr(protocol, "takes_key", False)
+        self.takes_turns = operation not in health.OPERATIONS
         self.narrows = getattr(protocol, "narrows", False)
 
 

@@ -1,8 +1,8 @@
 """A response body in chunks: each chunk has a deadline, and the response is counted and logged after the last one.
 
-May import `telemetry` and the shared modules of `limnos.http`. Must not know protocols or connections. Once the head is
-sent, a failure cannot be reported any more. The connection then ends before the last chunk, which every HTTP/1.1 client
-detects.
+May import `services` for types, `telemetry` and the shared modules of `limnos.http`. Must not know protocols or
+connections. Once the head is sent, a failure cannot be reported any more. The connection then ends before the last
+chunk, which every HTTP/1.1 client detects.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import AsyncGenerator, Callable
 from typing import cast
 
 from limnos.http.deadlines import Deadlines
+from limnos.services.request.concurrency.loop_turns import LoopUse
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.http")
@@ -28,13 +29,14 @@ class StreamedBody:
 
     def __init__(
         self, source: AsyncGenerator[bytes, None], *, deadlines: Deadlines, seconds: float, request_id: str,
-        ended: Callable[[int], None],
+        ended: Callable[[int], None], loop_use: LoopUse | None = None,
     ) -> None:  # fmt: skip
         self._source = source
         self._deadlines = deadlines
         self._seconds = seconds
         self._request_id = request_id
         self._ended: Callable[[int], None] | None = ended
+        self._loop_use = loop_use
         self.size = 0
 
     def __aiter__(self) -> StreamedBody:
@@ -50,7 +52,8 @@ class StreamedBody:
         try:
             piece = b""
             while not piece:
-                piece = await anext(self._source)
+                work = anext(self._source)
+                piece = await (work if self._loop_use is None else self._loop_use.run(work))
         except StopAsyncIteration:
             raise
         except asyncio.CancelledError:

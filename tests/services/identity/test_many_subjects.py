@@ -5,22 +5,28 @@ whatever their number.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
+from limnos.access.actions import Action
 from limnos.model.kinds import Kind
 from limnos.model.privileges import GrantCondition, Privilege
+from limnos.services.identity.access_holders import HoldersRequest, access_holders, access_rules
+from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.grants import PrivilegeRequest, roles_give
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.roles import role_create, role_drop, roles_list, roles_on
 from limnos.services.identity.users import holders_list, principal_add, principal_remove
+from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.schema import metadata
+from limnos.store.sql import Load, Row
 from tests.inprocess import LAKE, Node
 from tests.services.conftest import ServiceDesk
 
+T = TypeVar("T")
 MANY = 300
 """More than the number of rounds that one read may have."""
 STATEMENTS_MAX = 20
@@ -182,3 +188,58 @@ def test_roles_on_an_object_are_listed_by_few_statements(desk: ServiceDesk, coun
     assert every == tuple(f"r{number:03}" for number in range(count))
     assert mine == ("r001",)
     assert statements <= STATEMENTS_MAX + 2 * min(count, 50)
+
+
+class CountingContext(Context):
+    """A request that counts the rows of grants that each of its reads returns."""
+
+    __slots__ = ("rows",)
+    rows: list[int]
+
+    async def look_up(self, load: Callable[[], Load[T]]) -> T:
+        """Read, and count."""
+        self.rows.append(0)
+        return await super().look_up(lambda: self._counted(load()))
+
+    def _counted(self, load: Load[T]) -> Load[T]:
+        rows: list[Row] | None = None
+        while True:
+            try:
+                query = next(load) if rows is None else load.send(rows)
+            except StopIteration as ended:
+                result: T = ended.value
+                return result
+            rows = yield query
+            if "access_grant" in query[0].text:
+                self.rows[-1] += len(rows)
+
+
+def counting_context(desk: ServiceDesk) -> CountingContext:
+    """Return the context of a request by the admin."""
+    ctx = CountingContext(desk.node.services, desk.ctx().credential, "r")
+    ctx.rows = []
+    return ctx
+
+
+@pytest.mark.parametrize("work", ["holders", "rules"])
+def test_grants_of_many_roles_are_read_once_in_parts(desk: ServiceDesk, work: str) -> None:
+    """A page of a thousand users of twenty thousand with a role each reads each grant once, a thousand at a time."""
+    make_role(desk, "r", Privilege.USE_CATALOG)
+    desk.users("p")
+    give(desk, "p", "r")
+    one, role = first(desk, "SELECT id FROM principal WHERE name = 'p'"), first(desk, "SELECT id FROM role")
+    multiply(desk, "principal", f"id = {one}", id=f"{FAR} + n", name=f"'p' || ({FAR} + n)")
+    multiply(desk, "role", f"id = {role}", id=f"{2 * FAR} + n", name=f"'r' || ({FAR} + n)")
+    multiply(desk, "role_member", f"role_id = {role}", principal_id=f"{FAR} + n", role_id=f"{2 * FAR} + n")
+    multiply(desk, "access_grant", f"role_id = {role}", role_id=f"{2 * FAR} + n")
+    ctx, question = counting_context(desk), AccessQuestion(LAKE, Kind.CATALOG, ("main",))
+
+    if work == "holders":
+        page = desk.run(access_holders(ctx, question, request=HoldersRequest(Action.CATALOG_LOAD, "", 1_000)))
+        assert len(page.holders) == 1_000
+        assert page.following is not None
+    else:
+        assert len(desk.run(access_rules(ctx, question, limit=100)).rules) == 100
+
+    assert sum(ctx.rows) == MASSES + 1
+    assert max(ctx.rows) <= 1_000

@@ -40,7 +40,7 @@ def test_all_reading_methods_are_overridden() -> None:
     }
 
     assert (
-        reading - {"_walk", "_want_owners"} <= vars(TransactionView).keys()
+        reading - {"_walk", "want_owners"} <= vars(TransactionView).keys()
     )  # find walks by itself, and decisions read again
 
 

@@ -121,6 +121,8 @@ class PageRequest:
         credential = cookie_credential(text)
         self.request.credential = self.ctx.credential = credential
         self.user = await session_extend(self.ctx)
+        if self.request.loop_use is not None:
+            await self.request.loop_use.begin()
 
     async def form(self) -> dict[str, str]:
         """Return the fields of a form. Raises BadRequest for a repeated field or too many fields, InvalidName for a

@@ -31,6 +31,7 @@ from limnos.services.iceberg import scan_plans, scans
 from limnos.services.iceberg.policy_enforcement import restricted_credentials, scan_restricted
 from limnos.services.iceberg.scan_plans import ScanPlanView
 from limnos.services.iceberg.scans import ScanTarget, ScanTasks
+from limnos.services.request.concurrency.loop_turns import in_turns
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.vending.credentials import is_vending, table_credentials
@@ -173,7 +174,7 @@ def _scan_tasks(tasks: ScanTasks, *, head: bytes = b"", credentials: bytes = b""
 
 async def run_while_connected(is_gone: Callable[[], bool] | None, work: Coroutine[object, object, T]) -> T:
     """Await `work` while the client is connected. If the client disconnects, cancel `work` and raise BadRequest."""
-    task = asyncio.ensure_future(work)
+    task = asyncio.ensure_future(in_turns(work))
     try:
         while True:
             await asyncio.wait((task,), timeout=LOOK_S)

@@ -1,14 +1,17 @@
 """Holders of access: the users with access to an object, with reasons, and the grants and owners that give it.
 
-May import the layers below and `identity.access_objects`. Must not know any wire format. A page reads a bounded number
-of users, in batches, each in one snapshot. The caller's right and the object's path are checked before and after.
+May import the layers below and `identity.access_objects`. Must not know any wire format. The facts of the object are
+read once for a page, and users in batches. A batch that finds that rights have changed since reads the facts again, in
+its own snapshot. The caller's right and the object's path are checked before and after.
 """
 
 from __future__ import annotations
 
 import asyncio
+from bisect import bisect_right
 from collections.abc import Mapping
 from functools import partial
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import msgspec
@@ -19,26 +22,47 @@ from limnos.model.decisions import ChainLink, DecisionFactor, SecurableChain, di
 from limnos.model.errors import BadRequest, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.services.identity.access_objects import (
+    AccessMoved,
     AccessQuestion,
     AccessTarget,
+    AgreeingReads,
     ObjectAccess,
+    object_access_load,
     object_access_read,
     require_holder_list_access,
     scope_of_question,
     target_of,
 )
+from limnos.services.request.browsing import is_permitted
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.identity.access_facts import UserRange, UserRow, holder_counts_read, users_read
+from limnos.store.identity.access_facts import (
+    UserRange,
+    UserRow,
+    access_stamps_read,
+    holder_counts_read,
+    holder_ids_read,
+    member_ids_read,
+    users_held_read,
+    users_named_read,
+    users_read,
+)
 from limnos.store.sql import Load
 from limnos.view.cache_miss import for_each
 
 PAGE_MAX: Final = 1_000
-USERS_AT_ONCE: Final = 250
+USERS_AT_ONCE: Final = 100
 """The number of users in one read; other requests run between two reads."""
+DECIDED_AT_ONCE: Final = 20
+"""The number of users after whose decisions other requests run."""
+VISIBLE_AT_ONCE: Final = 200
+"""The number of roles that are decided together for the caller."""
+IDS_AT_ONCE: Final = 500
+ROWS_AT_ONCE: Final = 5_000
+ROLES_AT_ONCE: Final = 100
 LOOKED_MAX: Final = 10_000
-"""The maximum number of users that one page examines."""
+"""The maximum number of users that one page examines, and of users who are selected in advance."""
 ATTEMPTS_MAX: Final = 5
 LevelActions = dict[str, tuple[Action, ...]]
 
@@ -162,6 +186,32 @@ def _levels(kind: Kind, action: Action | None) -> LevelActions:
     return levels
 
 
+class _Selection(NamedTuple):
+    """The users to examine: those with one of these roles, these principals, and members of the groups among both."""
+
+    roles: frozenset[int]
+    principals: frozenset[int]
+
+
+class _HolderFacts(NamedTuple):
+    """The facts of an object at the access revisions `stamps`, and the users to examine by name; None for all."""
+
+    stamps: frozenset[tuple[int, int]] | None
+    access: ObjectAccess
+    users: list[UserRow] | None
+
+
+def _selection(access: ObjectAccess, *, levels: LevelActions) -> _Selection | None:
+    """Return the users who may have access; None for every user of the metalake."""
+    privileges = deciding_privileges(
+        (action for actions in levels.values() for action in actions), access.target.chain[0].kind
+    )
+    if privileges is None:
+        return None
+    roles = frozenset([row.role_id for row in access.rows if row.allowed and row.privilege in privileges])
+    return _Selection(roles, frozenset([row.principal_id for row in access.owners.values()]))
+
+
 async def _page(
     ctx: Context, target: AccessTarget, *, levels: LevelActions, request: HoldersRequest
 ) -> tuple[HoldersPage, Mapping[str, int]]:
@@ -169,13 +219,16 @@ async def _page(
     roles: dict[str, int] = {}
     after, looked = request.after, 0
     following: str | None = None
+    facts = await _facts_load(ctx, target, levels=levels, after=after)
     while True:
-        access, users = await ctx.look_up(partial(_step_read, target, levels=levels, after=after))
-        roles |= {role.name: role.id for role in access.roles.values()}
-        for user in users:
+        access, users = await ctx.look_up(partial(_step_read, target, facts, levels=levels, after=after))
+        for number, user in enumerate(users):
+            if number % DECIDED_AT_ONCE == 0:
+                await asyncio.sleep(0)
             holder = _holder(access, user, levels=levels)
             if holder is not None:
                 holders.append(holder)
+                roles |= {access.role_names[row.role_id]: row.role_id for row in user.roles}
                 if len(holders) > request.limit:
                     break
         looked += len(users)
@@ -189,24 +242,69 @@ async def _page(
         if looked >= LOOKED_MAX:
             following = after
             break
-        await asyncio.sleep(0)
     kind = target.chain[0].kind
     return HoldersPage(kind, tuple(levels), holders, following, target.is_enforced), roles
 
 
-def _step_read(target: AccessTarget, *, levels: LevelActions, after: str) -> Load[tuple[ObjectAccess, list[UserRow]]]:
-    """Read, in one snapshot, the facts of an object and the next users who may have access."""
-    access = yield from object_access_read(target)
-    privileges = deciding_privileges(
-        (action for actions in levels.values() for action in actions), target.chain[0].kind
-    )
-    chosen: tuple[set[int], set[int]] | None = None
-    if privileges is not None:
-        roles = {row.role_id for row in access.rows if row.allowed and row.privilege in privileges}
-        chosen = roles, {row.principal_id for row in access.owners.values()}
-    users = UserRange(target.metalake_id, after, USERS_AT_ONCE, chosen)
-    rows = yield from users_read(users, roles=access.roles, groups=access.principals)
-    return access, rows
+async def _facts_load(ctx: Context, target: AccessTarget, *, levels: LevelActions, after: str) -> _HolderFacts | None:
+    """Read the facts of an object and select the users to examine, in parts; None if rights changed meanwhile."""
+    reads = AgreeingReads(ctx, target.zones)
+    try:
+        access = await object_access_load(reads, target)
+        selection = _selection(access, levels=levels)
+        users = None if selection is None else await _selected_users(reads, target, selection=selection, after=after)
+    except AccessMoved:
+        return None
+    return _HolderFacts(reads.stamps, access, users)
+
+
+async def _selected_users(
+    reads: AgreeingReads, target: AccessTarget, *, selection: _Selection, after: str
+) -> list[UserRow] | None:
+    """Return the selected users whose names sort after `after`, by name; None if they are more than `LOOKED_MAX`."""
+    ids, roles = set(selection.principals), sorted(selection.roles)
+    for start in range(0, len(roles), ROLES_AT_ONCE):
+        part = roles[start : start + ROLES_AT_ONCE]
+        some = await reads.read(partial(holder_ids_read, part, limit=LOOKED_MAX + 1))
+        ids.update(some)
+        if max(len(some), len(ids)) > LOOKED_MAX:
+            return None
+    for part in _parts(sorted(ids)):
+        some = await reads.read(partial(member_ids_read, part, limit=LOOKED_MAX + 1))
+        ids.update(some)
+        if max(len(some), len(ids)) > LOOKED_MAX:
+            return None
+    users: list[UserRow] = []
+    for part in _parts(sorted(ids)):
+        users += await reads.read(partial(users_named_read, target.metalake_id, part, after=after))
+    users.sort(key=_name_of)
+    return users
+
+
+def _parts(ids: list[int]) -> list[list[int]]:
+    return [ids[start : start + IDS_AT_ONCE] for start in range(0, len(ids), IDS_AT_ONCE)]
+
+
+_name_of = attrgetter("name")
+
+
+def _step_read(
+    target: AccessTarget, facts: _HolderFacts | None, *, levels: LevelActions, after: str
+) -> Load[tuple[ObjectAccess, list[UserRow]]]:
+    """Read, in one snapshot, the next users who may have access, and the facts of the object if rights have changed."""
+    stamps = yield from access_stamps_read(target.zones)
+    if facts is not None and facts.stamps == stamps:
+        access = facts.access
+        if facts.users is not None:
+            begin = bisect_right(facts.users, after, key=_name_of)
+            part = facts.users[begin : begin + USERS_AT_ONCE]
+            return access, (yield from users_held_read(part, roles=access.role_names, groups=access.principals))
+        selection = None
+    else:
+        access = yield from object_access_read(target)
+        selection = _selection(access, levels=levels)
+    users = UserRange(target.metalake_id, after, USERS_AT_ONCE, selection)
+    return access, (yield from users_read(users, roles=access.role_names, groups=access.principals))
 
 
 def _holder(access: ObjectAccess, user: UserRow, *, levels: LevelActions) -> AccessHolder | None:
@@ -223,15 +321,19 @@ def _holder(access: ObjectAccess, user: UserRow, *, levels: LevelActions) -> Acc
 
 
 async def _visible_roles(ctx: Context, scope: RequestScope, *, roles: Mapping[str, int]) -> frozenset[str]:
-    """Return the names of those roles that the caller may load."""
+    """Return the names of those roles that the caller may load. Other requests run between parts of them."""
+    links = [ChainLink(role_id, Kind.ROLE, name) for name, role_id in roles.items()]
+    visible: set[str] = set()
 
-    def read(request_view: RequestView) -> frozenset[str]:
+    def read(part: list[ChainLink], request_view: RequestView) -> list[str]:
         outer = request_view.settled.outer[-1:]
-        links = [ChainLink(role_id, Kind.ROLE, name) for name, role_id in roles.items()]
-        may = for_each(links, lambda link: request_view.decide(Action.ROLE_LOAD, (link, *outer)).allowed)
-        return frozenset(link.name for link, is_visible in zip(links, may, strict=True) if is_visible)
+        may = for_each(part, lambda link: is_permitted(request_view, Action.ROLE_LOAD, chain=(link, *outer)))
+        return [link.name for link, is_visible in zip(part, may, strict=True) if is_visible]
 
-    return await ctx.read(scope, read)
+    for start in range(0, len(links), VISIBLE_AT_ONCE):
+        visible.update(await ctx.read(scope, partial(read, links[start : start + VISIBLE_AT_ONCE])))
+        await asyncio.sleep(0)
+    return frozenset(visible)
 
 
 def _without_roles(holder: AccessHolder, visible: frozenset[str]) -> AccessHolder:
@@ -254,8 +356,8 @@ async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0
     for _ in range(ATTEMPTS_MAX):
         scope = await scope_of_question(ctx, question)
         answer = await _ask(ctx, question, scope=scope)
-        access = await ctx.look_up(partial(object_access_read, answer.target))
-        roles = {each.name: each.id for each in access.roles.values()}
+        access = await _access_load(ctx, answer.target)
+        roles = {name: role_id for role_id, name in access.role_names.items()}
         visible = None if answer.sees_roles else await _visible_roles(ctx, scope, roles=roles)
         page = await _rules(ctx, access, visible=visible, after=after, limit=limit)
         now = await _ask(ctx, question, scope=scope)
@@ -264,6 +366,14 @@ async def access_rules(ctx: Context, question: AccessQuestion, *, after: int = 0
         if visible is None or visible == await _visible_roles(ctx, scope, roles=roles):
             return page
     raise ServiceUnavailable("The object was moved, or access changed, while its rules were read: try again")
+
+
+async def _access_load(ctx: Context, target: AccessTarget) -> ObjectAccess:
+    """Read the facts of an object in parts, or in one snapshot if rights change meanwhile."""
+    try:
+        return await object_access_load(AgreeingReads(ctx, target.zones), target)
+    except AccessMoved:
+        return await ctx.look_up(partial(object_access_read, target))
 
 
 async def _rules(
@@ -277,9 +387,14 @@ async def _rules(
         for at, link in enumerate(chain)
         if link.id > 0 and (row := access.owners.get(link.id)) is not None
     ]
-    visible_rows = [row for row in access.rows if visible is None or row.role in visible]
-    visible_rows.sort(key=lambda row: (place[row.object_id], row.allowed, row.role, row.privilege))
-    page = visible_rows[after : after + limit]
+    keyed: list[tuple[int, bool, str, int, int]] = []
+    for number, rule in enumerate(access.rows):
+        if number % ROWS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+        if visible is None or rule.role in visible:
+            keyed.append((place[rule.object_id], rule.allowed, rule.role, rule.privilege, number))
+    keyed.sort()
+    page = [access.rows[number] for *_, number in keyed[after : after + limit]]
     counts = await ctx.look_up(partial(holder_counts_read, {row.role_id for row in page}))
     rules = [
         AccessRule(
@@ -289,6 +404,6 @@ async def _rules(
         )
         for row in page
     ]  # fmt: skip
-    following = after + limit if len(visible_rows) > after + limit else None
-    hidden = len(access.rows) - len(visible_rows)
+    following = after + limit if len(keyed) > after + limit else None
+    hidden = len(access.rows) - len(keyed)
     return AccessRules(chain[0].kind, owners, rules, hidden, following, access.target.is_enforced)

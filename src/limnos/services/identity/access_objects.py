@@ -6,8 +6,10 @@ request; only the facts are read for all users at once. Users with the same role
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
 
 from limnos.access.actions import Action
 from limnos.access.decide import decide, is_allowed
@@ -22,11 +24,25 @@ from limnos.services.identity.explain import chain_to, require_path, scope_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.identity.access_facts import OwnerRow, RuleRow, UserRow, owners_read, role_names_read, rules_on_read
+from limnos.store.identity.access_facts import (
+    OwnerRow,
+    RuleRow,
+    UserRow,
+    access_stamps_read,
+    owners_read,
+    role_names_read,
+    rules_on_read,
+    rules_part_read,
+)
 from limnos.store.sql import Load
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import restrictions_key
 
+T = TypeVar("T")
+_OpenObject = tuple[int, tuple[int, int]]
+"""An object whose grants are not all read, and the role and privilege of the last one read."""
+RULES_AT_ONCE: Final = 1_000
+"""The number of grants in one read; other requests run between two reads."""
 _PRIVILEGES = {int(privilege): privilege for privilege in Privilege}
 
 
@@ -41,12 +57,13 @@ class AccessQuestion(NamedTuple):
 
 
 class AccessTarget(NamedTuple):
-    """The requested object with its ancestors in the caller's request view, and its catalog's read restrictions by
-    object.
+    """The requested object with its ancestors in the caller's request view, the zones of its facts, and its catalog's
+    read restrictions by object.
     """
 
     scope: RequestScope
     metalake_id: int
+    zones: tuple[int, ...]
     chain: SecurableChain
     restrictions: Mapping[int, tuple[Restriction, ...]]
     admins: frozenset[str]
@@ -82,8 +99,8 @@ def target_of(request_view: RequestView, question: AccessQuestion, *, unknown: K
         ).by_object
     rules = request_view.rules
     return AccessTarget(
-        request_view.scope, request_view.metalake.id, chain, restrictions, frozenset(rules.service_admins),
-        rules.access_enabled,
+        request_view.scope, request_view.metalake.id, request_view.settled.zones, chain, restrictions,
+        frozenset(rules.service_admins), rules.access_enabled,
     )  # fmt: skip
 
 
@@ -134,13 +151,16 @@ class ObjectAccess:
         self.target = target
         self.rows = (*rules, *_inherited_denials(target, names))
         self.owners = {row.object_id: row for row in owners}
-        self.roles = roles_of(self.rows)
+        self.role_names = {**names, **{row.role_id: row.role for row in self.rows}}
+        self._rows_of: dict[int, list[RuleRow]] = {}
+        for row in self.rows:
+            self._rows_of.setdefault(row.role_id, []).append(row)
+        self._roles: dict[int, RoleRules] = {}
         named = principals_named(target.chain, target.restrictions)
-        for role_id, name in names.items():
-            self.roles.setdefault(role_id, RoleRules.of(role_id, name))
         self.principals = {row.principal_id for row in self.owners.values()} | (named - names.keys())
         if target.chain[0].kind in (Kind.USER, Kind.GROUP):
             self.principals.add(target.chain[0].id)
+        self._last: tuple[UserRow, Subject] | None = None
         self._made: dict[object, tuple[DecisionFactor, ...] | None] = {}
 
     def owner_of(self, link: ChainLink) -> int | None:
@@ -150,11 +170,19 @@ class ObjectAccess:
 
     def subject_of(self, user: UserRow) -> Subject:
         """Return a user as the subject of decisions, with the roles and groups that affect this object."""
-        roles = [HeldRole(self.roles[row.role_id], row.group) for row in user.roles if row.role_id in self.roles]
+        roles = [HeldRole(self._role(row.role_id), row.group) for row in user.roles if row.role_id in self.role_names]
         return Subject.of(
             user.id, user.name, groups=[each for each, _ in user.groups], group_names=[name for _, name in user.groups],
             roles=roles, service_admin=user.name in self.target.admins,
         )  # fmt: skip
+
+    def _role(self, role_id: int) -> RoleRules:
+        """Return a role with its grants on the object and its ancestors, built when the first user has it."""
+        role = self._roles.get(role_id)
+        if role is None:
+            own = roles_of(self._rows_of.get(role_id, ())).get(role_id)
+            role = self._roles[role_id] = own or RoleRules.of(role_id, self.role_names[role_id])
+        return role
 
     def reasons(self, user: UserRow, actions: tuple[Action, ...]) -> tuple[DecisionFactor, ...] | None:
         """Return the reasons why a user may take one of `actions`, the first allowed one; None if the user may take
@@ -162,8 +190,14 @@ class ObjectAccess:
         """
         key = (self._class_of(user), actions)
         if key not in self._made:
-            self._made[key] = self._reasons(self.subject_of(user), actions)
+            self._made[key] = self._reasons(self._last_subject(user), actions)
         return self._made[key]
+
+    def _last_subject(self, user: UserRow) -> Subject:
+        """Return the subject of a user, kept for the next action of the same user."""
+        if self._last is None or self._last[0] is not user:
+            self._last = (user, self.subject_of(user))
+        return self._last[1]
 
     def _class_of(self, user: UserRow) -> object:
         own = user.id if user.id in self.principals else 0
@@ -224,11 +258,68 @@ def roles_of(rows: Iterable[RuleRow]) -> dict[int, RoleRules]:
 
 
 def object_access_read(target: AccessTarget) -> Load[ObjectAccess]:
-    """Read the grants, owners and named roles that decide on an object."""
+    """Read the grants, owners and named roles that decide on an object, in one snapshot."""
     rules = yield from rules_on_read(target.ids)
+    owners, names = yield from _owners_and_names_read(target)
+    return ObjectAccess(target, rules=rules, owners=owners, names=names)
+
+
+def _owners_and_names_read(target: AccessTarget) -> Load[tuple[list[OwnerRow], dict[int, str]]]:
     owners = yield from owners_read(target.ids)
     ids = principals_named(target.chain, target.restrictions)
     if target.chain[0].kind is Kind.ROLE:
         ids = ids | {target.chain[0].id}
     names = (yield from role_names_read(ids)) if ids else {}
+    return owners, names
+
+
+class AccessMoved(Exception):
+    """Raised if a right changed between two reads that must agree."""
+
+
+class AgreeingReads:
+    """Reads of one request in several short snapshots, between which no right in `zones` changes."""
+
+    def __init__(self, ctx: Context, zones: tuple[int, ...]) -> None:
+        self._ctx = ctx
+        self._zones = zones
+        self.stamps: frozenset[tuple[int, int]] | None = None
+
+    async def read(self, load: Callable[[], Load[T]]) -> T:
+        """Read in one snapshot, and let other requests run. Raises AccessMoved if a right changed since the first."""
+        stamps, result = await self._ctx.look_up(partial(_stamped_read, self._zones, load))
+        if self.stamps is None:
+            self.stamps = stamps
+        elif stamps != self.stamps:
+            raise AccessMoved
+        await asyncio.sleep(0)
+        return result
+
+
+def _stamped_read(zones: tuple[int, ...], load: Callable[[], Load[T]]) -> Load[tuple[frozenset[tuple[int, int]], T]]:
+    stamps = yield from access_stamps_read(zones)
+    return stamps, (yield from load())
+
+
+async def object_access_load(reads: AgreeingReads, target: AccessTarget) -> ObjectAccess:
+    """Read what `object_access_read` reads, in parts. Raises AccessMoved."""
+    rules: list[RuleRow] = []
+    opened: list[_OpenObject] = [(object_id, (0, 0)) for object_id in sorted(target.ids, reverse=True)]
+    while opened:
+        rows, opened = await reads.read(partial(_rules_batch_read, tuple(opened)))
+        rules += rows
+    owners, names = await reads.read(partial(_owners_and_names_read, target))
     return ObjectAccess(target, rules=rules, owners=owners, names=names)
+
+
+def _rules_batch_read(opened: tuple[_OpenObject, ...]) -> Load[tuple[list[RuleRow], list[_OpenObject]]]:
+    """Read the next grants on some objects, at most `RULES_AT_ONCE`. Returns them, and the objects that have more."""
+    rules, left = list[RuleRow](), list(opened)
+    while left and len(rules) < RULES_AT_ONCE:
+        object_id, after = left.pop()
+        limit = RULES_AT_ONCE - len(rules)
+        rows = yield from rules_part_read(object_id, after, limit=limit)
+        if len(rows) == limit:
+            left.append((object_id, (rows[-1].role_id, rows[-1].privilege)))
+        rules += rows
+    return rules, left

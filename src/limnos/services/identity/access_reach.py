@@ -113,8 +113,8 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
     own = SubtreeDecisions(reach_view.user, facts)
     caller = own if reach_view.caller is reach_view.user else SubtreeDecisions(reach_view.caller, facts)
     counts: dict[str, dict[Kind, int]] = {}
-    entries: list[ReachedObject] = []
-    hidden = 0
+    page = _PageBuilder(request)
+    hidden = visible = 0
     for number, each in enumerate(facts.objects):
         if number % DECIDED_AT_ONCE == 0:
             await asyncio.sleep(0)
@@ -128,17 +128,50 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
         if reach_view.target.is_enforced and not caller.is_loaded(each):
             hidden += 1
         else:
-            entries.append(ReachedObject(kind, object_path(each.chain), levels, is_restricted))
-    entries.sort(key=lambda entry: (entry.path, entry.kind))
-    rest = [entry for entry in entries if entry.path > request.after] if request.after else entries
-    page = rest[: request.limit]
-    while len(page) < len(rest) and rest[len(page)].path == page[-1].path:  # objects of two kinds may have one path
-        page.append(rest[len(page)])
+            visible += 1
+            page.add(ReachedObject(kind, object_path(each.chain), levels, is_restricted))
+    objects, following = page.result()
     return Reach(
-        reach_view.user.user_name, counts, page, page[-1].path if len(page) < len(rest) else None,
-        len(facts.objects) if reach_view.is_manager else len(entries) + hidden, hidden,
+        reach_view.user.user_name, counts, objects, following,
+        len(facts.objects) if reach_view.is_manager else visible + hidden, hidden,
         facts.is_bounded, reach_view.target.is_enforced,
     )  # fmt: skip
+
+
+class _PageBuilder:
+    """Collects the first objects of a page by path, without sorting all objects."""
+
+    def __init__(self, request: ReachRequest) -> None:
+        self._after, self._limit = request.after, request.limit
+        self._entries: list[ReachedObject] = []
+        self._last: tuple[str, ...] | None = None
+        """The path of the last object that may be in the page, as far as is known."""
+        self._is_cut = False
+
+    def add(self, entry: ReachedObject) -> None:
+        """Add an object in any order."""
+        if self._after and entry.path <= self._after:
+            return
+        if self._last is not None and entry.path > self._last:
+            self._is_cut = True
+            return
+        self._entries.append(entry)
+        if len(self._entries) > 4 * self._limit:
+            self._cut()
+
+    def _cut(self) -> None:
+        """Keep the first objects, and all with the path of the last one: objects of two kinds may have one path."""
+        self._entries.sort(key=lambda entry: (entry.path, entry.kind))
+        if len(self._entries) > self._limit:
+            self._last = last = self._entries[self._limit - 1].path
+            first = [entry for entry in self._entries if entry.path <= last]
+            self._is_cut = self._is_cut or len(first) < len(self._entries)
+            self._entries = first
+
+    def result(self) -> tuple[list[ReachedObject], tuple[str, ...] | None]:
+        """Return the page, and the path after which the next one begins; None at the end."""
+        self._cut()
+        return self._entries, self._entries[-1].path if self._is_cut else None
 
 
 class SubtreeDecisions:

@@ -17,6 +17,7 @@ from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
+from limnos.services.request.browsing import is_permitted
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope
@@ -174,7 +175,7 @@ def visible_object_of(
     chain = chain_of(request_view, node_id)
     if chain is None:
         return False, None
-    if not request_view.settled.in_use or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
+    if not request_view.settled.in_use or not is_permitted(request_view, Action.METADATA_LOAD, chain=chain):
         return True, None
     if not with_document or chain[0].kind is not Kind.TABLE:
         return True, VisibleObject(chain[0].kind, path_of(chain))

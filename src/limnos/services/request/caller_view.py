@@ -154,7 +154,7 @@ class CallerView:
             raise CacheMiss({owner_key(link.id): self.zone_of(link.kind)})
         return result
 
-    def _want_owners(self, chain: SecurableChain) -> None:
+    def want_owners(self, chain: SecurableChain) -> None:
         """Raise one CacheMiss for all missing owners of the objects of `chain`."""
         requested = {
             owner_key(link.id): self.zone_of(link.kind)

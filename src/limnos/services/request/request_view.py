@@ -367,7 +367,7 @@ class RequestView(CallerView):
         try:
             decision = decide(subject, action, chain, self.owner_of, revision=self.stamps)
         except CacheMiss:
-            self._want_owners(chain)
+            self.want_owners(chain)
             raise
         if not decision.allowed or action not in RESTRICTED_ACTIONS:
             return decision
@@ -399,7 +399,7 @@ class RequestView(CallerView):
         try:
             return binding_restrictions(subject, chain, by_object=restrictions, owner_of=self.owner_of, active=active)
         except CacheMiss:
-            self._want_owners(chain)
+            self.want_owners(chain)
             raise
 
     def require(self, action: Action, chain: SecurableChain) -> Decision:

@@ -15,6 +15,7 @@ from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Node
 from limnos.services.lookup.change_publishing import path_of
 from limnos.services.lookup.visibility import UsableCatalogs, chain_of, require_nodes_cached
+from limnos.services.request.browsing import is_permitted
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
 from limnos.services.request.request_scope import RequestScope
@@ -91,7 +92,7 @@ def _visible_in_zone(
 
 def _visible_node(request_view: RequestView, node_id: int) -> VisibleNode | None:
     chain = _chain(request_view, node_id)
-    if chain is None or not request_view.decide(Action.METADATA_LOAD, chain).allowed:
+    if chain is None or not is_permitted(request_view, Action.METADATA_LOAD, chain=chain):
         return None
     return VisibleNode(request_view.node(node_id), path_of(chain))
 

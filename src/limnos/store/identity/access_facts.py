@@ -1,8 +1,8 @@
 """Reads for access analysis of many users and objects: grants and denials on objects, owners, and users with their
 roles and groups.
 
-May import `model` and the store's `sql`, `restrictions`. Must not know rights. Callers limit the size of every read.
-These rows are not cached, because each is needed for one response.
+May import `model` and the store's `sql`, `changes`, `restrictions`. Must not know rights. Callers limit the size of
+every read. These rows are not cached, because each is needed for one response.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.restrictions import Restriction
+from limnos.store.changes import CLOCKS_READ, clock_params
 from limnos.store.identity.restrictions import restriction_of
 from limnos.store.sql import Load, Row, Sql, Value
 
@@ -39,6 +40,11 @@ RULES_ON = _sql(
     " JOIN role r ON r.id = g.role_id AND r.deleted = 0 WHERE g.object_id IN ({ids})"
     " ORDER BY g.object_id, g.role_id, g.privilege"
 )
+RULES_PART = Sql(
+    "SELECT g.object_id, g.role_id, r.name, g.privilege, g.allowed FROM access_grant g"
+    " JOIN role r ON r.id = g.role_id AND r.deleted = 0 WHERE g.object_id = :object"
+    " AND (g.role_id, g.privilege) > (:role, :privilege) ORDER BY g.role_id, g.privilege LIMIT :limit"
+)
 OWNERS = _sql(
     "SELECT o.object_id, p.id, p.kind, p.name FROM owner o JOIN principal p ON p.id = o.principal_id AND p.deleted = 0"
     " WHERE o.object_id IN ({ids})"
@@ -56,12 +62,19 @@ HOLDING = _sql(
     " UNION {principals}"
     " UNION SELECT x.user_id FROM group_member x WHERE x.group_id IN ({principals}))" + _ORDER
 )
+HOLDER_IDS = _sql("SELECT principal_id FROM role_member WHERE role_id IN ({roles}) LIMIT :limit")
+MEMBER_IDS = _sql("SELECT user_id FROM group_member WHERE group_id IN ({principals}) LIMIT :limit")
+CHOSEN = _sql(
+    f"SELECT id, name, enabled FROM principal WHERE id IN ({{users}}) AND metalake_id = :metalake"
+    f" AND kind = {int(Kind.USER)} AND deleted = 0 AND name > :after"
+)
+# With an index on roles, SQLite would probe each pair of a user and a role.
 HELD = _sql(
     "SELECT m.principal_id, m.role_id, 0, '' FROM role_member m WHERE m.principal_id IN ({users})"
-    " AND m.role_id IN ({roles})"
+    " AND +m.role_id IN ({roles})"
     " UNION ALL SELECT x.user_id, m.role_id, g.id, g.name FROM group_member x"
     " JOIN principal g ON g.id = x.group_id AND g.deleted = 0 JOIN role_member m ON m.principal_id = g.id"
-    " WHERE x.user_id IN ({users}) AND m.role_id IN ({roles}) ORDER BY 1, 3, 2"
+    " WHERE x.user_id IN ({users}) AND +m.role_id IN ({roles}) ORDER BY 1, 3, 2"
 )
 MEMBERSHIPS = _sql(
     "SELECT x.user_id, g.id, g.name FROM group_member x JOIN principal g ON g.id = x.group_id AND g.deleted = 0"
@@ -151,6 +164,30 @@ def rules_on_read(object_ids: Collection[int]) -> Load[list[RuleRow]]:
     return [RuleRow(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
 
 
+def rules_part_read(object_id: int, after: tuple[int, int], *, limit: int) -> Load[list[RuleRow]]:
+    """Read grants and denials on an object in the order of (role id, privilege), beginning after the pair `after`."""
+    rows = yield RULES_PART, {"object": object_id, "role": after[0], "privilege": after[1], "limit": limit}
+    return [RuleRow(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+
+
+def holder_ids_read(role_ids: Collection[int], *, limit: int) -> Load[list[int]]:
+    """Read ids of users and groups to which some roles are granted, at most `limit`; one may come several times."""
+    rows = yield HOLDER_IDS, {"roles": _ids(role_ids), "limit": limit}
+    return [row[0] for row in rows]
+
+
+def member_ids_read(group_ids: Collection[int], *, limit: int) -> Load[list[int]]:
+    """Read ids of the members of the groups among some ids, at most `limit`; one may come several times."""
+    rows = yield MEMBER_IDS, {"principals": _ids(group_ids), "limit": limit}
+    return [row[0] for row in rows]
+
+
+def users_named_read(metalake_id: int, user_ids: Collection[int], *, after: str) -> Load[list[UserRow]]:
+    """Read the users among some ids whose names sort after `after`, in any order, without roles and groups."""
+    rows = yield CHOSEN, {"metalake": metalake_id, "users": _ids(user_ids), "after": after}
+    return [_user_of(row) for row in rows]
+
+
 def owners_read(object_ids: Collection[int]) -> Load[list[OwnerRow]]:
     """Read the owners of some objects."""
     rows = yield OWNERS, {"ids": _ids(object_ids)}
@@ -171,25 +208,36 @@ def users_read(users: UserRange, *, roles: Collection[int], groups: Collection[i
     else:
         params |= {"roles": _ids(users.chosen[0]), "principals": _ids(users.chosen[1])}
         rows = yield HOLDING, params
-    return (yield from _with_roles(rows, roles=roles, groups=groups))
+    return (yield from users_held_read([_user_of(row) for row in rows], roles=roles, groups=groups))
 
 
-def _with_roles(rows: list[Row], *, roles: Collection[int], groups: Collection[int]) -> Load[list[UserRow]]:
-    if not rows:
+def users_held_read(users: list[UserRow], *, roles: Collection[int], groups: Collection[int]) -> Load[list[UserRow]]:
+    """Read the roles among `roles` and the groups among `groups` of some users."""
+    if not users:
         return []
-    users = _ids(row[0] for row in rows)
+    ids = _ids(user.id for user in users)
     by_user: dict[int, list[HeldRoleRow]] = {}
     member: dict[int, list[tuple[int, str]]] = {}
     if roles:
-        for user_id, role_id, group_id, group in (yield HELD, {"users": users, "roles": _ids(roles)}):
+        for user_id, role_id, group_id, group in (yield HELD, {"users": ids, "roles": _ids(roles)}):
             by_user.setdefault(user_id, []).append(HeldRoleRow(role_id, group if group_id else None))
     if groups:
-        for user_id, group_id, group in (yield MEMBERSHIPS, {"users": users, "principals": _ids(groups)}):
+        for user_id, group_id, group in (yield MEMBERSHIPS, {"users": ids, "principals": _ids(groups)}):
             member.setdefault(user_id, []).append((group_id, group))
     return [
-        UserRow(row[0], row[1], bool(row[2]), tuple(by_user.get(row[0], ())), tuple(member.get(row[0], ())))
-        for row in rows
+        UserRow(user.id, user.name, user.is_enabled, tuple(by_user.get(user.id, ())), tuple(member.get(user.id, ())))
+        for user in users
     ]
+
+
+def _user_of(row: Row) -> UserRow:
+    return UserRow(row[0], row[1], bool(row[2]))
+
+
+def access_stamps_read(zones: tuple[int, ...]) -> Load[frozenset[tuple[int, int]]]:
+    """Read the access revisions of one to three zones, as pairs: equal pairs mean that no right changed."""
+    rows = yield CLOCKS_READ, clock_params(zones)
+    return frozenset((row[0], row[2]) for row in rows)
 
 
 def restrictions_on_read(object_ids: Collection[int]) -> Load[dict[int, tuple[Restriction, ...]]]:

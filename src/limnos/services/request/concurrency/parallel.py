@@ -1,6 +1,6 @@
 """Bounded concurrency: runs the same function for many items of one request, a few at a time.
 
-May import the standard library only. Must not know the function.
+May import `loop_turns` and the standard library. Must not know the function.
 """
 
 from __future__ import annotations
@@ -8,6 +8,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
+
+from limnos.services.request.concurrency.loop_turns import in_turns
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -34,7 +36,7 @@ async def map_concurrently(items: Sequence[T], do: Callable[[T], Awaitable[R]], 
             except Exception as error:  # noqa: BLE001 - raised below
                 errors[place] = error
 
-    workers = [asyncio.ensure_future(work()) for _ in range(min(at_once, len(items)))]
+    workers = [asyncio.ensure_future(in_turns(work())) for _ in range(min(at_once, len(items)))]
     try:
         await asyncio.gather(*workers)
     finally:  # after a cancellation no worker may continue

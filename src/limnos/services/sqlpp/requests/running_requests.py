@@ -21,6 +21,7 @@ from limnos.model.entities import IMMEDIATE, StatementRequest
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import Requester
 from limnos.services.request.concurrency.background_loops import BackgroundLoops
+from limnos.services.request.concurrency.loop_turns import in_turns
 from limnos.services.request.node_services import ComponentKey
 from limnos.store.activity.sqlpp_requests import held_query, rows_of, runs_query
 from limnos.store.interface import Store
@@ -100,7 +101,7 @@ class RunningRequest:
         until = loop.time() + timeout_s
         more = True
         while more:
-            taking = asyncio.ensure_future(_take(lines))
+            taking = asyncio.ensure_future(in_turns(_take(lines)))
             try:
                 await asyncio.wait(
                     (taking, self._stopped), timeout=until - loop.time(), return_when=asyncio.FIRST_COMPLETED

@@ -1,0 +1,88 @@
+"""Turns of requests on the event loop: every protocol and the console take them, and health probes never wait."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from limnos.services.request.concurrency.loop_turns import FREE_S, TURNS, LoopTurns
+from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.driver import API, OWN, DriverNode
+
+ASKS = {
+    "iceberg": ("GET", "/iceberg/v1/lake.main/namespaces", None),
+    "gravitino": ("GET", f"{API}/lake/catalogs", None),
+    "lance": ("GET", "/lance/v1/namespace/main/list", None),
+    "admin": ("GET", f"{OWN}/metalakes/lake/search?q=t", None),
+    "asterix": ("POST", "/query/service", {"statement": "SELECT VALUE 1"}),
+}
+"""A request of each protocol."""
+PROBES = ("/health", "/health/live", "/health/ready", "/api/health", "/api/health/ready")
+
+
+@pytest.fixture
+def dear(node: DriverNode) -> DriverNode:
+    """A node on which every step costs more than the free time, and nobody may wait."""
+    clock = iter(range(1_000_000))
+    node.built.application.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S, waiting_max=0)
+    return node
+
+
+@pytest.mark.parametrize("protocol", ASKS)
+def test_caller_with_too_many_waiting_requests_is_refused_in_the_protocols_form(
+    dear: DriverNode, protocol: str
+) -> None:
+    """The second expensive request of a caller who may have none waiting is 503 with Retry-After, in the protocol's
+    form; another caller's first one is not refused.
+    """
+    method, path, body = ASKS[protocol]
+    first = dear.ask(method, path, body)
+    second = dear.ask(method, path, body)
+    other = dear.ask(method, path, body, user="nobody")
+
+    assert first.status == 200, first.body
+    assert second.status == 503
+    assert second.headers["retry-after"] == "2"
+    assert "requests are waiting" in json.dumps(second.json())
+    assert other.status != 503
+
+
+@pytest.mark.parametrize("path", PROBES)
+def test_health_probes_take_no_turns(dear: DriverNode, path: str) -> None:
+    """Probes are answered without a turn, whatever earlier ones cost."""
+    before = TURNS["refused",], TURNS["given",]
+
+    assert [dear.get(path, user=None).status for _ in range(3)] == [200, 200, 200]
+    assert (TURNS["refused",], TURNS["given",]) == before
+
+
+def test_requests_of_every_step_are_answered_in_turns(node: DriverNode) -> None:
+    """Requests of which each step needs a turn have the same answers as others."""
+    asks = [node.ask(*ask).body for ask in ASKS.values()]
+    clock = iter(range(1_000_000))
+    node.built.application.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S)
+    before = TURNS["given",]
+
+    again = [node.ask(*ask) for ask in ASKS.values()]
+
+    assert [each.status for each in again] == [200] * len(ASKS)
+    assert [each.body for each in again][:4] == asks[:4]
+    assert TURNS["given",] > before
+
+
+def test_pages_of_the_console_take_turns_of_their_user(node: DriverNode) -> None:
+    """A page of a user who has too many requests waiting is an error page, 503 with Retry-After, and the session goes
+    on; another user's page is shown.
+    """
+    admin, other = ConsoleVisitor(node).sign_in(), ConsoleVisitor(node).sign_in("ana")
+    clock = iter(range(1_000_000))
+    node.built.application.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S, waiting_max=0)
+
+    pages = [admin.get("/console/"), admin.get("/console/"), other.get("/console/")]
+    node.built.application.loop_turns = LoopTurns()
+
+    assert [each.status for each in pages] == [200, 503, 200]
+    assert pages[1].headers["retry-after"] == "2"
+    assert "requests are waiting" in text_of(pages[1])
+    assert admin.get("/console/").status == 200

@@ -1,0 +1,244 @@
+"""Turns on the event loop: steps of long requests run one after the other, callers in rotation, and short requests in
+between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+
+import pytest
+
+from limnos.model.errors import ServiceUnavailable
+from limnos.services.request.concurrency.loop_turns import (
+    FREE_S,
+    TURNS,
+    Caller,
+    LoopTurns,
+    LoopUse,
+    current_loop_use,
+    in_turns,
+)
+from limnos.services.request.concurrency.parallel import map_concurrently
+
+STEP_S = 2 * FREE_S
+ANA: Caller = ("user", "ana")
+BOB: Caller = ("user", "bob")
+
+
+class Node:
+    """A node whose requests take steps on a loop with a fake clock; `steps` has the name of each step's request."""
+
+    def __init__(self, waiting_max: int = 64) -> None:
+        self.clock = 0.0
+        self.turns = LoopTurns(now=lambda: self.clock, waiting_max=waiting_max)
+        self.steps: list[str] = []
+
+    async def work(self, name: str, steps: int, step_s: float = STEP_S) -> str:
+        """Use the loop in steps."""
+        for step in range(steps):
+            if step:
+                await asyncio.sleep(0)
+            self.steps.append(name)
+            self.clock += step_s
+        return name
+
+    async def serve(self, caller: Caller, work: Coroutine[object, object, str], *, operation: str = "list") -> str:
+        """Serve a request as the application does."""
+        use = LoopUse(self.turns, lambda: caller, operation=operation)
+        current_loop_use.set(use)
+        try:
+            await use.begin()
+        except ServiceUnavailable:
+            work.close()
+            raise
+        result = await use.run(work)
+        use.end()
+        return result
+
+    def long(self, caller: Caller, name: str, steps: int = 4, *, operation: str = "list") -> asyncio.Task[str]:
+        """Start a long request."""
+        return asyncio.create_task(self.serve(caller, self.work(name, steps), operation=operation))
+
+
+def run(story: Callable[[], Awaitable[None]]) -> None:
+    """Run a scenario."""
+
+    async def whole() -> None:
+        await story()
+
+    asyncio.run(whole())
+
+
+def test_callers_take_turns_whatever_their_number_of_requests() -> None:
+    """One request of bob gets every second step beside sixteen of ana."""
+
+    async def story() -> None:
+        node = Node()
+        many = [node.long(ANA, "ana") for _ in range(16)]
+        one = node.long(BOB, "bob", steps=5)
+        await one
+
+        assert node.steps.count("bob") == 5
+        assert node.steps.count("ana") in {5, 6}
+        await asyncio.gather(*many)
+
+    run(story)
+
+
+def test_short_request_waits_for_one_step() -> None:
+    """A request that begins beside sixteen long ones runs after at most one of their steps, at each of its
+    suspensions.
+    """
+
+    async def story() -> None:
+        node = Node()
+        many = [node.long(ANA, "ana", steps=8) for _ in range(16)]
+        for _ in range(4):
+            await asyncio.sleep(0)
+        before = len(node.steps)
+        await asyncio.create_task(node.serve(BOB, node.work("bob", 6, step_s=0.0001)))
+
+        between = node.steps[before:]
+        gaps = "".join(name[0] for name in between).split("b")
+        assert max(map(len, gaps)) == 1
+        assert "ana" in between
+        await asyncio.gather(*many)
+
+    run(story)
+
+
+def test_turn_lasts_for_the_free_time() -> None:
+    """A request with many short steps waits once for as many of them as fit into the free time."""
+
+    async def story() -> None:
+        node = Node()
+        before = _given()
+        await node.serve(ANA, node.work("ana", 101, step_s=FREE_S / 10))
+
+        assert _given() - before == 10
+
+    run(story)
+
+
+def test_dear_operation_of_a_caller_begins_with_a_turn() -> None:
+    """After a long request, further ones of the same operation and caller wait before their first step; other
+    operations, other callers and later short requests do not.
+    """
+
+    async def story() -> None:
+        node = Node()
+        await node.long(ANA, "first")
+        node.steps.clear()
+        burst = [node.long(ANA, "ana", 1) for _ in range(3)]
+        other = [node.long(ANA, "load", 1, operation="load"), node.long(BOB, "bob", 1)]
+        await asyncio.gather(*burst, *other)
+        assert node.steps == ["load", "bob", "ana", "ana", "ana"]
+
+        node.steps.clear()
+        await node.serve(ANA, node.work("short", 1, step_s=0.0))
+        again = [node.long(ANA, "ana", 1), node.long(BOB, "bob", 1, operation="other")]
+        await asyncio.gather(*again)
+        assert node.steps == ["short", "ana", "bob"]
+
+    run(story)
+
+
+def test_caller_with_too_many_waiting_requests_is_refused() -> None:
+    """A new request that would wait behind the maximum of its caller is refused with the time to wait; another
+    caller's is not.
+    """
+
+    async def story() -> None:
+        node = Node(waiting_max=3)
+        await node.long(ANA, "first")
+        many = [node.long(ANA, "ana") for _ in range(4)]
+        await node.long(BOB, "bob")
+        results = await asyncio.gather(*many, return_exceptions=True)
+
+        refused = [each for each in results if isinstance(each, ServiceUnavailable)]
+        assert len(refused) == 1
+        assert refused[0].retry_after_s == 2
+        assert "try again" in str(refused[0])
+
+    run(story)
+
+
+def test_cancelled_request_gets_no_turn() -> None:
+    """A request that is cancelled while it waits ends, runs its cleanup, and leaves its turn to the next one."""
+
+    async def story() -> None:
+        node = Node()
+        cleaned: list[str] = []
+
+        async def cleaning() -> str:
+            try:
+                return await node.work("gone", 9)
+            finally:
+                cleaned.append("gone")
+
+        leaving = asyncio.create_task(node.serve(ANA, cleaning()))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        rest = node.long(ANA, "rest", 2)
+        leaving.cancel()
+        await asyncio.gather(leaving, rest, return_exceptions=True)
+
+        assert leaving.cancelled()
+        assert cleaned == ["gone"]
+        assert rest.result() == "rest"
+        assert node.steps.count("gone") < 9
+
+    run(story)
+
+
+def test_error_of_the_work_is_raised() -> None:
+    """An error of a step after a turn is the error of the request."""
+
+    async def story() -> None:
+        node = Node()
+
+        async def failing() -> str:
+            await node.work("ana", 3)
+            raise ValueError("own")
+
+        with pytest.raises(ValueError, match="own"):
+            await node.serve(ANA, failing())
+
+    run(story)
+
+
+def test_tasks_of_a_request_take_its_turns() -> None:
+    """The parts of a request that run in tasks of their own take turns, too."""
+
+    async def story() -> None:
+        node = Node()
+
+        async def parts() -> str:
+            await map_concurrently(range(4), lambda _: node.work("ana", 4), at_once=4)
+            return ""
+
+        long = asyncio.create_task(node.serve(ANA, parts()))
+        for _ in range(6):
+            await asyncio.sleep(0)
+        node.steps.clear()
+        await asyncio.create_task(node.serve(BOB, node.work("bob", 6, step_s=0.0001)))
+
+        gaps = "".join(name[0] for name in node.steps).split("b")
+        assert max(map(len, gaps)) == 1
+        await long
+
+    run(story)
+
+
+def test_work_outside_of_requests_takes_no_turns() -> None:
+    """The server's own work runs as it is."""
+    node = Node()
+    work = node.work("own", 1)
+
+    assert in_turns(work) is work
+    work.close()
+
+
+def _given() -> int:
+    return int(TURNS["given",])
