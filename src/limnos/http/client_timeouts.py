@@ -85,10 +85,10 @@ class ClientTimeouts:
     def _check_connections(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
         try:
-            for connection, (before, since) in tuple(self._seen.items()):
-                step = connection.step()
+            for connection, (before, earlier) in tuple(self._seen.items()):
+                step, since = connection.step(), earlier
                 if step != before or step.phase not in self.limits:
-                    since = _since(before, step, since=since, now=now)
+                    since = _since(before, step, since=earlier, now=now)
                     self._seen[connection] = (step, since)
                 if step.phase in self.limits and now - since >= self.limits[step.phase]:
                     self._seen[connection] = (step, now)
