@@ -88,7 +88,10 @@ WOUNDS = {
         "model_versions_hold",
         "INSERT INTO model_version VALUES (1, 0, NULL, '{}', '{}', 'a', 0, NULL, NULL)",
     ),
-    "policy that is none": ("attachments_hold", f"INSERT INTO policy_object VALUES ({A_TABLE}, 1)"),
+    "policy that is none": (
+        "attachments_hold",
+        f"INSERT INTO policy_object (object_id, policy_id) VALUES ({A_TABLE}, 1)",
+    ),
     "tag that is none": ("attachments_hold", f"INSERT INTO tag_object VALUES ({A_TABLE}, 1)"),
     "tag on a column that is none": ("attachments_hold", f"INSERT INTO column_attachment VALUES ({A_TABLE}, 1, 1, 11)"),
     "value of a tag that is not there": ("attachments_hold", f"INSERT INTO tag_value VALUES ({A_TABLE}, 0, 1, 'v', 0)"),

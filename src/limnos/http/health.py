@@ -35,7 +35,9 @@ async def live(_request: Request, _ctx: Context) -> Response:
 
 
 async def ready(_request: Request, ctx: Context) -> Response:
-    """Return 200 if the store answers and this node's last write succeeded, else 503. A note for each background loop says since when it fails."""
+    """Return 200 if the store answers and this node's last write succeeded, else 503. A note for each background loop
+    says since when it fails.
+    """
     return _health_response([await _store(ctx), *_loops(ctx)])
 
 

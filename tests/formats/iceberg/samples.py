@@ -153,3 +153,18 @@ def steps(work: Callable[[], object]) -> int:
     finally:
         sys.setprofile(before)
     return count
+
+
+def legacy() -> Json:
+    """Return a version 1 document in the form of the first writers."""
+    return {
+        "format-version": 1,
+        "location": LOCATION,
+        "last-updated-ms": 5,
+        "last-column-id": 3,
+        "schema": schema(),
+        "partition-spec": [{"source-id": 1, "name": "id", "transform": "identity"}],
+        "current-snapshot-id": 100,
+        "snapshots": [{"snapshot-id": 100, "timestamp-ms": 5, "manifests": ["a.avro"]}],
+        "owner": "ann",
+    }

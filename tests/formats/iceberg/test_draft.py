@@ -62,7 +62,7 @@ def key(number: int) -> Json:
     """Return an add-encryption-key update."""
     return {
         "action": "add-encryption-key",
-        "encryption-key": {"key-id": f"k{number}", "encrypted-key-metadata": "x"},
+        "encryption-key": {"key-id": f"k{number}", "encrypted-key-metadata": "eA=="},
     }
 
 

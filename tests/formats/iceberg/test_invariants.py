@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from limnos.formats.iceberg import metadata, updates
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.registered_metadata import check_registrable
 from limnos.formats.iceberg.schema import columns
 from limnos.model.errors import BadRequest, CommitConflict
 from tests.formats.iceberg.samples import T0, add, field, ids, order, partition, ref, rows, schema, sort, spec, table
@@ -62,7 +63,7 @@ MAKERS: dict[str, Callable[[Json, int, int], Json]] = {
     "drop stats": lambda _, a, __: {"action": "remove-partition-statistics", "snapshot-id": a * 100},
     "key": lambda _, a, b: {
         "action": "add-encryption-key",
-        "encryption-key": {"key-id": f"k{a}", "encrypted-key-metadata": f"{b}"},
+        "encryption-key": {"key-id": f"k{a}", "encrypted-key-metadata": f"{b:04}"},
     },
     "drop key": lambda _, a, __: {"action": "remove-encryption-key", "key-id": f"k{a}"},
     "unknown": lambda _, a, __: {"action": f"make-{a}"},
@@ -97,7 +98,7 @@ HISTORIES = st.lists(st.lists(st.tuples(st.sampled_from(HISTORY), FEW, FEW), max
 
 def check_invariants(doc: Json) -> None:
     """Check the invariants of a table's metadata."""
-    metadata.check_registrable(doc)
+    check_registrable(doc)
     assert metadata.decode(metadata.encode(doc)) == doc
     for key, id_key in (("schemas", "schema-id"), ("partition-specs", "spec-id"), ("sort-orders", "order-id")):
         assert len(set(ids(doc, key, id_key))) == len(rows(doc, key))

@@ -10,16 +10,13 @@ from limnos.formats.iceberg import metadata
 from limnos.formats.iceberg.json_types import Json
 from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import (
-    FILE,
     LOCATION,
-    NOW,
-    UUID,
     add,
     appended,
     commit,
     ids,
+    legacy,
     ref,
-    rows,
     schema,
     steps,
     table,
@@ -179,21 +176,6 @@ def test_no_current_snapshot_has_three_forms(current: Json) -> None:
     assert metadata.references(current) == {}
 
 
-def legacy() -> Json:
-    """Return a version 1 document in the form of the first writers."""
-    return {
-        "format-version": 1,
-        "location": LOCATION,
-        "last-updated-ms": 5,
-        "last-column-id": 3,
-        "schema": schema(),
-        "partition-spec": [{"source-id": 1, "name": "id", "transform": "identity"}],
-        "current-snapshot-id": 100,
-        "snapshots": [{"snapshot-id": 100, "timestamp-ms": 5, "manifests": ["a.avro"]}],
-        "owner": "ann",
-    }
-
-
 def test_legacy_document_is_read_with_lists() -> None:
     """A version 1 document of the first form is read with lists, ids from 1000 and a main branch. The document itself
     is not changed.
@@ -222,93 +204,6 @@ def test_current_document_is_left_alone() -> None:
     base = appended(1)
 
     assert metadata.with_current_shape(base) is base
-
-
-@pytest.mark.parametrize("version", [1, 2, 3])
-def test_own_metadata_is_registrable(version: int) -> None:
-    """Metadata that this package creates can be registered."""
-    base = commit(appended(2, version), ref(1, "old", "tag"))
-
-    metadata.check_registrable(base)
-
-    assert base["format-version"] == version
-
-
-def test_legacy_metadata_is_registrable() -> None:
-    """Version 1 metadata of the first form can be registered and accepts commits."""
-    base = legacy()
-
-    metadata.check_registrable(base)
-    new = commit(base, {"action": "set-properties", "updates": {"a": "b"}})
-
-    assert new["properties"] == {"a": "b"}
-    assert new["owner"] == "ann"
-    assert rows(new, "metadata-log") == [{"timestamp-ms": 5, "metadata-file": FILE}]
-
-
-def test_metadata_with_future_times_is_not_registrable() -> None:
-    """A table whose last change or log entries are in the future is refused, because it would refuse later commits."""
-    base = appended(2)
-    metadata.check_registrable(base, latest_ms=NOW)
-    ahead = {"timestamp-ms": NOW + 1, "snapshot-id": 100, "metadata-file": FILE}
-
-    for change in ({"last-updated-ms": NOW + 1}, {"snapshot-log": [ahead]}, {"metadata-log": [ahead]}):
-        with pytest.raises(BadRequest, match="register the table after that time"):
-            metadata.check_registrable({**base, **change}, latest_ms=NOW)  # type: ignore[dict-item]
-
-
-UNREGISTRABLE: dict[str, tuple[Json, str]] = {
-    "no version": ({"format-version": None}, "'format-version' is required"),
-    "version 4": ({"format-version": 4}, "format-version 4 is not supported"),
-    "version 0": ({"format-version": 0}, "format-version 0 is not supported"),
-    "version is text": ({"format-version": "2"}, "must be an integer"),
-    "a view": ({"view-uuid": UUID}, "metadata of a view"),
-    "no uuid": ({"table-uuid": None}, "'table-uuid' is required"),
-    "no location": ({"location": None}, "'location' is required"),
-    "no time": ({"last-updated-ms": None}, "'last-updated-ms' is required"),
-    "no column id": ({"last-column-id": None}, "'last-column-id' is required"),
-    "no sequence number": ({"last-sequence-number": None}, "'last-sequence-number' is required"),
-    "no schemas": ({"schemas": None}, "'schemas' is required"),
-    "unknown current schema": ({"current-schema-id": 5}, "'current-schema-id' is 5"),
-    "broken schema": ({"schemas": [{"schema-id": 0, "type": "struct", "fields": [{}]}]}, "'name' is required"),
-    "unknown spec": ({"default-spec-id": 5}, "'default-spec-id' is 5"),
-    "broken spec": ({"partition-specs": [{"spec-id": 0, "fields": [{"name": "a"}]}]}, "'field-id' is required"),
-    "no partition id": ({"last-partition-id": None}, "'last-partition-id' is required"),
-    "unknown order": ({"default-sort-order-id": 5}, "'default-sort-order-id' is 5"),
-    "properties not text": ({"properties": {"a": 1}}, "key 'a' must be a string"),
-    "unknown snapshot": ({"current-snapshot-id": 5}, "current snapshot 5 is not one"),
-    "main elsewhere": ({"current-snapshot-id": 100}, "not that of branch main (200)"),
-    "dangling ref": ({"refs": {"b": {"type": "branch", "snapshot-id": 9}}}, "reference 'b' points to"),
-    "main is a tag": ({"refs": {"main": {"type": "tag", "snapshot-id": 200}}}, "must be a branch"),
-    "odd ref": ({"refs": {"b": {"type": "twig", "snapshot-id": 200}}}, "must be a branch or tag"),
-    "snapshot without id": ({"snapshots": [{}]}, "'snapshot-id' is required"),
-    "log without id": ({"snapshot-log": [{"timestamp-ms": 2}]}, "'snapshot-id' is required"),
-    "file without name": ({"metadata-log": [{"timestamp-ms": 2}]}, "'metadata-file' is required"),
-    "file without time": ({"metadata-log": [{"metadata-file": "a"}]}, "'timestamp-ms' is required"),
-    "odd statistics": ({"statistics": [{"snapshot-id": [1]}]}, "'snapshot-id' must be an integer"),
-    "odd partition statistics": ({"partition-statistics": [5]}, "element 0 must be an object"),
-    "odd key": ({"encryption-keys": [{"key-id": 5}]}, "'key-id' must be a string"),
-    "log without time": ({"snapshot-log": [{"snapshot-id": 200}]}, "'timestamp-ms' is required"),
-}
-
-
-@pytest.mark.parametrize("name", UNREGISTRABLE)
-def test_broken_metadata_is_not_registrable(name: str) -> None:
-    """Metadata that the server could not serve or commit to is refused with the field's name."""
-    changes, text = UNREGISTRABLE[name]
-
-    with pytest.raises(BadRequest) as caught:
-        metadata.check_registrable({**appended(2), **changes})
-
-    assert text in caught.value.message
-
-
-def test_version_3_without_next_row_id_is_refused() -> None:
-    """Version 3 metadata without next-row-id is refused."""
-    with pytest.raises(BadRequest) as caught:
-        metadata.check_registrable({**table(3), "next-row-id": None})
-
-    assert "'next-row-id' is required" in caught.value.message
 
 
 def test_trailing_slashes_are_stripped_in_one_step() -> None:

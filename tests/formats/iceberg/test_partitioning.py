@@ -59,7 +59,7 @@ def test_transform_accepts_exactly_its_column_types(text: str) -> None:
 
 def _binds(fields: list[Json], table_schema: Json) -> bool:
     try:
-        partitioning.check_binding(fields, columns(table_schema), named=True)
+        partitioning.check_binding(fields, columns(table_schema))
     except BadRequest:
         return False
     return True
@@ -70,7 +70,7 @@ def test_unfit_transform_names_column_and_type() -> None:
     fields = partitioning.spec_fields(spec(partition(1, "p", "hour")))
 
     with pytest.raises(BadRequest) as caught:
-        partitioning.check_binding(fields, columns(schema(field(1, "a", "date"))), named=True)
+        partitioning.check_binding(fields, columns(schema(field(1, "a", "date"))))
 
     assert "transform hour cannot read 'a' of type date" in caught.value.message
 
@@ -128,20 +128,17 @@ UNBOUND: dict[str, tuple[Json, str]] = {
     "missing column": (partition(99, "p"), "cannot find source column 99"),
     "list": (partition(7, "p"), "'tags' must be a primitive"),
     "inside a list": (partition(8, "p"), "'tags.element' must be a primitive"),
-    "name of another column": (partition(1, "name"), "a column has that name"),
 }
 
 
 @pytest.mark.parametrize("name", UNBOUND)
 def test_partition_without_valid_source_column_is_refused(name: str) -> None:
-    """A partition field needs a primitive source column outside of lists and maps, and a name that no other
-    column has.
-    """
+    """A partition field needs a primitive source column outside of lists and maps."""
     unbound_field, text = UNBOUND[name]
     table_columns = columns(schema(field(1, "id"), field(2, "name", "string"), field(7, "tags", NESTED)))
 
     with pytest.raises(BadRequest) as caught:
-        partitioning.check_binding(partitioning.spec_fields(spec(unbound_field)), table_columns, named=True)
+        partitioning.check_binding(partitioning.spec_fields(spec(unbound_field)), table_columns)
 
     assert text in caught.value.message
 
@@ -150,6 +147,62 @@ def test_identity_partition_may_have_name_of_its_column() -> None:
     """An identity partition may have its column's name, and a void one may outlive its column."""
     fields = partitioning.spec_fields(spec(partition(1, "id"), partition(99, "gone", "void")))
 
-    partitioning.check_binding(fields, columns(schema()), named=True)
+    partitioning.check_binding(fields, columns(schema()))
+    partitioning.check_readable(fields, columns(schema()))
 
     assert partitioning.is_sequential(partitioning.with_field_ids(fields, lambda one: 1000 + fields.index(one)))
+
+
+ITEM: Json = {"type": "struct", "fields": [field(9, "x")]}
+ITEMS: Json = {"type": "list", "element-id": 8, "element": ITEM, "element-required": True}
+VALUES: Json = {"type": "map", "key-id": 10, "key": "string", "value-id": 8, "value": ITEM, "value-required": True}
+
+
+@pytest.mark.parametrize(
+    "fields,name",
+    [
+        ([field(7, "p")], "p"),
+        ([field(7, "p", ITEM)], "p.x"),
+        ([field(7, "p", ITEMS)], "p.element.x"),
+        ([field(7, "p", ITEMS)], "p.x"),
+        ([field(7, "p", VALUES)], "p.x"),
+    ],
+    ids=["column", "field of a struct", "full name in a list", "short name in a list", "short name in a map"],
+)
+@pytest.mark.parametrize("transform", ["identity", "bucket[4]", "void"])
+def test_partition_field_with_the_name_of_another_column_is_refused(
+    fields: list[Json], name: str, transform: str
+) -> None:
+    """Iceberg's Java library cannot read a table in which a partition field has the name of another column."""
+    chosen = partitioning.spec_fields(spec(partition(1, name, transform)))
+    partitioning.check_readable(chosen, columns(schema(field(1, "id"), field(2, "other"))))
+
+    with pytest.raises(BadRequest, match=r"column [79] has that name and is not its source"):
+        partitioning.check_readable(chosen, columns(schema(field(1, "id"), *fields)))
+
+
+def test_partition_field_with_dropped_source_is_accepted() -> None:
+    """A former spec whose source column was dropped does not reserve its name."""
+    partitioning.check_readable(
+        partitioning.spec_fields(spec(partition(99, "name"))), columns(schema(field(2, "name", "string")))
+    )
+
+
+@pytest.mark.parametrize(
+    "transform,type_value",
+    [("day", "string"), ("bucket[4]", ITEM), ("truncate[3]", "date"), ("identity", "variant"), ("bucket[4]", "double")],
+)
+def test_former_spec_that_cannot_read_a_new_type_is_refused(transform: str, type_value: object) -> None:
+    """A column of a replaced table may get another type, but Java reads no spec of it that does not fit."""
+    fields = partitioning.spec_fields(spec(partition(1, "p", transform)))
+
+    with pytest.raises(BadRequest, match="cannot read column 'a' with its new type"):
+        partitioning.check_readable(fields, columns(schema(field(1, "a", type_value))))
+
+
+@pytest.mark.parametrize("transform,type_value", [("void", ITEM), ("identity", ITEM), ("identity", "string")])
+def test_former_spec_that_fits_a_new_type_is_accepted(transform: str, type_value: object) -> None:
+    """Readers take `void` and `identity` of a struct."""
+    fields = partitioning.spec_fields(spec(partition(1, "p", transform)))
+
+    partitioning.check_readable(fields, columns(schema(field(1, "a", type_value))))

@@ -8,7 +8,7 @@ from limnos.formats.iceberg import sorting
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.schema import columns
 from limnos.model.errors import BadRequest
-from tests.formats.iceberg.samples import order, schema, sort
+from tests.formats.iceberg.samples import field, order, schema, sort
 
 BAD: dict[str, tuple[object, str]] = {
     "no object": ([], "must be an object"),
@@ -32,13 +32,15 @@ def test_bad_order_is_refused(name: str) -> None:
     assert text in caught.value.message
 
 
-@pytest.mark.parametrize("one", [sort(99), sort(99, "void"), sort(2, "hour")])
+@pytest.mark.parametrize("one", [sort(99), sort(99, "void"), sort(2, "hour"), sort(4, "void")])
 def test_sort_field_without_valid_source_column_is_refused(one: Json) -> None:
-    """A sort field needs a source column of a type that its transform accepts."""
+    """A sort field needs a source column of a type that its transform accepts. Readers check that of `void`, too."""
     fields = sorting.order_fields(order(one))
 
     with pytest.raises(BadRequest) as caught:
-        sorting.check_binding(fields, columns(schema()))
+        sorting.check_binding(
+            fields, columns(schema(field(1, "id"), field(2, "name", "string"), field(4, "v", "variant")))
+        )
 
     assert "Invalid sort order, field 0" in caught.value.message
 

@@ -85,7 +85,7 @@ def test_minus_one_needs_an_addition(update: Json) -> None:
         ({"action": "add-schema", "schema": schema(field(1, "a"), field(1, "b"))}, "field id 1 is used by both"),
         (add_spec(partition(9, "p")), "cannot find source column 9"),
         (add_spec(partition(2, "p", "day")), "cannot read 'name' of type string"),
-        (add_spec(partition(1, "day", "bucket[4]")), "a column has that name"),
+        (add_spec(partition(1, "day", "bucket[4]")), "column 3 has that name"),
         (add_order(sort(9)), "cannot find source column 9"),
         (add_order(sort(2, "hour")), "cannot read 'name' of type string"),
     ],

@@ -347,7 +347,7 @@ KEY: Json = {"key-id": "k1", "encrypted-key-metadata": "aGk=", "encrypted-by-id"
 def test_encryption_keys_are_added_and_removed() -> None:
     """A key is added once under its id, with all of its fields, and is removed by its id."""
     base = commit(table(3), {"action": "add-encryption-key", "encryption-key": KEY})
-    other: Json = {"action": "add-encryption-key", "encryption-key": {**KEY, "encrypted-key-metadata": "b"}}
+    other: Json = {"action": "add-encryption-key", "encryption-key": {**KEY, "encrypted-key-metadata": "YnllIQ"}}
 
     less = commit(base, {"action": "remove-encryption-key", "key-id": "k1"})
 

@@ -6,8 +6,9 @@ import copy
 
 import pytest
 
-from limnos.formats.iceberg import metadata, updates
+from limnos.formats.iceberg import updates
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.registered_metadata import check_registrable
 from limnos.model.errors import BadRequest, CommitConflict
 from tests.formats.iceberg.samples import (
     FILE,
@@ -143,7 +144,7 @@ def test_staged_create_is_committed_without_base(version: int) -> None:
 
     new = commit(None, *creation(version), first, ref(1), previous=None)
 
-    metadata.check_registrable(new)
+    check_registrable(new)
     assert new["format-version"] == version
     assert (new["table-uuid"], new["location"], new["properties"]) == (UUID, LOCATION, {"owner": "ann"})
     assert ids(new, "schemas", "schema-id") == [0]
@@ -405,7 +406,7 @@ def test_upgrade_to_2_drops_the_legacy_fields() -> None:
     assert (new["format-version"], new["last-sequence-number"]) == (2, 0)
     assert "schema" not in new
     assert "partition-spec" not in new
-    metadata.check_registrable(new)
+    check_registrable(new)
 
 
 @pytest.mark.parametrize("version", [1, 2])
@@ -416,7 +417,7 @@ def test_upgrade_to_3_sets_next_row_id(version: int) -> None:
     new = commit(table(version), {"action": "upgrade-format-version", "format-version": 3})
 
     assert (new["next-row-id"], new["last-sequence-number"], new["current-snapshot-id"]) == (0, 0, None)
-    metadata.check_registrable(new)
+    check_registrable(new)
 
 
 @pytest.mark.parametrize(

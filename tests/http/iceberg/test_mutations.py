@@ -55,7 +55,7 @@ UPDATES: list[dict] = [
     {"action": "remove-schemas", "schema-ids": [7]},
     {"action": "remove-partition-specs", "spec-ids": [7]},
     {"action": "remove-statistics", "snapshot-id": 7},
-    {"action": "add-encryption-key", "encryption-key": {"key-id": "k", "encrypted-key-metadata": "x"}},
+    {"action": "add-encryption-key", "encryption-key": {"key-id": "k", "encrypted-key-metadata": "eA=="}},
 ]  # fmt: skip
 REQUIREMENTS: list[dict] = [
     {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},

@@ -8,18 +8,16 @@ evolution allows are made: types are widened and columns become optional.
 from __future__ import annotations
 
 import copy
-import re
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple, cast
 
 from limnos.formats.gravitino.columns import FieldBuilder, default_of, plain_of, stands_for
+from limnos.formats.iceberg.evolution import is_promotion
 from limnos.formats.iceberg.json_types import Json, preview_value
 from limnos.formats.iceberg.schema import columns
+from limnos.formats.iceberg.types import parse_primitive
 from limnos.model.errors import BadRequest, UnsupportedOperation
 
-_DECIMAL = re.compile(r"decimal\((\d+), (\d+)\)")
-_WIDER: Final = {("int", "long"), ("float", "double"), ("date", "timestamp"), ("date", "timestamp_ns")}
-_FROM_DATE: Final = {("date", "timestamp"), ("date", "timestamp_ns")}
 PRIMARY: Final = "PRIMARY_KEY"
 
 
@@ -105,7 +103,7 @@ class SchemaDraft:
                 f"Column {name}: only primitive types can change; add, rename or delete the columns within it"
             )
         new = plain_of(new_type, name)
-        if new.iceberg != old and not self._is_wider(old, new.iceberg):
+        if not is_promotion(parse_primitive(old), parse_primitive(new.iceberg), version=self.version):
             raise BadRequest(
                 f"Column {name} of type {old} cannot become {preview_value(new_type)}: Iceberg only widens types"
             )
@@ -113,12 +111,6 @@ class SchemaDraft:
         self.original_types.pop(str(field["id"]), None)
         if new.word is not None:
             self.original_types[str(field["id"])] = new.word
-
-    def _is_wider(self, old: str, new: str) -> bool:
-        was, becomes = _DECIMAL.fullmatch(old), _DECIMAL.fullmatch(new)
-        if was is not None and becomes is not None:
-            return was[2] == becomes[2] and int(was[1]) <= int(becomes[1])
-        return (old, new) in _WIDER and (self.version > 2 or (old, new) not in _FROM_DATE)
 
     def comment(self, path: Sequence[str], comment: str | None) -> None:
         """Change or remove (None) a column's comment. Raises BadRequest for a missing column."""
@@ -144,7 +136,8 @@ class SchemaDraft:
         Raises BadRequest for a missing column, otherwise as `default_of` does.
         """
         field = self._find(path).field
-        result = None if value is None else default_of(value, field["type"], name=_dotted(path))
+        word = self.original_types.get(str(field["id"]))
+        result = None if value is None else default_of(value, field["type"], word=word, name=_dotted(path))
         field.pop("write-default", None)
         if result is not None:
             field["write-default"] = result

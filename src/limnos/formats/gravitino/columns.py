@@ -14,7 +14,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from limnos.formats.iceberg.default_values import default_in_stored_form
 from limnos.formats.iceberg.json_types import Json, as_object, objects_at, preview_value, text_at
+from limnos.formats.iceberg.literals import as_written
 from limnos.formats.iceberg.schema import DEPTH_MAX, with_fresh_ids
 from limnos.formats.iceberg.types import parse_primitive
 from limnos.model.errors import BadRequest, UnsupportedOperation
@@ -42,6 +44,17 @@ _UNDER = {"struct": "fields", "list": "elementType", "map": "valueType"}
 _NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
     "int": int, "long": int, "float": float, "double": float, "boolean": lambda text: {"true": True, "false": False}[text.lower()]
 }  # fmt: skip
+
+_WRITTEN: Final = frozenset({"decimal", "date", "time", "timestamp", "timestamptz"})
+"""Families of types whose literals are converted to Iceberg's form."""
+_BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
+    "byte": (-(2**7), 2**7 - 1),
+    "short": (-(2**15), 2**15 - 1),
+    "byte unsigned": (0, 2**8 - 1),
+    "short unsigned": (0, 2**16 - 1),
+    "integer unsigned": (0, 2**32 - 1),
+    "long unsigned": (0, 2**64 - 1),
+}
 
 
 class PlainType(NamedTuple):
@@ -81,7 +94,8 @@ class FieldBuilder:
         if isinstance(column.get("comment"), str):
             built["doc"] = column["comment"]
         if column.get("defaultValue") is not None:
-            built["write-default"] = default_of(column["defaultValue"], built["type"], name=name)
+            word = self.original_types.get(str(field_id))
+            built["write-default"] = default_of(column["defaultValue"], built["type"], word=word, name=name)
         return built
 
     def type(self, value: object, name: str, *, field_id: int, depth: int = 0) -> object:
@@ -173,11 +187,19 @@ def _external(text: str, name: str) -> str:
         raise BadRequest(f"Column {preview_value(name)}: Iceberg has no type {preview_value(text)}") from None
 
 
-def default_of(value: object, kind: object, *, name: str) -> object:
-    """Convert Gravitino's literal to the default value of an Iceberg field.
+def default_of(value: object, kind: object, *, word: str | None, name: str) -> object:
+    """Convert Gravitino's literal to the default value of an Iceberg field, in Iceberg's form: `"1.5"` of a
+    decimal(9, 2) becomes `"1.50"`.
 
-    Raises UnsupportedOperation for an expression other than a literal, or for a column that is not primitive.
-    Raises BadRequest for a value that is not of the type.
+    Args:
+        value: The literal in Gravitino's JSON.
+        kind: The field's Iceberg type.
+        word: The column's original type if Iceberg lacks it, such as `varchar(3)`; its values are limited, too.
+        name: The column's name, for messages.
+
+    Raises:
+        UnsupportedOperation: The value is an expression other than a literal, or the column is not primitive.
+        BadRequest: The value is not of the type.
     """
     fields = as_object(value, f"The default of column {preview_value(name)}")
     if fields.get("type") != "literal" or not isinstance(kind, str):
@@ -189,10 +211,26 @@ def default_of(value: object, kind: object, *, name: str) -> object:
         raise BadRequest(f"Column {preview_value(name)}: the value of a literal must be a string")
     if text == "NULL" and str(fields.get("dataType", "")).lower() == "null":
         return None
+    parsed = parse_primitive(kind)
+    about = f"Column {preview_value(name)}"
     try:
-        return _NUMBERS.get(kind, str)(text)
+        converted = _NUMBERS[kind](text) if kind in _NUMBERS else text
+        if parsed.family in _WRITTEN:
+            converted = as_written(text, kind, about=about)
+        if word is not None and not _is_within(converted, word):
+            raise ValueError(text)
+        return default_in_stored_form(converted, parsed)
     except (KeyError, ValueError):
-        raise BadRequest(f"Column {preview_value(name)}: {preview_value(text)} is not a value of type {kind}") from None
+        raise BadRequest(f"{about}: {preview_value(text)} is not a value of type {word or kind}") from None
+
+
+def _is_within(value: object, word: str) -> bool:
+    """Return whether a value that Iceberg's type can represent is one of the original type."""
+    sized = _SIZED.fullmatch(word)
+    if isinstance(value, str) and sized is not None and sized[1] in ("char", "varchar"):
+        return len(value) <= int(sized[2])
+    bounds = _BOUNDS.get(word)
+    return bounds is None or bounds[0] <= int(str(value)) <= bounds[1]
 
 
 def original_types_of(properties: Mapping[str, str]) -> dict[str, str]:

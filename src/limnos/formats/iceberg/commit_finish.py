@@ -10,8 +10,10 @@ from itertools import pairwise
 
 from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.draft import HERE, MetadataDraft
+from limnos.formats.iceberg.evolution import check_evolution
 from limnos.formats.iceberg.json_types import Json, integer_at
-from limnos.formats.iceberg.metadata import current_snapshot_id, previous_versions_max, rows
+from limnos.formats.iceberg.metadata import current_schema, current_snapshot_id, previous_versions_max, rows
+from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.model.errors import BadRequest
 
 CLOCK_SKEW_MS = 60_000
@@ -94,14 +96,31 @@ def _settle_layout(draft: MetadataDraft) -> None:
     schema = _default_row(draft, "schemas", "current-schema-id")
     spec = _default_row(draft, "partition-specs", "default-spec-id")
     order = _default_row(draft, "sort-orders", "default-sort-order-id")
-    columns = draft.columns_of(schema)
+    schema_columns = draft.columns_of(schema)
     fields = partitioning.stored_fields(spec)
-    partitioning.check_binding(fields, columns, named=False)
-    sorting.check_binding(sorting.stored_fields(order), columns)
+    _check_rows_stay_readable(draft, schema_columns)
+    partitioning.check_binding(fields, schema_columns)
+    for each in draft.rows("partition-specs"):
+        partitioning.check_readable(partitioning.stored_fields(each), schema_columns)
+    sorting.check_binding(sorting.stored_fields(order), schema_columns)
     if draft.version == 1:
         # Readers of version 1 may know only these two fields.
         draft.doc["schema"] = schema
         draft.doc["partition-spec"] = fields
+
+
+def _check_rows_stay_readable(draft: MetadataDraft, after: SchemaColumns) -> None:
+    """Check a new current schema, if rows remain that were written with the former one. Raises BadRequest."""
+    if draft.origin is None or draft.origin.get("current-schema-id") == draft.doc.get("current-schema-id"):
+        return
+    current = current_snapshot_id(draft.doc)
+    snapshot = None if current is None else draft.rows("snapshots").find(current)
+    if snapshot is None or (current in draft.added_snapshots and snapshot.get("parent-snapshot-id") is None):
+        return
+    summary = snapshot.get("summary")
+    if isinstance(summary, dict) and summary.get("total-records") == "0":
+        return
+    check_evolution(columns(current_schema(draft.origin)), after, version=draft.version)
 
 
 def _default_row(draft: MetadataDraft, key: str, default: str) -> Json:

@@ -11,6 +11,7 @@ from limnos.formats.iceberg.draft import empty_history
 from limnos.formats.iceberg.json_types import Json, as_object, as_string_map, preview_value
 from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_TEXT, strip_slash
 from limnos.formats.iceberg.schema import SchemaColumns, check_version, columns, with_fresh_ids
+from limnos.formats.iceberg.stored_schemas import in_stored_form
 from limnos.formats.iceberg.update_properties import format_version, persistent
 from limnos.model.errors import BadRequest
 
@@ -53,7 +54,7 @@ def new_table(
     schema_columns = columns(arguments)
     check_version(schema_columns, version)
     _check_metrics(stored, schema_columns)
-    fresh, ids = with_fresh_ids(arguments)
+    fresh, ids = with_fresh_ids(in_stored_form(arguments, schema_columns))
     spec = _spec(partition_spec, schema_columns, ids.renumbered)
     order = _order(write_order, schema_columns, ids.renumbered)
     doc: Json = {"format-version": version, "table-uuid": uuid, "location": strip_slash(location)}
@@ -82,7 +83,8 @@ def _spec(spec: object, schema_columns: SchemaColumns, source_ids: dict[object, 
     if spec is None:
         return {"spec-id": 0, "fields": []}
     fields = partitioning.spec_fields(spec)
-    partitioning.check_binding(fields, schema_columns, named=True)
+    partitioning.check_binding(fields, schema_columns)
+    partitioning.check_readable(fields, schema_columns)
     _check_sources(fields, source_ids, "partition spec")
     return {**as_object(spec, "spec"), "spec-id": 0, "fields": partitioning.renumber_spec(fields, source_ids)}
 

@@ -44,6 +44,14 @@ def hashable(value: object) -> object:
     return repr(value) if isinstance(value, (dict, list)) else value
 
 
+def without_nulls(doc: Json) -> Json:
+    """Return an object without its null fields, which stand for absent ones: the object itself if it has none.
+
+    Iceberg's Java library reads no null in most optional fields.
+    """
+    return {key: value for key, value in doc.items() if value is not None} if None in doc.values() else doc
+
+
 def as_object(value: object, what: str) -> Json:
     """Return the value if it is a JSON object, else raise BadRequest with `what` as its name."""
     if isinstance(value, dict):

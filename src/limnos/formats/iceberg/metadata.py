@@ -9,30 +9,21 @@ from __future__ import annotations
 import gzip
 import re
 import zlib
-from uuid import UUID
 
 import msgspec
 
 from limnos.formats.iceberg import partitioning
-from limnos.formats.iceberg.client_times import check_time
 from limnos.formats.iceberg.json_types import (
-    INT_MAX,
     Json,
     as_object,
     as_objects,
     as_string,
     as_string_map,
     integer_at,
-    integers_at,
-    list_at,
     object_at,
     objects_at,
-    optional_string_at,
-    preview_value,
-    string_at,
     text_at,
 )
-from limnos.formats.iceberg.schema import columns
 from limnos.formats.iceberg.sorting import UNSORTED_ID
 from limnos.model.errors import BadRequest
 
@@ -302,134 +293,6 @@ def with_uuid(metadata: Json, uuid: str) -> Json:
     Files of format version 1 may lack the uuid, and clients send the uuid that they have read as a requirement.
     """
     return metadata if metadata.get("table-uuid") is not None else {**metadata, "table-uuid": uuid}
-
-
-def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
-    """Check that a document is complete table metadata of format version 1 to 3 that can be served and committed to.
-
-    Args:
-        metadata: The document.
-        latest_ms: The latest allowed time of its last change, in milliseconds since 1970; None for any.
-
-    Raises:
-        BadRequest: The document is not valid metadata.
-    """
-    if "view-uuid" in metadata:
-        raise BadRequest("This is the metadata of a view; register it as a view")
-    version = integer_at(metadata, "format-version", where=_HERE)
-    if version not in VERSIONS:
-        raise BadRequest(
-            f"{_HERE}: format-version {preview_value(version)} is not supported (supported: {VERSIONS_TEXT})"
-        )
-    text_at(metadata, "location", where=_HERE)
-    integer_at(metadata, "last-updated-ms", where=_HERE, low=0)
-    integer_at(metadata, "last-column-id", where=_HERE, low=0, high=INT_MAX)
-    if version > 1 or metadata.get("table-uuid") is not None:
-        _check_uuid(text_at(metadata, "table-uuid", where=_HERE))
-    if version > 1:
-        integer_at(metadata, "last-sequence-number", where=_HERE, low=0)
-        list_at(metadata, "schemas", where=_HERE)
-    if version > 2:
-        integer_at(metadata, "next-row-id", where=_HERE, low=0)
-    properties_of(metadata)
-    shaped = with_current_shape(metadata)
-    _check_layout(shaped)
-    _check_snapshots(shaped)
-    if latest_ms is not None:
-        _check_times(shaped, latest_ms)
-
-
-def _check_times(metadata: Json, latest_ms: int) -> None:
-    """Raise BadRequest if a timestamp is later than `latest_ms`: logs are ordered by time, so later commits would be
-    invalid.
-    """
-    times = [integer_at(metadata, "last-updated-ms", where=_HERE)]
-    for key in ("snapshot-log", "metadata-log"):
-        times += [integer_at(entry, "timestamp-ms", where=_HERE) for entry in rows(metadata, key)[-1:]]
-    check_time(
-        max(times), latest_ms=latest_ms, what="time of the last change",
-        next_step="register the table after that time, or commit to it with a correct clock in its present catalog",
-    )  # fmt: skip
-
-
-def _check_uuid(text: str) -> None:
-    try:
-        UUID(text)
-    except ValueError:
-        raise BadRequest(f"{_HERE}: table-uuid '{preview_value(text)}' is not a UUID") from None
-
-
-def _check_layout(metadata: Json) -> None:
-    for schema in _check_default(metadata, "schemas", "schema-id", default="current-schema-id"):
-        columns(schema)
-    for spec in _check_default(metadata, "partition-specs", "spec-id", default="default-spec-id"):
-        fields = objects_at(spec, "fields", where=_HERE)
-        partitioning.highest_field_id(fields)
-        _check_fields(fields, "partition-specs")
-    integer_at(metadata, "last-partition-id", where=_HERE, low=0, high=INT_MAX)
-    for order in _check_default(metadata, "sort-orders", "order-id", default="default-sort-order-id"):
-        _check_fields(objects_at(order, "fields", where=_HERE), "sort-orders")
-
-
-def _check_fields(fields: list[Json], what: str) -> None:
-    """Check the attributes of partition or sort fields that later commits use.
-
-    A field with an unknown transform may have several source columns.
-    """
-    where = f"{_HERE}, {what}"
-    for one in fields:
-        string_at(one, "transform", where=where)
-        if one.get("source-ids") is None:
-            integer_at(one, "source-id", where=where, low=0, high=INT_MAX)
-        else:
-            integers_at(one, "source-ids", where=where)
-        for key in ("name", "direction", "null-order"):
-            optional_string_at(one, key, where=where)
-
-
-def _check_default(metadata: Json, key: str, id_key: str, *, default: str) -> list[Json]:
-    objects = objects_at(metadata, key, where=_HERE)
-    chosen = integer_at(metadata, default, where=_HERE)
-    ids = [integer_at(row, id_key, where=f"{_HERE}, {key}", low=0, high=INT_MAX) for row in objects]
-    if chosen not in ids:
-        raise BadRequest(f"{_HERE}: field '{default}' is {chosen}, which is none of the {key} ({preview_value(ids)})")
-    return objects
-
-
-def _check_snapshots(metadata: Json) -> None:
-    known = {integer_at(row, "snapshot-id", where=f"{_HERE}, snapshots") for row in rows(metadata, "snapshots")}
-    current = current_snapshot_id(metadata)
-    if current is not None and current not in known:
-        raise BadRequest(f"{_HERE}: current snapshot {current} is not one of the snapshots")
-    refs = references(metadata)
-    for name, ref in refs.items():
-        if integer_at(ref, "snapshot-id", where=f"{_HERE}, reference '{name}'") not in known:
-            raise BadRequest(f"{_HERE}: reference '{name}' points to a missing snapshot")
-        _check_reference(name, ref)
-    if MAIN in refs and refs[MAIN]["snapshot-id"] != current:
-        main = refs[MAIN]["snapshot-id"]
-        raise BadRequest(f"{_HERE}: the current snapshot {current} is not that of branch main ({main})")
-    _check_logs(metadata)
-
-
-def _check_logs(metadata: Json) -> None:
-    for entry in rows(metadata, "snapshot-log"):
-        integer_at(entry, "timestamp-ms", where=f"{_HERE}, snapshot-log")
-        integer_at(entry, "snapshot-id", where=f"{_HERE}, snapshot-log")
-    for entry in rows(metadata, "metadata-log"):
-        integer_at(entry, "timestamp-ms", where=f"{_HERE}, metadata-log")
-        text_at(entry, "metadata-file", where=f"{_HERE}, metadata-log")
-    for key in ("statistics", "partition-statistics"):
-        for entry in rows(metadata, key):
-            integer_at(entry, "snapshot-id", where=f"{_HERE}, {key}")
-    for entry in rows(metadata, "encryption-keys"):
-        text_at(entry, "key-id", where=f"{_HERE}, encryption-keys")
-
-
-def _check_reference(name: str, ref: Json) -> None:
-    expected = ("branch",) if name == MAIN else ("branch", "tag")
-    if ref.get("type") not in expected:
-        raise BadRequest(f"{_HERE}: reference '{name}' must be a {' or '.join(expected)}")
 
 
 def keeps_words(before: Json, after: Json) -> bool:

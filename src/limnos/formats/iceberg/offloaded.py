@@ -27,6 +27,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.client_times import AHEAD_MS
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.registered_metadata import check_registrable
 from limnos.formats.iceberg.repeated_commits import build
 from limnos.formats.iceberg.scan_modes import scan_mode
 from limnos.model.errors import BadRequest
@@ -154,7 +155,7 @@ def register(data: bytes, terms: bytes) -> list[bytes]:
     """
     uuid, latest_ms = terms.split()
     metadata = iceberg_metadata.decode(data)
-    iceberg_metadata.check_registrable(metadata, latest_ms=int(latest_ms))
+    check_registrable(metadata, latest_ms=int(latest_ms))
     paths = msgspec.json.encode(named_paths.named_paths(metadata))
     return [*_whole(iceberg_metadata.with_uuid(metadata, uuid.decode()))[:2], paths]
 

@@ -6,6 +6,7 @@ or commits. Source: Iceberg specification, "Partitioning".
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from limnos.formats.iceberg.json_types import (
@@ -19,12 +20,13 @@ from limnos.formats.iceberg.json_types import (
     string_at,
     text_at,
 )
-from limnos.formats.iceberg.schema import SchemaColumns
-from limnos.formats.iceberg.transforms import canonical_transform, check_source, parse_transform
+from limnos.formats.iceberg.schema import SchemaColumn, SchemaColumns
+from limnos.formats.iceberg.transforms import canonical_transform, check_source, is_readable, parse_transform
 from limnos.model.errors import BadRequest
 
 FIRST_FIELD_ID = 1000
 _SPEC = "Invalid partition spec"
+_ITEMS = re.compile(r"\.(?:element|value)\.")
 
 
 def spec_fields(spec: object) -> list[Json]:
@@ -65,18 +67,42 @@ def stored_fields(spec: Json) -> list[Json]:
     return objects_at(spec, "fields", where="Partition spec")
 
 
-def check_binding(fields: Iterable[Json], columns: SchemaColumns, *, named: bool) -> None:
-    """Check that each field's source column exists and fits its transform. With `named`, also check the fields' names.
-
-    A partition field may have a column's name only if that column is its source. Raises BadRequest.
-    """
+def check_binding(fields: Iterable[Json], columns: SchemaColumns) -> None:
+    """Check that each field's source column exists and fits its transform. Raises BadRequest."""
     for one in fields:
         where = f"{_SPEC}, field '{one.get('name')}'"
         source_id = integer_at(one, "source-id", where=where)
         check_source(columns, source_id, str(canonical_transform(one.get("transform"))), where=where)
-        column = columns.by_name.get(str(one.get("name"))) if named else None
-        if column is not None and column.id != source_id:
-            raise BadRequest(f"{where}: a column has that name and is not the source; choose another name")
+
+
+def check_readable(fields: Iterable[Json], columns: SchemaColumns) -> None:
+    """Check that readers of the current schema accept the fields of a spec, which may be a former one.
+
+    Iceberg's Java library reads no table in which a field has the name of a column that is not its source, or a
+    transform that its source's present type does not have, unless the source was dropped. It also counts the names of
+    columns in lists and maps without `element` and `value`. Raises BadRequest.
+    """
+    for one in fields:
+        name, source_id = str(one.get("name")), one.get("source-id")
+        source = columns.by_id.get(source_id) if isinstance(source_id, int) else None
+        if source is None:
+            continue
+        named = columns.by_name.get(name) or (_column_by_short_name(name, columns) if "." in name else None)
+        if named is not None and named.id != source_id:
+            raise BadRequest(
+                f"{_SPEC}, field '{name}': column {named.id} has that name and is not its source; rename the column, "
+                "or choose another name for the field"
+            )
+        transform_text = str(canonical_transform(one.get("transform")))
+        if not is_readable(source, transform_text):
+            raise BadRequest(
+                f"{_SPEC}, field '{name}': transform {transform_text} cannot read column '{source.name}' with its new "
+                "type; add a column under another name, or remove the spec"
+            )
+
+
+def _column_by_short_name(name: str, columns: SchemaColumns) -> SchemaColumn | None:
+    return next((each for full, each in columns.by_name.items() if "." in full and _ITEMS.sub(".", full) == name), None)
 
 
 def key_of(one: Json) -> tuple[object, object]:

@@ -6,13 +6,13 @@ commits. Source: Iceberg specification, "Schemas and Data Types".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import cast
 
 import msgspec
 
+from limnos.formats.iceberg.default_values import default_in_stored_form
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
     Json,
@@ -52,6 +52,7 @@ class SchemaColumn(msgspec.Struct, frozen=True, gc=False):
     by_struct: bool
     """Whether its ancestors are all structs, not lists or maps."""
     has_default: bool = False
+    has_initial_default: bool = False
 
 
 class SchemaColumns(msgspec.Struct, frozen=True):
@@ -61,6 +62,8 @@ class SchemaColumns(msgspec.Struct, frozen=True):
     by_name: dict[str, SchemaColumn]
     newer: list[SchemaColumn]
     """The columns that format version 1 does not support."""
+    loose: list[str]
+    """Names of columns whose fields `in_stored_form` changes."""
 
     @property
     def highest_id(self) -> int:
@@ -76,7 +79,7 @@ def columns(schema: Json) -> SchemaColumns:
     """
     if schema.get("type") != "struct":
         raise BadRequest("Invalid schema: field 'type' must be \"struct\"")
-    schema_columns = SchemaColumns({}, {}, [])
+    schema_columns = SchemaColumns({}, {}, [], [])
     _add_struct(schema_columns, schema, "", None, by_struct=True, depth=1)
     _check_identifiers(schema, schema_columns)
     return schema_columns
@@ -124,6 +127,8 @@ def _add_struct(
         name = prefix + text_at(one, "name", where=where)
         column = _column(one, _FIELD, name, one.get("type"), parent=parent, by_struct=by_struct)
         _add(schema_columns, column)
+        if _is_loose(one, column, part=_FIELD):
+            schema_columns.loose.append(name)
         if column.primitive is None:
             _add_type(schema_columns, one["type"], column, by_struct=by_struct, depth=depth)
 
@@ -155,6 +160,7 @@ def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) ->
         and type(required) is bool
         and (len(one) == 4 or (len(one) == 5 and type(one.get("doc")) is str))
         and (parsed := plain_primitive(type_value)) is not None
+        and parsed.text == type_value
     ):
         return SchemaColumn(field_id, prefix + name, parsed, required, parent, by_struct)
     return None
@@ -173,6 +179,8 @@ def _add_type(
         name = f"{owner.name}.{part.holds}"
         column = _column(nested, part, name, nested.get(part.holds), parent=owner.id, by_struct=False)
         _add(schema_columns, column)
+        if _is_loose(nested, column, part=part):
+            schema_columns.loose.append(name)
         if column.primitive is None:
             _add_type(schema_columns, nested[part.holds], column, by_struct=False, depth=depth + 1)
 
@@ -207,7 +215,8 @@ def _column(
     if parsed and parsed.family == "unknown" and required:
         raise BadRequest(f"{_where(name)}: a field of type unknown must be optional")
     has_default = part is _FIELD and _check_extras(holder, parsed, name)
-    return SchemaColumn(field_id, name, parsed, required, parent, by_struct, has_default)
+    has_initial_default = has_default and holder.get("initial-default") is not None
+    return SchemaColumn(field_id, name, parsed, required, parent, by_struct, has_default, has_initial_default)
 
 
 def _where(name: str) -> str:
@@ -238,48 +247,27 @@ def _check_extras(holder: Json, parsed: PrimitiveType | None, name: str) -> bool
     if holder.get("initial-default") is None and holder.get("write-default") is None:
         return False
     for key in ("initial-default", "write-default"):
-        if holder.get(key) is None:
+        value = holder.get(key)
+        if value is None:
             continue
-        if parsed and parsed.family in _NO_DEFAULT:
-            raise BadRequest(f"{_where(name)}: a field of type {parsed.family} can only have null as its {key}")
-        if not _fits(holder[key], parsed, holder.get("type")):
-            type_text = parsed.text if parsed else as_object(holder.get("type"), "type")["type"]
+        if parsed is None or parsed.family in _NO_DEFAULT:
+            kind = as_object(holder.get("type"), "type")["type"] if parsed is None else parsed.family
+            raise BadRequest(f"{_where(name)}: a field of type {kind} can only have null as its {key}")
+        try:
+            default_in_stored_form(value, parsed)
+        except ValueError:
             raise BadRequest(
-                f"{_where(name)}: {key} is {json_kind(holder[key])}, which is not a value of type {type_text}"
-            )
+                f"{_where(name)}: {key} is {json_kind(value)}, {preview_value(value)}, which is not a value of type "
+                f"{parsed.text} in the JSON form of Iceberg's specification, Appendix D"
+            ) from None
     return True
 
 
-def _is_integer(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _is_text(value: object) -> bool:
-    return isinstance(value, str)
-
-
-_VALUES: dict[str, Callable[[object], bool]] = {
-    "boolean": lambda value: isinstance(value, bool),
-    "int": _is_integer,
-    "long": _is_integer,
-    "float": _is_number,
-    "double": _is_number,
-}
-
-
-def _fits(value: object, parsed: PrimitiveType | None, type_value: object) -> bool:
-    """Return whether a default value has the JSON form of its type (specification, Appendix D).
-
-    The values of all types that are not listed in `_VALUES` must be strings.
-    """
-    if parsed is not None:
-        return _VALUES.get(parsed.family, _is_text)(value)
-    nested = as_object(type_value, "type")["type"]
-    return isinstance(value, list if nested == "list" else dict)
+def _is_loose(holder: Json, column: SchemaColumn, *, part: _PartKeys) -> bool:
+    """Return whether `in_stored_form` changes the attributes of a checked field."""
+    if None in holder.values() or (column.primitive is not None and holder[part.holds] != column.primitive.text):
+        return True
+    return column.has_default and column.primitive is not None and column.primitive.family in ("float", "double")
 
 
 def _check_identifiers(schema: Json, schema_columns: SchemaColumns) -> None:
@@ -295,7 +283,7 @@ def _identifier_problem(schema_columns: SchemaColumns, field_id: int) -> str | N
     column = schema_columns.by_id.get(field_id)
     if column is None:
         return "there is no such field"
-    if column.primitive is None:
+    if column.primitive is None or column.primitive.family == "variant":
         return f"'{column.name}' is not a primitive"
     if column.primitive.family in ("float", "double"):
         return f"'{column.name}' is a {column.primitive.family}"

@@ -18,7 +18,7 @@ from limnos.formats.iceberg.json_types import (
     preview_value,
     string_at,
 )
-from limnos.formats.iceberg.schema import SchemaColumns
+from limnos.formats.iceberg.schema import SchemaColumn, SchemaColumns
 from limnos.formats.iceberg.transforms import canonical_transform, check_source, parse_transform
 from limnos.model.errors import BadRequest
 
@@ -62,10 +62,19 @@ def check_binding(fields: Iterable[Json], columns: SchemaColumns) -> None:
     for place, one in enumerate(fields):
         where = f"{_ORDER}, field {place}"
         source_id = integer_at(one, "source-id", where=where)
-        if check_source(columns, source_id, str(canonical_transform(one.get("transform"))), where=where) is None and (
-            source_id not in columns.by_id
-        ):
-            raise BadRequest(f"{where}: cannot find source column {source_id} in the current schema")
+        if check_source(columns, source_id, str(canonical_transform(one.get("transform"))), where=where) is None:
+            _check_source_of_void(columns.by_id.get(source_id), source_id, where=where)
+
+
+def _check_source_of_void(column: SchemaColumn | None, source_id: int, *, where: str) -> None:
+    """Check the source of a sort field with the transform `void`, which readers check like that of any other.
+
+    Raises BadRequest.
+    """
+    if column is None:
+        raise BadRequest(f"{where}: cannot find source column {source_id} in the current schema")
+    if column.primitive is None or column.primitive.family == "variant":
+        raise BadRequest(f"{where}: source column '{column.name}' must be a primitive")
 
 
 def content_of(fields: Iterable[Json]) -> tuple[tuple[object, ...], ...]:

@@ -54,6 +54,18 @@ def canonical_transform(text: object) -> object:
         return text
 
 
+def is_readable(column: SchemaColumn, transform_text: str) -> bool:
+    """Return whether readers accept a transform of a column, which may have another type than when it was chosen.
+
+    They do not check where the column is, and take `identity` of a struct, list or map.
+    """
+    name = transform_text.partition("[")[0]
+    if name == "void" or column.primitive is None:
+        return name in ("void", "identity")
+    family = column.primitive.family
+    return family not in _SHAPELESS if name == "identity" else family in _TAKES.get(name, (family,))
+
+
 def check_source(columns: SchemaColumns, source_id: int, transform_text: str, *, where: str) -> SchemaColumn | None:
     """Return the source column of a transform; None for `void`, whose column may have been dropped.
 
@@ -67,9 +79,7 @@ def check_source(columns: SchemaColumns, source_id: int, transform_text: str, *,
         raise BadRequest(f"{where}: cannot find source column {source_id} in the current schema")
     if column.primitive is None or not column.by_struct:
         raise BadRequest(f"{where}: source column '{column.name}' must be a primitive outside lists and maps")
-    family, name = column.primitive.family, transform_text.partition("[")[0]
-    takes = family not in _SHAPELESS if name == "identity" else family in _TAKES.get(name, (family,))
-    if not takes:
+    if not is_readable(column, transform_text):
         raise BadRequest(
             f"{where}: transform {transform_text} cannot read '{column.name}' of type {column.primitive.text}"
         )

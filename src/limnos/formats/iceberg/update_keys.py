@@ -5,8 +5,10 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
+import base64
+
 from limnos.formats.iceberg.draft import MetadataDraft
-from limnos.formats.iceberg.json_types import Json, object_at, optional_string_at, text_at
+from limnos.formats.iceberg.json_types import Json, object_at, optional_string_at, string_map_at, text_at, without_nulls
 from limnos.model.errors import BadRequest
 
 _KEYS = "encryption-keys"
@@ -17,14 +19,26 @@ def add_encryption_key(draft: MetadataDraft, update: Json) -> None:
 
     Raises BadRequest for a malformed key, or a format version before 3.
     """
-    key = object_at(update, "encryption-key", where="add-encryption-key")
+    key = without_nulls(object_at(update, "encryption-key", where="add-encryption-key"))
     key_id = text_at(key, "key-id", where="add-encryption-key")
-    text_at(key, "encrypted-key-metadata", where="add-encryption-key")
-    optional_string_at(key, "encrypted-by-id", where="add-encryption-key")
+    check_key(key, where="add-encryption-key")
     if draft.version < 3:
         raise BadRequest(f"A v{draft.version} table has no encryption keys; upgrade its format-version to 3 first")
     if draft.rows(_KEYS).find(key_id) is None:
         draft.rows(_KEYS).append(key)
+
+
+def check_key(key: Json, *, where: str) -> None:
+    """Check the fields of an encryption key. Raises BadRequest."""
+    text_at(key, "key-id", where=where)
+    try:
+        text = text_at(key, "encrypted-key-metadata", where=where)
+        base64.b64decode(text + "=" * (-len(text) % 4), validate=True)  # readers take it without padding
+    except ValueError:
+        raise BadRequest(f"{where}: field 'encrypted-key-metadata' must be base64") from None
+    optional_string_at(key, "encrypted-by-id", where=where)
+    if key.get("properties") is not None:
+        string_map_at(key, "properties", where=where)
 
 
 def remove_encryption_key(draft: MetadataDraft, update: Json) -> None:

@@ -9,6 +9,7 @@ from limnos.formats.iceberg.draft import MetadataDraft, added_or
 from limnos.formats.iceberg.json_types import Json, integer_at, integers_at, object_at
 from limnos.formats.iceberg.rows import SCANS_MAX
 from limnos.formats.iceberg.schema import check_version, columns, content_of, same_schema
+from limnos.formats.iceberg.stored_schemas import in_stored_form
 from limnos.model.errors import BadRequest
 
 
@@ -18,8 +19,9 @@ def add_schema(draft: MetadataDraft, update: Json) -> None:
     The schema id and `last-column-id` in the request are ignored: the next free id is assigned, and the highest field
     id is computed.
     """
-    schema = object_at(update, "schema", where="add-schema")
-    schema_columns = columns(schema)
+    sent = object_at(update, "schema", where="add-schema")
+    schema_columns = columns(sent)
+    schema = in_stored_form(sent, schema_columns)
     check_version(schema_columns, draft.version)
     schemas, content, known = draft.rows("schemas"), b"", None
     draft.schema_updates += 1

@@ -20,10 +20,10 @@ def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
     Raises CommitConflict if its sequence number or first row id is behind the table's: another client has committed, so
     the client must rebuild its commit. Raises BadRequest for errors that a retry cannot fix.
     """
-    snapshot = json_types.object_at(update, "snapshot", where=_SNAPSHOT)
+    snapshot = json_types.without_nulls(json_types.object_at(update, "snapshot", where=_SNAPSHOT))
     snapshot_id = json_types.integer_at(snapshot, "snapshot-id", where=_SNAPSHOT, low=0)
     _check_layout(draft)
-    _check_shape(snapshot, draft.version)
+    check_shape(snapshot, draft.version, where=_SNAPSHOT)
     if draft.rows("snapshots").find(snapshot_id) is not None:
         raise BadRequest(f"Snapshot already exists for id: {snapshot_id}")
     _take_sequence_number(draft, snapshot)
@@ -46,19 +46,18 @@ def _check_layout(draft: MetadataDraft) -> None:
             raise BadRequest(f"Attempting to add a snapshot before a {what} is added; send its updates first")
 
 
-def _check_shape(snapshot: json_types.Json, version: int) -> None:
-    json_types.optional_integer_at(snapshot, "parent-snapshot-id", where=_SNAPSHOT)
-    json_types.optional_integer_at(snapshot, "schema-id", where=_SNAPSHOT)
+def check_shape(snapshot: json_types.Json, version: int, *, where: str) -> None:
+    """Check the types of a snapshot's fields, except for its numbers and time. Raises BadRequest."""
+    json_types.optional_integer_at(snapshot, "parent-snapshot-id", where=where)
+    json_types.optional_integer_at(snapshot, "schema-id", where=where)
     if version > 1 or snapshot.get("manifests") is None:
-        json_types.text_at(snapshot, "manifest-list", where=_SNAPSHOT)
+        json_types.text_at(snapshot, "manifest-list", where=where)
     else:
-        json_types.as_list(snapshot["manifests"], f"{_SNAPSHOT}: field 'manifests'")
+        json_types.strings_at(snapshot, "manifests", where=where)
     if snapshot.get("summary") is not None:
-        json_types.string_map_at(snapshot, "summary", where=_SNAPSHOT)
-        json_types.text_at(
-            json_types.object_at(snapshot, "summary", where=_SNAPSHOT), "operation", where=f"{_SNAPSHOT}, summary"
-        )
-    json_types.optional_string_at(snapshot, "key-id", where=_SNAPSHOT)
+        summary = json_types.string_map_at(snapshot, "summary", where=where)
+        json_types.text_at({**summary}, "operation", where=f"{where}, summary")
+    json_types.optional_string_at(snapshot, "key-id", where=where)
 
 
 def _take_sequence_number(draft: MetadataDraft, snapshot: json_types.Json) -> None:
@@ -87,6 +86,8 @@ def _take_row_ids(draft: MetadataDraft, snapshot: json_types.Json) -> None:
             f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}: "
             "load the table again and rebuild the commit"
         )
+    if added > json_types.LONG_MAX - following:
+        raise BadRequest(f"Cannot add a snapshot of {added} rows: row ids would exceed {json_types.LONG_MAX}")
     draft.doc["next-row-id"] = following + added
 
 

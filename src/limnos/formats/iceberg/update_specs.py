@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from limnos.formats.iceberg import partitioning
 from limnos.formats.iceberg.draft import MetadataDraft, added_or
-from limnos.formats.iceberg.json_types import Json, integer_at, integers_at, object_at
+from limnos.formats.iceberg.json_types import INT_MAX, Json, integer_at, integers_at, object_at
 from limnos.model.errors import BadRequest
 
 
@@ -25,7 +25,9 @@ def add_spec(draft: MetadataDraft, update: Json) -> None:
     if known is not None:
         draft.added_spec_id = integer_at(known, "spec-id", where="add-spec")
         return
-    partitioning.check_binding(fields, draft.current_columns("partition spec"), named=True)
+    schema_columns = draft.current_columns("partition spec")
+    partitioning.check_binding(fields, schema_columns)
+    partitioning.check_readable(fields, schema_columns)
     fields = partitioning.with_field_ids(fields, _field_ids(draft, fields))
     _check_numbers(draft, fields)
     draft.field_ids().update((partitioning.key_of(one), one["field-id"]) for one in fields)
@@ -57,6 +59,8 @@ def _field_ids(draft: MetadataDraft, fields: list[Json]) -> Callable[[Json], int
         if isinstance(reused, int) and reused not in used_names:
             used_names.add(reused)
             return reused
+        if last >= INT_MAX:
+            raise BadRequest(f"Cannot add a partition field: its id would exceed {INT_MAX}")
         last += 1
         return last
 

@@ -25,10 +25,12 @@ from limnos.formats.iceberg.json_types import (
     string_map_at,
     strings_at,
     text_at,
+    without_nulls,
 )
 from limnos.formats.iceberg.metadata import properties_of, rows, strip_slash
 from limnos.formats.iceberg.rows import SCANS_MAX
 from limnos.formats.iceberg.schema import columns, content_of, same_schema
+from limnos.formats.iceberg.stored_schemas import in_stored_form
 from limnos.formats.iceberg.update_properties import check_codec
 from limnos.formats.iceberg.view_metadata import HERE, VERSION, check_version, current_version, dialects, history_size
 from limnos.model.errors import BadRequest, CommitConflict
@@ -139,8 +141,8 @@ def _upgrade(draft: ViewDraft, update: Json) -> None:
 
 def _add_schema(draft: ViewDraft, update: Json) -> None:
     """Add a schema, or reuse an equal one. The schema id in the request is ignored."""
-    schema = object_at(update, "schema", where="add-schema")
-    columns(schema)
+    sent = object_at(update, "schema", where="add-schema")
+    schema = in_stored_form(sent, columns(sent))
     known = draft.rows("schemas")
     draft.schema_updates += 1
     if draft.schema_updates <= SCANS_MAX:
@@ -165,7 +167,7 @@ def _add_version(draft: ViewDraft, update: Json) -> None:
     schema_id = added_or(schema_id, draft.added_schema_id, what="schema", update="add-schema")
     if all(row.get("schema-id") != schema_id for row in draft.rows("schemas")):
         raise BadRequest(f"Cannot add version with unknown schema: {schema_id}")
-    version = {"summary": {}, **version, "schema-id": schema_id}
+    version = {"summary": {}, **without_nulls(version), "schema-id": schema_id}
     known = draft.rows("versions")
     same = next((row for row in known if _same_version(row, version)), None)
     if same is None:

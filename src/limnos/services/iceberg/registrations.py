@@ -16,6 +16,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.class_properties import refuse_class_properties
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.named_paths import NamedPath, named_paths
+from limnos.formats.iceberg.registered_metadata import check_registrable
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import CommitConflict, ServiceUnavailable
 from limnos.model.kinds import Kind
@@ -162,7 +163,7 @@ async def _registrable_table(ctx: Context, data: bytes) -> tuple[tables.NewMetad
         *parts, paths = await ctx.services.offloader.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
         return tables.new_metadata_of(parts), msgspec.json.decode(paths, type=list[NamedPath])
     metadata = iceberg_metadata.decode(data)
-    iceberg_metadata.check_registrable(metadata, latest_ms=latest_ms)
+    check_registrable(metadata, latest_ms=latest_ms)
     return tables.NewMetadata(iceberg_metadata.with_uuid(metadata, uuid)), named_paths(metadata)
 
 

@@ -1,0 +1,1 @@
+"""Every document that the server stores is parsed by the readers that clients have."""

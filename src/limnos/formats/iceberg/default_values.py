@@ -1,0 +1,135 @@
+"""Default values of columns: checked against their type, in Iceberg's JSON single-value form.
+
+May import the standard library and this package's types. Must not know schemas. Source: Iceberg specification, Appendix
+D (JSON single-value serialization), as its readers apply it: a document whose default has another form is lost for
+Iceberg's Java library and for PyIceberg, with all columns. Where the readers differ, the strictest one counts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Final
+from uuid import UUID
+
+from limnos.formats.iceberg.types import PrimitiveType
+
+_PARAMETERS: Final = re.compile(r"[0-9]+")
+_DECIMAL: Final = re.compile(r"-?[0-9]+(?:\.([0-9]+))?", re.ASCII)
+_DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
+_TIME: Final = re.compile(r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6})?", re.ASCII)
+_TIMESTAMP: Final = re.compile(rf"{_DATE.pattern}T{_TIME.pattern}", re.ASCII)
+_TIMESTAMP_NS: Final = re.compile(rf"({_DATE.pattern}T[0-9]{{2}}:[0-9]{{2}}:[0-9]{{2}})(?:\.[0-9]{{1,9}})?", re.ASCII)
+_NS_FIRST: Final = datetime.fromisoformat("1677-09-22")
+_NS_END: Final = datetime.fromisoformat("2262-04-11")
+"""Nanoseconds in 64 bits end during the days outside of these."""
+_UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+_HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})*", re.ASCII)
+
+
+def default_in_stored_form(value: object, kind: PrimitiveType) -> object:
+    """Return a default value as it is stored: the value itself, except for an integer that is a float's default.
+
+    Raises ValueError for a value that is not one of the type, or in another form.
+    """
+    if kind.family in _NUMBERS:
+        return _NUMBERS[kind.family](value)
+    if not isinstance(value, str):
+        raise ValueError(value)
+    _TEXTS[kind.family](value, [int(each) for each in _PARAMETERS.findall(kind.text)])
+    return value
+
+
+def _boolean(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(value)
+    return value
+
+
+def _integer(bits: int) -> Callable[[object], int]:
+    def check(value: object) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or not -(1 << bits - 1) <= value < 1 << bits - 1:
+            raise ValueError(value)
+        return value
+
+    return check
+
+
+def _fraction(layout: str) -> Callable[[object], float]:
+    def check(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            raise ValueError(value)
+        try:
+            fraction = float(value)
+            packed = struct.unpack(layout, struct.pack(layout, fraction))[0]
+        except OverflowError:
+            raise ValueError(value) from None
+        if not math.isfinite(packed):
+            raise ValueError(value)
+        return fraction
+
+    return check
+
+
+def _decimal(text: str, parameters: list[int]) -> None:
+    precision, scale = parameters
+    match = _DECIMAL.fullmatch(text)
+    if match is None or len(match[1] or "") != scale or Decimal(text).adjusted() >= precision - scale:
+        raise ValueError(text)
+
+
+def _shaped(pattern: re.Pattern[str], parse: Callable[[str], object]) -> Callable[[str, list[int]], None]:
+    def check(text: str, _: list[int]) -> None:
+        if pattern.fullmatch(text) is None:
+            raise ValueError(text)
+        parse(text)
+
+    return check
+
+
+def _nanoseconds(text: str) -> None:
+    at = datetime.fromisoformat(text[:19])
+    if not _NS_FIRST <= at < _NS_END:
+        raise ValueError(text)
+
+
+def _in_utc(check: Callable[[str, list[int]], None]) -> Callable[[str, list[int]], None]:
+    def check_with_offset(text: str, parameters: list[int]) -> None:
+        if not text.endswith("+00:00"):
+            raise ValueError(text)
+        check(text.removesuffix("+00:00"), parameters)
+
+    return check_with_offset
+
+
+def _fixed(text: str, parameters: list[int]) -> None:
+    if _HEX.fullmatch(text) is None or len(text) != 2 * parameters[0]:
+        raise ValueError(text)
+
+
+_NUMBERS: Final[Mapping[str, Callable[[object], object]]] = {
+    "boolean": _boolean,
+    "int": _integer(32),
+    "long": _integer(64),
+    "float": _fraction("<f"),
+    "double": _fraction("<d"),
+}
+_MOMENT: Final = _shaped(_TIMESTAMP, datetime.fromisoformat)
+_MOMENT_NS: Final = _shaped(_TIMESTAMP_NS, _nanoseconds)
+_TEXTS: Final[Mapping[str, Callable[[str, list[int]], None]]] = {
+    "string": lambda _text, _parameters: None,
+    "decimal": _decimal,
+    "date": _shaped(_DATE, date.fromisoformat),
+    "time": _shaped(_TIME, time.fromisoformat),
+    "timestamp": _MOMENT,
+    "timestamptz": _in_utc(_MOMENT),
+    "timestamp_ns": _MOMENT_NS,
+    "timestamptz_ns": _in_utc(_MOMENT_NS),
+    "uuid": _shaped(_UUID, UUID),
+    "fixed": _fixed,
+    "binary": _shaped(_HEX, bytes.fromhex),
+}

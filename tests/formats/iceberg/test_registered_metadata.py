@@ -1,0 +1,150 @@
+"""Metadata files that are registered: what the server writes is, what one of the readers cannot read is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.registered_metadata import check_registrable
+from limnos.model.errors import BadRequest
+from tests.formats.iceberg.samples import (
+    FILE,
+    NOW,
+    T0,
+    UUID,
+    appended,
+    commit,
+    field,
+    legacy,
+    partition,
+    ref,
+    rows,
+    schema,
+    snapshot,
+    table,
+)
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+def test_own_metadata_is_registrable(version: int) -> None:
+    """Metadata that this package creates can be registered."""
+    base = commit(appended(2, version), ref(1, "old", "tag"))
+
+    check_registrable(base)
+
+    assert base["format-version"] == version
+
+
+def test_legacy_metadata_is_registrable() -> None:
+    """Version 1 metadata of the first form can be registered and accepts commits."""
+    base = legacy()
+
+    check_registrable(base)
+    new = commit(base, {"action": "set-properties", "updates": {"a": "b"}})
+
+    assert new["properties"] == {"a": "b"}
+    assert new["owner"] == "ann"
+    assert rows(new, "metadata-log") == [{"timestamp-ms": 5, "metadata-file": FILE}]
+
+
+def test_metadata_with_future_times_is_not_registrable() -> None:
+    """A table whose last change or log entries are in the future is refused, because it would refuse later commits."""
+    base = appended(2)
+    check_registrable(base, latest_ms=NOW)
+    ahead = {"timestamp-ms": NOW + 1, "snapshot-id": 100, "metadata-file": FILE}
+
+    for change in ({"last-updated-ms": NOW + 1}, {"snapshot-log": [ahead]}, {"metadata-log": [ahead]}):
+        with pytest.raises(BadRequest, match="register the table after that time"):
+            check_registrable({**base, **change}, latest_ms=NOW)  # type: ignore[dict-item]
+
+
+def entry(time_ms: int) -> Json:
+    """Return an entry of the snapshot log."""
+    return {"timestamp-ms": time_ms, "snapshot-id": 200}
+
+
+def schemas(*fields: Json) -> Json:
+    """Return the schemas of a document."""
+    return {"schemas": [schema(*fields, **{"schema-id": 0})]}
+
+
+ITEM: Json = {"type": "struct", "fields": [field(3, "x", **{"initial-default": None})]}
+ITEMS: Json = {"type": "list", "element-id": 2, "element": ITEM, "element-required": False}
+DAYS: Json = partition(1, "b", "day", **{"field-id": 1000})
+NAMED_TWICE: Json = {
+    **schemas(field(1, "a", "date"), field(2, "b")),
+    "partition-specs": [{"spec-id": 0, "fields": []}, {"spec-id": 1, "fields": [DAYS]}],
+}
+FILE_ENTRY: Json = {
+    "snapshot-id": 200,
+    "statistics-path": "s.puffin",
+    "file-size-in-bytes": 9,
+    "file-footer-size-in-bytes": 2,
+}
+BLOB: Json = {"type": "x", "snapshot-id": 200, "sequence-number": 2, "fields": [1], "properties": None}
+KEY: Json = {"key-id": "k", "encrypted-key-metadata": "eA=="}
+UNREGISTRABLE: dict[str, tuple[Json, str]] = {
+    "no version": ({"format-version": None}, "'format-version' is required"),
+    "version 4": ({"format-version": 4}, "format-version 4 is not supported"),
+    "version 0": ({"format-version": 0}, "format-version 0 is not supported"),
+    "version is text": ({"format-version": "2"}, "must be an integer"),
+    "a view": ({"view-uuid": UUID}, "metadata of a view"),
+    "no uuid": ({"table-uuid": None}, "'table-uuid' is required"),
+    "no location": ({"location": None}, "'location' is required"),
+    "no time": ({"last-updated-ms": None}, "'last-updated-ms' is required"),
+    "no column id": ({"last-column-id": None}, "'last-column-id' is required"),
+    "no sequence number": ({"last-sequence-number": None}, "'last-sequence-number' is required"),
+    "no schemas": ({"schemas": None}, "'schemas' is required"),
+    "unknown current schema": ({"current-schema-id": 5}, "'current-schema-id' is 5"),
+    "broken schema": ({"schemas": [{"schema-id": 0, "type": "struct", "fields": [{}]}]}, "'name' is required"),
+    "unknown spec": ({"default-spec-id": 5}, "'default-spec-id' is 5"),
+    "broken spec": ({"partition-specs": [{"spec-id": 0, "fields": [{"name": "a"}]}]}, "'field-id' is required"),
+    "no partition id": ({"last-partition-id": None}, "'last-partition-id' is required"),
+    "unknown order": ({"default-sort-order-id": 5}, "'default-sort-order-id' is 5"),
+    "properties not text": ({"properties": {"a": 1}}, "key 'a' must be a string"),
+    "unknown snapshot": ({"current-snapshot-id": 5}, "current snapshot 5 is not one"),
+    "main elsewhere": ({"current-snapshot-id": 100}, "not that of branch main (200)"),
+    "dangling ref": ({"refs": {"b": {"type": "branch", "snapshot-id": 9}}}, "reference 'b' points to"),
+    "main is a tag": ({"refs": {"main": {"type": "tag", "snapshot-id": 200}}}, "must be a branch"),
+    "odd ref": ({"refs": {"b": {"type": "twig", "snapshot-id": 200}}}, "must be a branch or tag"),
+    "snapshot without id": ({"snapshots": [{}]}, "'snapshot-id' is required"),
+    "log without id": ({"snapshot-log": [{"timestamp-ms": 2}]}, "'snapshot-id' is required"),
+    "file without name": ({"metadata-log": [{"timestamp-ms": 2}]}, "'metadata-file' is required"),
+    "file without time": ({"metadata-log": [{"metadata-file": "a"}]}, "'timestamp-ms' is required"),
+    "odd statistics": ({"statistics": [{"snapshot-id": [1]}]}, "'snapshot-id' must be an integer"),
+    "odd partition statistics": ({"partition-statistics": [5]}, "element 0 must be an object"),
+    "odd key": ({"encryption-keys": [{"key-id": 5}]}, "'key-id' must be a string"),
+    "log without time": ({"snapshot-log": [{"snapshot-id": 200}]}, "'timestamp-ms' is required"),
+    "log out of order": ({"snapshot-log": [entry(T0), entry(T0 - 60_001)]}, "snapshot-log is not sorted"),
+    "a snapshot twice": ({"snapshots": [snapshot(1), snapshot(2), snapshot(2)]}, "snapshot 200: it is there twice"),
+    "low sequence number": ({"last-sequence-number": 1}, "last-sequence-number 1 is below sequence number 2"),
+    "null parent": ({"snapshots": [snapshot(2, **{"parent-snapshot-id": None})]}, "'parent-snapshot-id' is null"),
+    "null summary": ({"snapshots": [snapshot(2, summary=None)]}, "'summary' is null"),
+    "no list": ({"snapshots": [snapshot(2, **{"manifest-list": 5})]}, "'manifest-list' must be a string"),
+    "null default": (schemas(field(1, "a", **{"write-default": None})), "write-default is null"),
+    "null default in a list": (schemas(field(1, "a", ITEMS)), "field 'x': initial-default is null"),
+    "name of a partition field": (NAMED_TWICE, "column 2 has that name and is not its source"),
+    "blob without fields": ({"statistics": [{**FILE_ENTRY, "blob-metadata": [{}]}]}, "'type' is required"),
+    "null in a blob": ({"statistics": [{**FILE_ENTRY, "blob-metadata": [BLOB]}]}, "'properties' is null"),
+    "null in a key": ({"encryption-keys": [{**KEY, "properties": None}]}, "'properties' is null"),
+    "key is not base64": ({"encryption-keys": [{**KEY, "encrypted-key-metadata": "a"}]}, "must be base64"),
+}
+
+
+@pytest.mark.parametrize("name", UNREGISTRABLE)
+def test_broken_metadata_is_not_registrable(name: str) -> None:
+    """Metadata that the server could not serve or commit to is refused with the field's name."""
+    changes, text = UNREGISTRABLE[name]
+
+    with pytest.raises(BadRequest) as caught:
+        check_registrable({**appended(2), **changes})
+
+    assert text in caught.value.message
+
+
+def test_version_3_without_next_row_id_is_refused() -> None:
+    """Version 3 metadata without next-row-id is refused."""
+    with pytest.raises(BadRequest) as caught:
+        check_registrable({**table(3), "next-row-id": None})
+
+    assert "'next-row-id' is required" in caught.value.message
