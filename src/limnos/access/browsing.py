@@ -229,8 +229,8 @@ class _BrowsePathBuilder:
                 part = view.get(key)
                 if part is ABSENT:
                     requested[key] = self.catalog_id
-                    goes_on = goes_on or after > 0
                     break
+                goes_on = True  # what is read already is one part of a long read
                 parents |= part.parents
                 namespaces |= part.namespaces
                 after = part.last

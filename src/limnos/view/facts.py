@@ -15,6 +15,7 @@ from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.restrictions import CatalogRestrictions
 from limnos.store.identity import principals, restrictions, roles, tokens
 from limnos.store.objects import attachments, documents, nodes, owners
+from limnos.store.objects.named_children import named_children_read
 from limnos.store.sql import Load
 from limnos.view import listings
 from limnos.view.keys import (
@@ -48,7 +49,6 @@ Value = object
 _READS: dict[str, Callable[..., Load[Value]]] = {
     "node": nodes.node_read,
     "owner": owners.owner_read,
-    "owned": lambda zone, principal_id, after: owners.owned_read(principal_id, zone=zone, after=after),
     "zones of": nodes.zones_of_read,
     "document": documents.document_read,
     "listing": nodes.listing_read,
@@ -76,6 +76,7 @@ _MANY: dict[str, Callable[[list[int]], Load[Mapping[int, Value]]]] = {
     "rules": roles.many_rules_read,
     "document": documents.documents_read,
     "principal id": principals.principals_by_id_read,
+    "restrictions": restrictions.many_restrictions_read,
 }
 """Reads of several facts of one kind in one statement, by the ids in their keys."""
 
@@ -91,8 +92,12 @@ def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
         if len(many) > 1:
             values = yield from read([key[1] for key in many])
             results.update((key, values[key[1]]) for key in many if key[1] in values)
+    results.update((yield from _names_facts(keys)))
+    results.update((yield from _owned_facts([key for key in keys if key[0] == "owned"])))
     for key in keys:
-        if key in results:
+        if key in results or key[0] == "owned":
+            continue
+        if key[0] == "path" and len(key[2]) == 1 and name_key(key[1], *key[2][0]) in results:
             continue
         if key[0] == "span":
             results.update((yield from _span_facts(key[1:4], (key[4], key[5]), key[6])))
@@ -105,6 +110,37 @@ def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
             results.update((yield from _path_facts(key[1], ((key[2], key[3]),))))
         else:
             results[key] = yield from _READS[key[0]](*key[1:])
+    return results
+
+
+def _names_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
+    """Read several children of one parent with one statement, for `name` keys and for paths of one name."""
+    groups: dict[tuple[int, str], list[str]] = {}
+    for key in keys:
+        if key[0] == "name":
+            groups.setdefault(key[1:3], []).append(key[3])
+        elif key[0] == "path" and len(key[2]) == 1:
+            ((space, name),) = key[2]
+            groups.setdefault((key[1], space), []).append(name)
+    results: dict[Key, Value] = {}
+    for (parent_id, space), names in groups.items():
+        if len(names) > 1:
+            results.update((name_key(parent_id, space, name), None) for name in names)
+            for node in (yield from named_children_read(parent_id, space, names)):
+                results |= {name_key(parent_id, space, node.name): node.id, node_key(node.id): node}
+    return results
+
+
+def _owned_facts(keys: list[Key]) -> Load[dict[Key, Value]]:
+    """Read owned objects with one statement for all zones, and for all principals of which none was read yet."""
+    results: dict[Key, Value] = {}
+    groups: dict[tuple[int, int], list[Key]] = {}
+    for key in keys:
+        groups.setdefault((key[3], key[2] if key[3] else 0), []).append(key)
+    for (after, _), group in groups.items():
+        zones, principal_ids = {key[1] for key in group}, {key[2] for key in group}
+        ranges = yield from owners.owned_read(principal_ids, zones=zones, after=after)
+        results.update((key, ranges[key[1:3]]) for key in group if key[1:3] in ranges)
     return results
 
 
@@ -228,6 +264,9 @@ TOUCHED: Final[Mapping[Kind, Callable[[ChangeRow], list[Key]]]] = {
 touches.
 """
 
+
+OVER_ZONES = frozenset({"owned", "restrictions"})
+"""Kinds of facts of which one statement reads those of many zones."""
 
 WIDE = frozenset({"roles on", "roles", "groups", "members", "rules part"})
 """Kinds of facts that a change can touch without naming their key. `touches_value` decides about each cached one."""

@@ -86,6 +86,9 @@ class FreshnessGate(Protocol):
         Raises ServiceUnavailable if too many loads are in flight.
         """
 
+    async def fetch_together(self, chains: tuple[Zones, ...], requested: dict[Key, int]) -> None:
+        """Load facts of several chains of zones with one snapshot for all, as `fetch` does for one."""
+
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read values from the store without caching them, in one snapshot that starts after this call."""
 
@@ -145,10 +148,15 @@ class InlineFreshnessGate:
 
     async def fetch(self, zones: Zones, requested: dict[Key, int]) -> None:
         """Load facts in one snapshot, and add them to the view after the changes up to that snapshot."""
+        await self.fetch_together((zones,), requested)
+
+    async def fetch_together(self, chains: tuple[Zones, ...], requested: dict[Key, int]) -> None:
+        """Load facts in one snapshot, and add them to the view after the changes up to that snapshot."""
         COLD_READS[()] += 1
+        zones = _union(chains)
         request = self.view.known(zones)
         moved, facts = self.store.load(self.view.epoch, request, partial(read_facts, tuple(requested)))
-        self.view.advance(moved, request)
+        _advance(self.view, moved, request, chains)
         _merge(self.view, zones, facts, requested)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
@@ -282,6 +290,10 @@ class SharedFreshnessGate:
 
         Raises ServiceUnavailable if `cold_reads_max` loads are in flight.
         """
+        await self.fetch_together((zones,), requested)
+
+    async def fetch_together(self, chains: tuple[Zones, ...], requested: dict[Key, int]) -> None:
+        """Load facts of several chains of zones into the view, as `fetch` does."""
         keys = tuple(requested)
         running = self._cold.get(keys)
         if running is not None:
@@ -290,7 +302,7 @@ class SharedFreshnessGate:
         if len(self._cold) >= self.cold_reads_max:
             COLD_REFUSED[()] += 1
             raise ServiceUnavailable("The server has too many reads in progress: try again", retry_after_s=1)
-        self._cold[keys] = future = asyncio.ensure_future(self._load_shared(keys, zones, requested))
+        self._cold[keys] = future = asyncio.ensure_future(self._load_shared(keys, chains, requested))
         await asyncio.shield(future)
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
@@ -301,25 +313,26 @@ class SharedFreshnessGate:
         """Run one query on the store and await its rows."""
         return await self.store.find_async(query)
 
-    async def _load_shared(self, keys: tuple[Key, ...], zones: Zones, requested: dict[Key, int]) -> None:
+    async def _load_shared(self, keys: tuple[Key, ...], chains: tuple[Zones, ...], requested: dict[Key, int]) -> None:
         """Load facts, and remove the load from `_cold` before its waiters resume.
 
         A waiter that still lacks a fact then starts another load instead of joining this one.
         """
         try:
-            await self._load(zones, requested)
+            await self._load(chains, requested)
         finally:
             del self._cold[keys]
 
-    async def _load(self, zones: Zones, requested: dict[Key, int]) -> None:
+    async def _load(self, chains: tuple[Zones, ...], requested: dict[Key, int]) -> None:
         COLD_READS[()] += 1
+        zones = _union(chains)
         request = self.view.known(zones)
         epoch, generation = self.view.epoch, self.view.generation
         moved, facts = await self.store.load_async(epoch, request, partial(read_facts, tuple(requested)))
         if self.view.generation != generation:
             return
         results = {clock.zone: clock.revision for clock in moved.clocks}
-        self.view.advance(moved, request)
+        _advance(self.view, moved, request, chains)
         at = {zone: results.get(zone, known) for zone, known in request}
         self.view.merge(facts, zone_of={key: requested.get(key, zones[-1]) for key in facts}, at=at)
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from limnos.access import browsing as paths
+from limnos.access.actions import Action
 from limnos.model.errors import AlreadyExists, BadRequest, IllegalPrivilege, NotEmpty, NotFound, PermissionDenied
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.privileges import GrantCondition, Privilege
@@ -325,6 +326,34 @@ def test_paths_for_many_rules_are_computed_in_parts(lake: ServiceDesk, monkeypat
     assert catalogs(lake, node=node) == ["main"]
     node = Node(lake.lab.open())
     assert listed(lake, "main", node=node) == [f"{letter}{number:02}" for letter in "ao" for number in range(20)]
+
+
+def test_catalogs_of_a_user_of_many_groups_cost_few_statements(
+    lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that knows nothing but the user reads names, restrictions and owned objects of all catalogs with one
+    statement each, and one more for each catalog with an owned object. Many owned objects are read in pages.
+    """
+    for number in range(30):
+        lake.run(add_catalog(lake.ctx(), f"c{number:02}"))
+    for number in range(60):
+        lake.run(principal_add(lake.ctx(), metalake=LAKE, kind=Kind.GROUP, name=f"g{number:02}"))
+        lake.run(members_add(lake.ctx(), metalake=LAKE, group=f"g{number:02}", users=("ana",)))
+    lake.namespace("a", scope=RequestScope(LAKE, "c07"))
+    lake.namespace("b", scope=RequestScope(LAKE, "c21"))
+    for name, group in (("c07.a", "g03"), ("c21.b", "g59")):
+        own(lake, Kind.NAMESPACE, name, group, as_kind=Kind.GROUP)
+    node = Node(lake.lab.open())
+    lake.run(
+        node.ctx("ana").read(RequestScope(LAKE), lambda view: view.require(Action.METALAKE_LOAD, view.settled.outer))
+    )
+    before = node.store.statements
+
+    assert catalogs(lake, node=node) == ["c07", "c21"]
+    cost = node.store.statements - before
+    monkeypatch.setattr(owner_rows, "OWNED_MAX", 1)
+    assert catalogs(lake, node=Node(lake.lab.open())) == ["c07", "c21"]
+    assert cost <= 20
 
 
 # -- comparison with the model -------------------------------------------------------------------------------------

@@ -10,8 +10,10 @@ import pytest
 
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
+from limnos.store.activity.search_index import IndexedText
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import UNKNOWN
+from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.backends import StoreLab, sqlite_copy, sqlite_template
 from tests.store.world import StoreWorld, add_namespace, make_world
@@ -160,3 +162,19 @@ def test_savepoints_write_no_temporary_file(lab: StoreLab, world: StoreWorld) ->
     store._writer.execute("ROLLBACK")
 
     assert after == before
+
+
+def test_words_are_written_out_by_the_commit_alone(lab: StoreLab, world: StoreWorld) -> None:
+    """The full-text entries of many objects wait for the commit, which runs in a thread, and become one segment."""
+    texts = [IndexedText(number, world.main.id, f"name{number} word", "", "") for number in range(50)]
+    blocks = Sql("SELECT count(*) FROM search_words_data")
+
+    def replace(tx: Tx) -> tuple[int, int]:
+        before = tx.rows(blocks, {})[0][0]
+        tx.search.replace([text.object_id for text in texts], texts)
+        return before, tx.rows(blocks, {})[0][0]
+
+    before, after = lab.write(replace, zone=world.lake.id)
+
+    assert after == before
+    assert lab.database.sql("SELECT count(DISTINCT segid) FROM search_words_idx") == [(1,)]

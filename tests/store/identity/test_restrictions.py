@@ -10,7 +10,8 @@ from limnos.model.errors import BadRequest
 from limnos.model.restrictions import RESTRICTIONS_MAX, ColumnMask, Restriction, RestrictionTerms
 from limnos.store.activity.upkeep import orphans_sweep
 from limnos.store.changes import changes_read
-from limnos.store.identity.restrictions import restrictions_read
+from limnos.store.identity import restrictions
+from limnos.store.identity.restrictions import many_restrictions_read, restrictions_read
 from limnos.store.objects import former_names
 from limnos.store.tx import Tx
 from tests.backends import StoreLab
@@ -19,8 +20,8 @@ from tests.store.world import StoreWorld, add_namespace
 
 def list_restrictions(lab: StoreLab, world: StoreWorld) -> list[Restriction]:
     """Return all restrictions of the catalog."""
-    restrictions = lab.load(restrictions_read(world.main.id))
-    return [each for those in restrictions.by_object.values() for each in those]
+    fact = lab.load(restrictions_read(world.main.id))
+    return [each for those in fact.by_object.values() for each in those]
 
 
 def test_restrictions_are_set_replaced_and_removed(lab: StoreLab, world: StoreWorld) -> None:
@@ -99,3 +100,29 @@ def test_restrictions_of_dropped_objects_have_a_limit_of_their_own(
         lab.write(rebuild, zone=zone)
 
     assert len(list_restrictions(lab, world)) == 4
+
+
+def test_restrictions_of_several_catalogs_are_read_together_up_to_a_number(
+    lab: StoreLab, world: StoreWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One read has the restrictions of several catalogs, as separate reads have them. A catalog that the read may not
+    have reached completely is left out.
+    """
+    zones = [world.main.id, world.side.id]
+    for parent, names in ((world.main, "ba"), (world.side, "c")):
+        node = lab.write(lambda tx, parent=parent: add_namespace(tx, parent, "n"), zone=parent.id)
+        for name in names:
+            lab.write(
+                lambda tx, node=node, name=name: tx.restrictions.put(node, name, terms=RestrictionTerms()),
+                zone=parent.id,
+            )
+
+    together = lab.load(many_restrictions_read([*zones, 10**12]))
+    monkeypatch.setattr(restrictions, "READ_TOGETHER_MAX", 3)
+    fewer = lab.load(many_restrictions_read(zones))
+
+    assert [together[zone].by_object for zone in zones] == [
+        lab.load(restrictions_read(zone)).by_object for zone in zones
+    ]
+    assert together[10**12].by_object == {}
+    assert set(fewer) == {world.main.id}

@@ -21,6 +21,7 @@ from limnos.services.request.request_scope import RequestScope, scope_zones
 from limnos.services.request.request_view import RequestView
 from limnos.store.interface import KnownRevisions
 from limnos.view.cache_miss import CacheMiss, for_each, require_fact, require_facts
+from limnos.view.facts import OVER_ZONES
 from limnos.view.freshness_gate import FreshnessGate, Zones
 from limnos.view.keys import Key, listing_key, node_key
 from limnos.view.view import StoreView
@@ -75,9 +76,12 @@ async def read_many_scopes(
 async def _fetch_facts(gate: FreshnessGate, chains: tuple[Zones, ...], *, requested: dict[Key, int]) -> None:
     """Load each missing fact once, with the first of `chains` that contains its zone.
 
-    Other requests run between loads.
+    Facts of which one statement reads those of many zones are loaded together. Other requests run between loads.
     """
-    left = dict(requested)
+    together = {key: zone for key, zone in requested.items() if key[0] in OVER_ZONES}
+    if together:
+        await gate.fetch_together(chains, together)
+    left = {key: zone for key, zone in requested.items() if key not in together}
     for zones in dict.fromkeys(chains):
         part = {key: zone for key, zone in left.items() if zone in zones}
         if part:

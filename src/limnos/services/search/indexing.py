@@ -33,7 +33,7 @@ from limnos.store.tx import Tx
 
 ZONES_AT_ONCE: Final = 100
 REVISIONS_AT_ONCE: Final = 500
-OBJECTS_AT_ONCE: Final = 200
+OBJECTS_AT_ONCE: Final = 100
 """The number of objects whose documents are read together."""
 PARSED_AT_ONCE: Final = 10
 """The number of documents that are parsed before other requests run."""
@@ -72,12 +72,13 @@ async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
 
     def write(tx: Tx) -> None:
         if tx.search.is_at(progress):
+            tx.search.reached(progress.zone, epoch=progress.epoch, revision=until, scan_after=following)
+            if words:
+                tx.search.add_words(words)
+            # Last, because on SQLite the next statement would write out the full-text entries, not the commit's thread.
             removed = _suggestible_words(tx.search.replace(ids, texts)) - words
             if removed:
                 tx.search.forget_words(removed)
-            if words:
-                tx.search.add_words(words)
-            tx.search.reached(progress.zone, epoch=progress.epoch, revision=until, scan_after=following)
 
     await services.store.submit(upkeep_permit("limnos"), write)
     return following is not None or until < progress.newest

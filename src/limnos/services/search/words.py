@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Final, NamedTuple
 
 from limnos.names.folding import fold
@@ -14,6 +15,8 @@ from limnos.names.folding import fold
 WORD_MIN: Final = 2
 """The length of the shortest search term, in characters."""
 WORD_MAX: Final = 64
+CACHED_TEXTS: Final = 16_384
+"""The number of short texts whose words are cached: a few MiB."""
 WORDS_MAX: Final = 20_000
 """The maximum number of words of one text that are stored."""
 CONTAINER_MARK: Final = "\u01c2"
@@ -43,17 +46,28 @@ def words_of(texts: Iterable[str]) -> str:
     """
     kept_words: dict[str, None] = {}
     for text in texts:
-        runs = _RUN.findall(text)
-        for run in runs:
-            kept_words.setdefault(fold(run)[:WORD_MAX])
-            for piece in _PIECE.findall(run):
-                for part in _CAMEL.split(piece):
-                    kept_words.setdefault(fold(part)[:WORD_MAX])
-        if 1 < len(runs) <= 8 and len(text) <= WORD_MAX:
-            kept_words.setdefault(fold("".join(runs))[:WORD_MAX])
+        kept_words.update(dict.fromkeys(_short_text_words(text) if len(text) <= WORD_MAX else _text_words(text)))
         if len(kept_words) > WORDS_MAX:
             break
     return " ".join(word for word in kept_words if word)
+
+
+def _text_words(text: str) -> tuple[str, ...]:
+    runs = _RUN.findall(text)
+    words: list[str] = []
+    for run in runs:
+        words.append(fold(run)[:WORD_MAX])
+        if run.isalpha() and run.islower():
+            continue  # one piece without changes of case
+        for piece in _PIECE.findall(run):
+            words += [fold(part)[:WORD_MAX] for part in _CAMEL.split(piece)]
+    if 1 < len(runs) <= 8 and len(text) <= WORD_MAX:
+        words.append(fold("".join(runs))[:WORD_MAX])
+    return tuple(words)
+
+
+_short_text_words = lru_cache(maxsize=CACHED_TEXTS)(_text_words)
+"""Names of columns occur in many tables."""
 
 
 def question_words(words: Iterable[str]) -> tuple[str, ...]:

@@ -132,13 +132,13 @@ PUT = Sql(
 DELETE = Sql("DELETE FROM search_text WHERE object_id = :id")
 FTS_PUT: Final = "INSERT INTO search_words (rowid, name, columns, comment) VALUES (:id, :name, :columns, :comment)"
 FTS_DELETE: Final = "INSERT INTO search_words (search_words, rowid, name, columns, comment) VALUES ('delete', :id, :name, :columns, :comment)"
-_UNUSED = "CAST(:name AS text) = CAST(:columns AS text) AND CAST(:comment AS text) = ''"
-INDEX_PUT = Sql(f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE", on_sqlite=FTS_PUT)
-INDEX_DELETE = Sql(
-    f"UPDATE search_text SET zone = zone WHERE object_id = :id AND {_UNUSED} AND FALSE", on_sqlite=FTS_DELETE
+_NO_CHANGE = (
+    "UPDATE search_text SET zone = zone WHERE object_id = :id AND CAST(:name AS text) = CAST(:columns AS text)"
+    " AND CAST(:comment AS text) = '' AND FALSE"
 )
-"""The statement that removes an object from the full-text table of SQLite. On PostgreSQL it changes nothing: the
-vectors are in the row.
+INDEX_PUT, INDEX_DELETE = Sql(_NO_CHANGE, on_sqlite=FTS_PUT), Sql(_NO_CHANGE, on_sqlite=FTS_DELETE)
+"""The statements that add objects to the full-text table of SQLite and remove them. On PostgreSQL they change nothing:
+the vectors are in the row.
 """
 WORDS_PUT = Sql(
     "INSERT INTO search_word (word) SELECT v FROM json_array_elements_text(CAST(:words AS json)) v WHERE TRUE ON CONFLICT DO NOTHING",
@@ -283,25 +283,27 @@ class SearchIndexWrites(Writes):
 
         Returns the former words of the objects that changed.
         """
-        former: list[IndexedText] = []
         if not ids:
-            return former
+            return []
         new_texts = {text.object_id: text for text in texts}
         known = {row[0]: IndexedText(*row) for row in self.tx.rows(TEXTS, {"ids": dumps(sorted(ids))})}
-        for object_id in ids:
-            old, new = known.get(object_id), new_texts.get(object_id)
-            if old == new:
-                continue
-            if old is not None:
-                former.append(old)
-                self.tx.count(INDEX_DELETE, _params(old))
-                self.tx.count(DELETE, {"id": object_id})
-            if new is not None:
-                params = _params(new) | {"zone": new.zone, "all": f"{new.name} {new.columns} {new.comment}"}
-                self.tx.count(PUT, params)
-                self.tx.count(INDEX_PUT, _params(new))
+        changed = sorted(object_id for object_id in ids if known.get(object_id) != new_texts.get(object_id))
+        former = [known[object_id] for object_id in changed if object_id in known]
+        added = [new_texts[object_id] for object_id in changed if object_id in new_texts]
+        # Each kind at once, and the full-text entries last: SQLite writes pending ones out before other statements.
+        if former:
+            self.tx.session.many(DELETE, [{"id": text.object_id} for text in former])
+        if added:
+            self.tx.session.many(PUT, [_params(text) for text in added])
+        if former:
+            self.tx.session.many(INDEX_DELETE, [_params(text) for text in former])
+        if added:
+            self.tx.session.many(INDEX_PUT, [_params(text) for text in added])
         return former
 
 
-def _params(text: IndexedText) -> dict[str, int | str]:
-    return {"id": text.object_id, "name": text.name, "columns": text.columns, "comment": text.comment}
+def _params(text: IndexedText) -> dict[str, Value]:
+    return {
+        "id": text.object_id, "zone": text.zone, "name": text.name, "columns": text.columns, "comment": text.comment,
+        "all": f"{text.name} {text.columns} {text.comment}",
+    }  # fmt: skip

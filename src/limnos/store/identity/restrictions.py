@@ -1,11 +1,16 @@
 """Read restrictions: rows by the table or namespace they are set on, and by name.
 
-May import `model` and the store's `sql`, `transaction`, `changes`, `trash`. Must not know rights. A write moves the
-access revision of the object's zone, so it applies from the next read on. Rows are retained while their object is in
-the trash.
+May import `model` and the store's `sql`, `transaction`, `changes`, `name_search`, `trash`. Must not know rights. A
+write moves the access revision of the object's zone, so it applies from the next read on. Rows are retained while their
+object is in the trash.
 """
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from json import dumps
+from operator import itemgetter
+from typing import Final
 
 import msgspec
 
@@ -15,10 +20,17 @@ from limnos.model.kinds import KINDS
 from limnos.model.restrictions import RESTRICTIONS_MAX, RETAINED_MAX, CatalogRestrictions, Restriction, RestrictionTerms
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.former_names import FormerNameWrites, has_too_many
+from limnos.store.objects.name_search import one_of
 from limnos.store.objects.trash import KEPT
 from limnos.store.sql import Load, Row, Sql
 from limnos.store.transaction import Writes
 
+READ_TOGETHER_MAX: Final = 5_000
+"""The number of restrictions of several catalogs in one statement: some milliseconds."""
+_OF_ZONES = (
+    "SELECT zone, object_id, name, terms, set_by, set_at FROM restriction WHERE zone {} ORDER BY zone LIMIT :limit"
+)
+OF_ZONES = Sql(_OF_ZONES.format(one_of("zones")[0]), on_sqlite=_OF_ZONES.format(one_of("zones")[1]))
 OF_ZONE = Sql(
     "SELECT object_id, name, terms, set_by, set_at FROM restriction WHERE zone = :zone ORDER BY object_id, name"
 )
@@ -51,7 +63,20 @@ def restriction_of(row: Row) -> Restriction:
 
 def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
     """Read all restrictions of a catalog, by the id of their object."""
-    rows = yield OF_ZONE, {"zone": zone}
+    return _restrictions_of((yield OF_ZONE, {"zone": zone}))
+
+
+def many_restrictions_read(zones: Sequence[int]) -> Load[dict[int, CatalogRestrictions]]:
+    """Read the restrictions of several catalogs; if there are many, of the first ones only."""
+    rows = yield OF_ZONES, {"zones": dumps(zones), "limit": READ_TOGETHER_MAX}
+    by_zone: dict[int, list[Row]] = {}
+    for zone, *row in rows:
+        by_zone.setdefault(zone, []).append(tuple(row))
+    whole = [zone for zone in zones if len(rows) < READ_TOGETHER_MAX or zone < rows[-1][0]]
+    return {zone: _restrictions_of(sorted(by_zone.get(zone, ()), key=itemgetter(0, 1))) for zone in whole}
+
+
+def _restrictions_of(rows: Iterable[Row]) -> CatalogRestrictions:
     restrictions: dict[int, tuple[Restriction, ...]] = {}
     for row in rows:
         one = restriction_of(row)

@@ -60,7 +60,8 @@ def _path_statement(depth: int) -> Sql:
     )
 
 
-BY_ID = Sql(f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.deleted = 0")
+SELECT_NODES = f"SELECT {_columns('n')} FROM node n"
+BY_ID = Sql(f"{SELECT_NODES} WHERE n.id = :id AND n.deleted = 0")
 _LISTED = (
     "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id = :parent"
     " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after"

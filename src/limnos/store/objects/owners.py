@@ -1,15 +1,18 @@
 """Owners: one principal, a user or a group, for each object. An owner row belongs to its object's zone.
 
-May import `model` and the store's `sql`, `transaction`, `changes`. Must not know rights.
+May import `model` and the store's `sql`, `transaction`, `changes`, `name_search`. Must not know rights.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from json import dumps
 from typing import Final
 
 from limnos.model.entities import OwnedRange
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft
+from limnos.store.objects.name_search import one_of
 from limnos.store.sql import Load, Sql
 from limnos.store.transaction import Writes
 
@@ -22,10 +25,13 @@ SET = Sql(
 
 OWNED_MAX: Final = 5_000
 """The number of owner rows in one statement: a few milliseconds."""
+_OWNED = (
+    "SELECT o.principal_id, o.object_id, n.zone, n.parent_id, n.kind FROM owner o"
+    " LEFT JOIN node n ON n.id = o.object_id AND n.deleted = 0 WHERE o.principal_id {of_principals}"
+    " AND o.object_id > :after ORDER BY o.principal_id, o.object_id LIMIT :limit"
+)
 OWNED = Sql(
-    "SELECT o.object_id, n.parent_id, n.kind FROM owner o"
-    " LEFT JOIN node n ON n.id = o.object_id AND n.zone = :zone AND n.deleted = 0"
-    " WHERE o.principal_id = :principal AND o.object_id > :after ORDER BY o.object_id LIMIT :limit"
+    _OWNED.format(of_principals=one_of("principals")[0]), on_sqlite=_OWNED.format(of_principals=one_of("principals")[1])
 )
 
 
@@ -36,17 +42,35 @@ CONTAINERS = Sql(
 )
 
 
-def owned_read(principal_id: int, *, zone: int, after: int) -> Load[OwnedRange]:
-    """Read the namespaces of a catalog in which a principal owns objects, and the namespaces that it owns itself.
+def owned_read(
+    principal_ids: Collection[int], *, zones: Collection[int], after: int
+) -> Load[dict[tuple[int, int], OwnedRange]]:
+    """Read the namespaces of catalogs in which principals own objects, and the namespaces that they own themselves.
 
-    Reads a page of owned objects with ids greater than `after`.
+    Reads a page of owned objects with ids greater than `after`. Returns a range by zone and principal, without those
+    principals that the page did not reach.
     """
-    params = {"principal": principal_id, "zone": zone, "after": after, "limit": OWNED_MAX}
-    rows = yield OWNED, params
-    live = [row for row in rows if row[1] is not None]
-    namespaces = frozenset(row[0] for row in live if row[2] == Kind.NAMESPACE)
-    parents = frozenset(row[1] for row in live if row[2] != Kind.NAMESPACE)
-    return OwnedRange(parents, namespaces, rows[-1][0] if len(rows) == OWNED_MAX else None)
+    rows = yield OWNED, {"principals": dumps(sorted(principal_ids)), "after": after, "limit": OWNED_MAX}
+    parents: dict[tuple[int, int], set[int]] = {}
+    namespaces: dict[tuple[int, int], set[int]] = {}
+    for principal_id, object_id, zone, parent_id, kind in rows:
+        if kind == Kind.NAMESPACE:
+            namespaces.setdefault((zone, principal_id), set()).add(object_id)
+        elif zone is not None:
+            parents.setdefault((zone, principal_id), set()).add(parent_id)
+    last_principal, last_object = rows[-1][:2] if len(rows) == OWNED_MAX else (max(principal_ids), None)
+    results: dict[tuple[int, int], OwnedRange] = {}
+    for principal_id in principal_ids:
+        if principal_id <= last_principal:
+            last = last_object if principal_id == last_principal else None
+            nothing = OwnedRange(frozenset(), frozenset(), last)
+            for key in ((zone, principal_id) for zone in zones):
+                if key in parents or key in namespaces:
+                    of_parents, of_namespaces = parents.get(key, ()), namespaces.get(key, ())
+                    results[key] = OwnedRange(frozenset(of_parents), frozenset(of_namespaces), last)
+                else:
+                    results[key] = nothing
+    return results
 
 
 def owner_read(object_id: int) -> Load[int | None]:

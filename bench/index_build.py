@@ -1,0 +1,98 @@
+"""`python -m bench.index_build`: the first index of words of a large lake: its CPU and its slices of the event loop.
+
+Plants a lake without an index, then indexes it with a node in this process, as a server does after an upgrade or a
+restore. It judges nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bench.event_loop import loop_slices
+from bench.search import Client
+from bench.search_lake import Lake, plant_lake, template_bodies
+from bench.seed import open_filler
+from bench.stores import STORES, Place, Postgres, running_server
+from limnos.services.search.indexing import index_step
+from tests.http.driver import node_at
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def lose_index(place: Place) -> None:
+    """Delete the index of words, as a store has none after an upgrade from a release without it."""
+    filler = open_filler(place)
+    for table in ("search_text", "search_word", "search_position"):
+        filler.run(f"DELETE FROM {table}")
+    if place.database is None:
+        filler.run("INSERT INTO search_words (search_words) VALUES ('delete-all')")
+    filler.close(filler.first_id())
+
+
+def build_index(place: Place) -> str:
+    """Index all objects. Returns the figures."""
+    with node_at(place.data, database=place.database) as node, loop_slices() as slices:
+        gc.collect()
+        gc.freeze()  # as a server does after its start
+        began, cpu, steps = time.perf_counter(), time.process_time(), 0
+        while node.runner.run(index_step(node.built.services)):
+            steps += 1
+        cpu, took = time.process_time() - cpu, time.perf_counter() - began
+    slices.every.sort()
+    p99 = slices.every[len(slices.every) * 99 // 100]
+    return (
+        f"{steps:,} steps, {cpu:.1f} s of CPU of the node, {took:.0f} s; slices of the event loop: longest"
+        f" {slices.longest_ms:.1f} ms, p99 {p99:.1f} ms, {slices.share_above(10.0):.2%} longer than 10 ms"
+    )
+
+
+def plant(place: Place, objects: int, *, database_pid: int | None) -> None:
+    """Write a lake whose objects are not indexed."""
+    with running_server(place, database_pid=database_pid) as server:
+        for path, body in template_bodies():
+            Client(server).ask("POST", path, body)
+    plant_lake(place, Lake(objects))
+    lose_index(place)
+
+
+def options(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(prog="python -m bench.index_build", description=__doc__)
+    parser.add_argument("--stores", nargs="+", choices=STORES, default=["sqlite"])
+    parser.add_argument("--objects", type=int, default=100_000, help="of the lake")
+    parser.add_argument("--data", type=Path, default=None, help="folder for the stores while it runs")
+    return parser.parse_args(arguments)
+
+
+def main() -> int:
+    """Measure and print."""
+    arguments = options()
+    for store in arguments.stores:
+        with tempfile.TemporaryDirectory(
+            prefix="limnos-bench-", dir=arguments.data, ignore_cleanup_errors=True
+        ) as name:
+            folder = Path(name)
+            postgres = Postgres(folder / "pg") if store == "postgres" else None
+            try:
+                place = Place(folder / "lake", None if postgres is None else postgres.new_database("lake"))
+                began = time.perf_counter()
+                plant(place, arguments.objects, database_pid=None if postgres is None else postgres.pid)
+                print(
+                    f"{store}: planted {arguments.objects:,} objects in {time.perf_counter() - began:.0f} s", flush=True
+                )
+                print(f"{store}: {build_index(place)}", flush=True)
+            finally:
+                if postgres is not None:
+                    postgres.stop()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
