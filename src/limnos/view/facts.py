@@ -75,6 +75,7 @@ _READS: dict[str, Callable[..., Load[Value]]] = {
 _MANY: dict[str, Callable[[list[int]], Load[Mapping[int, Value]]]] = {
     "rules": roles.many_rules_read,
     "document": documents.documents_read,
+    "owner": owners.owners_read,
     "principal id": principals.principals_by_id_read,
     "restrictions": restrictions.many_restrictions_read,
 }
@@ -126,7 +127,7 @@ def _names_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
     for (parent_id, space), names in groups.items():
         if len(names) > 1:
             results.update((name_key(parent_id, space, name), None) for name in names)
-            for node in (yield from named_children_read(parent_id, space, names)):
+            for node in (yield from named_children_read(parent_id, space, names=names)):
                 results |= {name_key(parent_id, space, node.name): node.id, node_key(node.id): node}
     return results
 

@@ -12,9 +12,11 @@ from pathlib import Path
 import pytest
 
 from limnos.app.node_builder import DATABASE_FILE
+from limnos.services.request import context
 from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.sqlpp.execution import metadata as module
 from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
+from limnos.sqlpp.metadata import METADATA_DATASETS
 from limnos.sqlpp.offloaded_work import EVALUATE, SCANS
 from limnos.store.objects.documents import documents_read
 from limnos.store.objects.nodes import live_nodes_read, span_read
@@ -271,3 +273,19 @@ def test_plan_of_a_forbidden_query_is_refused(tmp_path: Path, query: str) -> Non
 
         first, *others = [status_and_message(each("admin")) for each in requests]
         assert others == [first] * 2
+
+
+def test_many_dataverses_are_counted_by_a_node_that_knows_none(
+    tmp_path: Path, empty_database: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node reads the owners of many dataverses together, so their number does not exceed the reads of a request."""
+    monkeypatch.setattr(context, "READS_MAX", 12)
+    shutil.copy(empty_database, tmp_path)
+    with node_at(tmp_path) as node:
+        for number in range(20):
+            iceberg.make_space(node, f"d{number}")
+            iceberg.make_table(node, f"d{number}", "t")
+    with node_at(tmp_path) as node:
+        counts = rows(node, "select value count(*) from Metadata.`Dataset`")
+
+    assert counts == [20 + len(METADATA_DATASETS)]

@@ -17,6 +17,6 @@ def test_live_children_with_the_names_are_read(lab: StoreLab, world: StoreWorld)
     lab.write(lambda tx: add_namespace(tx, world.side, "far"), zone=world.side.id)
     lab.write(lambda tx: tx.nodes.drop(nodes["dropped"]), zone=zone)
 
-    children = lab.load(named_children_read(zone, "namespace", ["a", 'q"', ASTRAL, "dropped", "far", "A"]))
+    children = lab.load(named_children_read(zone, "namespace", names=["a", 'q"', ASTRAL, "dropped", "far", "A"]))
 
     assert sorted(children, key=lambda node: node.id) == [nodes["a"], nodes['q"'], nodes[ASTRAL]]

@@ -6,7 +6,7 @@ import pytest
 
 from limnos.model.entities import OwnedRange
 from limnos.store.objects import owners
-from limnos.store.objects.owners import owned_read
+from limnos.store.objects.owners import owned_read, owner_read, owners_read
 from tests.backends import StoreLab
 from tests.store.world import StoreWorld, add_namespace
 
@@ -39,3 +39,14 @@ def test_owned_objects_of_principals_are_read_for_all_zones(
         (main, 8): ({inner.id}, inner.id), (side, 8): (set(), inner.id),
     }  # fmt: skip
     assert read(8, after=inner.id) == {(main, 8): (set(), None), (side, 8): ({far.id}, None)}
+
+
+def test_owners_of_several_objects_are_read_together(lab: StoreLab, world: StoreWorld) -> None:
+    """One read has the owners of several objects, as separate reads have them."""
+    first = lab.write(lambda tx: add_namespace(tx, world.main, "a", owner_id=7), zone=world.main.id)
+    ids = [first.id, world.main.id, 10**12]
+
+    owners_by_id = lab.load(owners_read(ids))
+
+    assert owners_by_id == {object_id: lab.load(owner_read(object_id)) for object_id in ids}
+    assert owners_by_id[first.id] == 7

@@ -17,7 +17,7 @@ _NAMED = f"{SELECT_NODES} WHERE n.parent_id = :parent AND n.name_space = :space 
 CHILDREN_NAMED = Sql(_NAMED + one_of("names", "text")[0], on_sqlite=_NAMED + one_of("names")[1])
 
 
-def named_children_read(parent_id: int, space: str, names: Sequence[str]) -> Load[list[Node]]:
+def named_children_read(parent_id: int, space: str, *, names: Sequence[str]) -> Load[list[Node]]:
     """Read the live children of a parent with the given names, in no order."""
     rows = yield CHILDREN_NAMED, {"parent": parent_id, "space": space, "names": dumps(names)}
     return [node_of(row) for row in rows]

@@ -17,6 +17,10 @@ from limnos.store.sql import Load, Sql
 from limnos.store.transaction import Writes
 
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
+OWNERS = Sql(
+    f"SELECT object_id, principal_id FROM owner WHERE object_id {one_of('ids')[0]}",
+    on_sqlite=f"SELECT object_id, principal_id FROM owner WHERE object_id {one_of('ids')[1]}",
+)
 INSERT = Sql("INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)")
 SET = Sql(
     "INSERT INTO owner (object_id, principal_id) VALUES (:id, :principal)"
@@ -77,6 +81,12 @@ def owner_read(object_id: int) -> Load[int | None]:
     """Read the id of an object's owner; None if it has no owner."""
     rows = yield OWNER, {"id": object_id}
     return rows[0][0] if rows else None
+
+
+def owners_read(object_ids: Collection[int]) -> Load[dict[int, int | None]]:
+    """Read the ids of the owners of several objects; None for an object without an owner."""
+    rows = yield OWNERS, {"ids": dumps(sorted(object_ids))}
+    return dict.fromkeys(object_ids) | dict(rows)
 
 
 class OwnerWrites(Writes):

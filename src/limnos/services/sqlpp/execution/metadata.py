@@ -398,10 +398,10 @@ def _page(
     alone: frozenset[int] = frozenset()
     if kind is Kind.NAMESPACE:
         links = [ChainLink(id_, kind, name) for name, id_ in page.names]
-        see = Action.NAMESPACE_SEE
-        alone = frozenset(
-            [link.id for link in links if not request_view.decide_for(request_view.user, see, (link, *chain)).allowed]
+        decisions = for_each(
+            links, lambda link: request_view.decide_for(request_view.user, Action.NAMESPACE_SEE, (link, *chain))
         )
+        alone = frozenset(link.id for link, decision in zip(links, decisions, strict=True) if not decision.allowed)
     return _path(request_view, chain), _ListingPage(page.names, page.last, alone)
 
 
