@@ -49,6 +49,18 @@ def test_bodies_of_all_callers_have_a_common_maximum() -> None:
     assert budget.held_bytes == 40 * MIB
 
 
+def test_only_body_in_progress_has_no_other_limit_than_its_own() -> None:
+    """A route may allow longer bodies than the settings do. The next body waits."""
+    budget = BodyBudget(MIB)
+    alone, other = share(budget), share(budget)
+    for _ in range(6):
+        alone.take(MIB)
+
+    with pytest.raises(ServiceUnavailable):
+        other.take(1)
+    assert budget.held_bytes == 6 * MIB
+
+
 def test_ended_request_returns_its_bytes() -> None:
     """After requests have ended, also after refusals, nothing is held and callers are forgotten."""
     budget = BodyBudget(10 * MIB)
