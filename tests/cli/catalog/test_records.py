@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from limnos.client.activity import exchange
 from limnos.formats.exchange.encoding import encode_records
 from limnos.model.proto.limnos.v1 import export_pb2
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
@@ -80,6 +81,24 @@ def test_records_are_listed_and_shown(run: Run, place: str, file: Path) -> None:
     assert (several.code, several.error["message"]) == (2, "main.a.t is a namespace and a table")
     table_record = run("records", "describe", place, "main.a.t", "--kind", "table").result
     assert (table_record["id"], table_record["columns"][0]["name"]) == ("12", "x")
+
+
+@pytest.mark.parametrize("number", [2, 5, 8, 10])
+def test_error_names_the_number_of_the_wrong_record(
+    run: Run, place: str, file: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """The error about a wrong record has its number in the file, in whichever part of the file it is."""
+    monkeypatch.setattr(exchange, "RECORDS_AT_ONCE", 3)
+    run("records", "load", place, str(file))
+    lines = run("records", "dump", place, "--format", "json").out.splitlines()
+    lines[number - 1] = '{"unknown": 1}'
+    wrong = file.with_suffix(".json")
+    wrong.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    refused = run("records", "load", place, str(wrong))
+
+    assert refused.code == 2
+    assert f"ecord {number} " in f"{refused.error['message']} "
 
 
 def test_missing_store_path_or_file_is_an_error(run: Run, place: str, file: Path, tmp_path: Path) -> None:

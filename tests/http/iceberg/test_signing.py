@@ -15,6 +15,8 @@ from urllib.parse import quote
 import pytest
 
 from limnos.config.storage import StorageSection
+from limnos.services.vending.credentials import VENDOR, CredentialRequest, CredentialVendor
+from limnos.sources.vending import IssuedCredentials
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
 from tests.http.iceberg.wire import SCHEMA, space_path, table_path
 from tests.objects import BUCKET, ELSE, ObjectStoreServer, authorized
@@ -199,6 +201,37 @@ def test_no_signature_is_issued_after_revoke_or_drop(node: DriverNode, store: Ob
     assert sign(node, store, "wide", user="tim").status == 403
     refusal = node.post(f"{table('wide', 'gone')}/sign", {"region": "r", "uri": "u", "method": "GET", "headers": {}})
     assert refusal.status == 404
+
+
+@pytest.mark.parametrize("delegation", ["vended-credentials", "remote-signing"])
+def test_rights_lost_while_sts_answers_give_no_access(
+    node: DriverNode, store: ObjectStoreServer, monkeypatch: pytest.MonkeyPatch, delegation: str
+) -> None:
+    """A user who loses the rights on a table while the server waits for STS gets neither keys nor a signature."""
+    user, target = f"uma_{delegation.partition('-')[0]}", table("narrow")
+    role = grant(node, user, "use_catalog use_schema select_table", kind="CATALOG", on="narrow")
+    vendor, revokes = CredentialVendor(timeout_s=60.0, time=node.built.services.store.time), []
+    issue = vendor.issue_credentials
+
+    async def issue_and_revoke(request: CredentialRequest) -> IssuedCredentials:
+        result = await issue(request)
+        revoke = f"{API}/lake/permissions/users/{user}/revoke"
+        revokes.append((await node.answer("PUT", revoke, {"roleNames": [role]})).status)
+        return result
+
+    monkeypatch.setattr(vendor, "issue_credentials", issue_and_revoke)
+    earlier = VENDOR.of(node.built.services)
+    VENDOR.put(node.built.services, vendor)
+    if delegation == "remote-signing":
+        answer = sign(node, store, "narrow", user=user)
+    else:
+        answer = node.get(target, user=user, x_iceberg_access_delegation=delegation)
+    VENDOR.put(node.built.services, earlier)
+
+    assert revokes == [200]
+    assert b"secret-access-key" not in answer.body
+    assert b"Signature" not in answer.body
+    assert delegation != "remote-signing" or answer.status in {403, 503}
 
 
 def test_catalog_without_signing_announces_and_issues_none(

@@ -133,6 +133,25 @@ def test_invalid_batches_are_refused_with_the_reason(node: DriverNode) -> None:
     assert at
 
 
+@pytest.mark.parametrize("first", ["create_table_version", "delete_table_versions"])
+def test_batch_that_changes_and_drops_one_table_is_refused(lake: DriverNode, first: str) -> None:
+    """A batch that changes a table and deregisters it is refused, and the table keeps its state."""
+    at = declare_managed(lake, "b")
+    commit(lake, "lance", "b", location=at["b"], version=1)
+    changes = {
+        "create_table_version": entry("b", at["b"], 2),
+        "delete_table_versions": {"id": ["lance", "b"], "ranges": [{"start_version": 1, "end_version": 2}]},
+    }
+    operations = [{first: changes[first]}, {"deregister_table": {"id": ["lance", "b"]}}]
+
+    answer = lake.post(COMMIT, {"operations": operations})
+
+    assert failure_of(answer) == (400, 13)
+    assert "earlier operation" in answer.json()["detail"]
+    assert names(lake.get(f"{space('lance')}/table/list")) == ["b"]
+    assert listed(lake, "b") == [1]
+
+
 def test_batch_that_declares_a_used_name_is_refused(lake: DriverNode) -> None:
     """A batch that declares a table with a name in use is refused like a single request, and nothing is changed."""
     declare_managed(lake, "a")

@@ -8,11 +8,18 @@ import pytest
 
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.catalog.tables import table_drop
-from limnos.services.lookup.change_publishing import ChangesOutdated, PublishedChange, publish_changes
+from limnos.services.catalog.catalogs import catalog_drop
+from limnos.services.catalog.tables import table_drop, table_move
+from limnos.services.lookup.change_publishing import (
+    ChangesOutdated,
+    PublishedChange,
+    publish_changes,
+    publish_dropped_catalog_changes,
+)
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.upkeep.trash import trash_restore
 from limnos.store.activity.feed import FeedSlice, feed_slice_read
-from tests.inprocess import ADMIN, MAIN
+from tests.inprocess import ADMIN, LAKE, MAIN
 from tests.services.conftest import ServiceDesk
 
 
@@ -75,3 +82,35 @@ def test_changes_of_a_table_dropped_since_they_were_read_are_outdated(lake: Serv
 
     with pytest.raises(ChangesOutdated):
         publish(lake, part, user=user)
+
+
+def test_former_path_in_a_hidden_namespace_is_not_published(lake: ServiceDesk) -> None:
+    """A table that moves from a namespace that the caller may not see is published without its former path."""
+    lake.table("b", "u")
+    lake.run(table_move(lake.ctx(), MAIN, source=("b", "u"), target=("a", "u")))
+    part = read_slice(lake)
+
+    def moves(user: str) -> list[tuple[object, object, object]]:
+        return [(each.path, each.old, each.new) for each in publish(lake, part, user=user) if each.operation == "move"]
+
+    current, former = ("main", "a", "u"), ("main", "b", "u")
+    assert moves(ADMIN) == [(current, former, current)]
+    assert moves("ana") == [(current, None, current)]
+
+
+def test_changes_of_a_dropped_catalog_are_published_to_the_metalakes_owners(lake: ServiceDesk) -> None:
+    """Changes of a dropped catalog are published to callers who may alter the metalake, and to nobody else."""
+    catalog_id = node_id(lake, "main")
+    lake.run(catalog_drop(lake.ctx(), metalake=LAKE, name="main", force=True, in_use_too=True))
+    part = lake.run(lake.ctx().look_up(partial(feed_slice_read, {catalog_id: 0}, limit=100)))
+    entries = part.entries[catalog_id]
+
+    def published(user: str) -> list[PublishedChange]:
+        return lake.run(
+            lake.ctx(user).read(
+                RequestScope(LAKE), lambda view: publish_dropped_catalog_changes(view, entries, part.node_positions)
+            )
+        )
+
+    assert len(published(ADMIN)) == len(entries) == 3
+    assert published("ana") == []

@@ -10,10 +10,10 @@ import pytest
 from limnos.app.task_kinds import KINDS
 from limnos.services.maintenance import assessed_changes, assessing
 from limnos.services.maintenance.assessed_changes import assess_changes
-from limnos.services.maintenance.assessing import AssessmentPosition
+from limnos.services.maintenance.assessing import AssessmentPosition, AssessmentRound, CurrentState, current_read
 from limnos.store.activity.maintenance import checkpoints_by, checkpoints_of, tables_page
 from limnos.store.sql import Sql
-from tests.http.driver import DriverNode
+from tests.http.driver import API, DriverNode
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import (
     DAY_MS,
@@ -112,6 +112,43 @@ def test_new_epoch_or_feed_gap_assesses_all_tables_again(lake: DriverNode) -> No
     for moved in (-DAY_MS, 2 * DAY_MS):
         set_clock(lake, at.whole_at_ms + moved)
         assert assess_counted(lake, at)[1] == 2
+
+
+def test_gap_in_the_feed_of_a_new_catalog_assesses_all_tables(lake: DriverNode) -> None:
+    """All tables are assessed if the feed of a catalog was pruned before its first changes were assessed."""
+    HistoryTable(lake).append()
+    at, services = assess(lake), lake.built.services
+    body = {"name": "late", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}}
+    lake.done("POST", f"{API}/lake/catalogs", body)
+    lake.done("POST", "/iceberg/v1/lake.late/namespaces", {"namespace": ["a"]})
+    lake.done("POST", "/iceberg/v1/lake.late/namespaces/a/tables", {"name": "t", "schema": wire.SCHEMA})
+    current = lake.runner.run(services.gate.look_up(current_read))
+    clocks = [each if each.zone in at.positions else each._replace(pruned_to=1) for each in current.clocks]
+
+    def assessed(state: CurrentState) -> int:
+        round_ = AssessmentRound(services, tables_max=100)
+        lake.runner.run(round_.run(at, current=state))
+        return round_.tables
+
+    assert (assessed(current), assessed(current._replace(clocks=clocks))) == (1, 2)
+
+
+def test_changed_figures_of_a_finding_are_stored(lake: DriverNode) -> None:
+    """A finding whose figures alone differ from the stored ones is stored, because operations are planned by them."""
+    HistoryTable(lake).append(12)
+    set_clock(lake, FIRST_MS + 30 * DAY_MS)
+    assess(lake)
+    known = findings(lake)
+    permit = lake.built.upkeep._permit
+    change = Sql("UPDATE maintenance_finding SET figures = '{}'")
+    lake.runner.run(lake.built.services.store.submit(permit, lambda tx: tx.count(change, {})))
+    assert findings(lake)["a.t", "compact"]["figures"] == {}
+    wire.commit(lake, "a", "t", updates=[wire.set_properties(x="1")])
+    assess(lake)
+
+    assert {key: each["figures"] for key, each in findings(lake).items()} == {
+        key: each["figures"] for key, each in known.items()
+    }
 
 
 def test_findings_of_repaired_and_dropped_tables_are_deleted(lake: DriverNode) -> None:
@@ -243,6 +280,22 @@ async def _metalake_id(node: DriverNode) -> int:
 
     ctx = Context(node.built.services, Credential("admin"), "test")
     return await ctx.read(RequestScope("lake"), lambda request_view: request_view.metalake.id)
+
+
+def test_reader_in_a_dropped_catalog_keeps_its_checkpoints(lake: DriverNode) -> None:
+    """The checkpoints of a reader stay while its catalog is dropped, since both may be restored."""
+    reader = HistoryTable(lake)
+    reader.append(**{"limnos.inputs": json.dumps({"main.a.source": 7})})
+    services, permit = lake.built.services, lake.built.upkeep._permit
+    assess(lake)
+    (head,) = lake.runner.run(services.gate.look_up(lambda: tables_page(0, limit=9)))
+    before = lake.runner.run(services.gate.look_up(lambda: checkpoints_by([head.node_id])))
+    drop = Sql("UPDATE node SET deleted = 1 WHERE id = :id")
+    lake.runner.run(services.store.submit(permit, lambda tx: tx.count(drop, {"id": head.catalog_id})))
+    assess(lake)
+
+    assert [row.snapshot_id for row in before] == [7]
+    assert lake.runner.run(services.gate.look_up(lambda: checkpoints_by([head.node_id]))) == before
 
 
 def test_task_assesses_tables_unless_disabled(node: DriverNode) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from limnos.services.maintenance import builtin_jobs
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
 from tests.services.maintenance.orphans.histories import turn_on
@@ -230,3 +231,25 @@ def test_request_for_a_waiting_planned_operation_ends_its_wait(node: DriverNode,
     assert (before["policy"], before["user"]) == ("small", "admin")
     assert (again["policy"], again["user"]) == (None, "writer")
     assert list_operations(node)[0]["user"] == "writer", "a requested operation stays the caller's"
+
+
+def test_jobs_of_one_template_are_listed_beside_many_others(
+    node: DriverNode, table: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of a template's jobs has its newest ones, however many newer operations of other kinds exist."""
+    monkeypatch.setattr(builtin_jobs, "JOBS_MAX", 2)
+    old = job(run_job(node))
+    for name in (
+        "builtin-iceberg-rewrite-manifests",
+        "builtin-iceberg-update-stats",
+        "builtin-iceberg-expire-snapshots",
+    ):
+        job(run_job(node, name))
+    assert ask(node, operation="deletes").status == 200
+
+    def listed(query: str) -> list[str]:
+        return [each["jobTemplateName"] for each in node.get(f"{RUNS}{query}").json()["jobs"]]
+
+    assert table.snapshots == 12
+    assert listed("") == ["builtin-iceberg-expire-snapshots", "builtin-iceberg-update-stats"]
+    assert [each["jobId"] for each in node.get(f"{RUNS}?jobTemplateName={COMPACT}").json()["jobs"]] == [old["jobId"]]

@@ -15,7 +15,7 @@ from limnos.access.authentication import Credential
 from limnos.formats.gravitino.policies import SNAPSHOT_EXPIRATION
 from limnos.model.errors import CommitConflict, PermissionDenied
 from limnos.services.iceberg import commits
-from limnos.services.maintenance import expiry
+from limnos.services.maintenance import assessed_changes, expiry
 from limnos.services.maintenance.assessing import effective_policies
 from limnos.services.maintenance.expiry import ExpiryResult, table_expire
 from limnos.services.maintenance.table_access import maintained_table
@@ -62,6 +62,21 @@ def test_expiry_removes_old_snapshots_without_deleting_files(table: HistoryTable
     assert expiry.text == "removed 11 snapshots; 1 stay"
     assert set(before) <= set(wire.files_of(table.node))
     assert expire(table.node).removed == ()
+
+
+def test_expiry_waits_until_the_positions_of_readers_are_known(
+    table: HistoryTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No snapshot expires until all changed tables are assessed, since one of them may read this table incrementally;
+    the result says so.
+    """
+    with monkeypatch.context() as patch:
+        patch.setattr(assessed_changes, "TABLES_PER_REQUEST", 1)
+        waiting = expire(table.node)
+
+    assert (waiting.removed, len(table.ids())) == ((), 12)
+    assert "positions of incremental readers" in waiting.text
+    assert len(expire(table.node).removed) == 11
 
 
 def test_expiry_without_expired_snapshots_commits_nothing(table: HistoryTable) -> None:

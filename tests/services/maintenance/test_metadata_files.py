@@ -6,11 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from limnos.files import place_key
+from limnos.files.local import LocalFiles
 from limnos.model.entities import MetadataDocument
+from limnos.model.errors import LimnosError, ServiceUnavailable, StorageFailed
+from limnos.model.permits import upkeep_permit
+from limnos.model.storage_locations import LocationClaim, LocationKind
 from limnos.model.uuids import new_uuid
 from limnos.services.maintenance import metadata_files
 from limnos.services.maintenance.metadata_files import AgeWindow, metadata_files_delete, old_metadata_files
 from limnos.services.maintenance.task import MaintenancePosition
+from limnos.store.sql import Sql
+from limnos.store.tx import Tx
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, set_clock
@@ -148,3 +155,55 @@ async def killed(*_: object, names: list[str]) -> None:
     """Crash if there is something to record."""
     if names:
         raise SystemExit
+
+
+@pytest.mark.parametrize("failure", [StorageFailed("refused"), ServiceUnavailable("away")])
+def test_failed_deletion_of_a_file_is_not_recorded(
+    table: HistoryTable, monkeypatch: pytest.MonkeyPatch, failure: LimnosError
+) -> None:
+    """A file that the storage does not delete has no audit record until it is deleted in a later round."""
+    window = AgeWindow(0, table.node.built.services.store.time.now_ms() + DAY_MS)
+    refused = metadata_files_of(table)[1].name
+    real = LocalFiles.delete
+
+    def delete_others(files: LocalFiles, location: str) -> None:
+        if location.endswith(refused):
+            raise failure
+        real(files, location)
+
+    for _ in range(2):
+        with monkeypatch.context() as patch:
+            patch.setattr(LocalFiles, "delete", delete_others)
+            with pytest.raises(type(failure)):
+                delete(table, window)
+        assert refused in [each.name for each in metadata_files_of(table)]
+        assert not [each for each in audited(table) if refused in each]
+    assert delete(table, window) >= 1
+    assert len([each for each in audited(table) if refused in each]) == 1
+    assert len(audited(table)) == 3
+    assert len(metadata_files_of(table)) == 3
+
+
+@pytest.mark.parametrize("relation", ["same", "above", "below", "root above"])
+def test_metadata_files_near_another_object_are_not_deleted(table: HistoryTable, relation: str) -> None:
+    """No metadata file is deleted while another object is at, above or below the table's location; the root of a
+    catalog is no object.
+    """
+    node = table.node
+    at = {
+        "same": table.location,
+        "above": table.location.rpartition("/")[0],
+        "below": f"{table.location}/data",
+        "root above": table.location.rpartition("/")[0],
+    }[relation]
+    kind = LocationKind.ALLOWED_LOCATION if relation == "root above" else LocationKind.EXTERNAL_FILESET
+    main = Sql("SELECT id FROM node WHERE name = 'main'")
+
+    def claim(tx: Tx) -> None:
+        ((catalog_id,),) = tx.rows(main, {})
+        tx.places.put(LocationClaim(kind, 999_999, catalog_id, 0), place_key(at))
+
+    node.runner.run(node.built.services.store.submit(upkeep_permit("t"), claim))
+    now_ms = node.built.services.store.time.now_ms()
+
+    assert delete(table, AgeWindow(0, now_ms + DAY_MS)) == (3 if relation == "root above" else 0)

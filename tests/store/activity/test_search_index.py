@@ -79,6 +79,27 @@ def test_zone_position_is_tracked_and_lease_is_exclusive(lab: StoreLab, world: S
     assert lab.write(lambda tx: tx.search.lease("x", lease_ms=10_000), zone=world.lake.id)
 
 
+def test_position_is_unchanged_only_in_all_its_parts(lab: StoreLab, world: StoreWorld) -> None:
+    """A zone's position counts as unchanged only if its epoch, its revision and its scan are those that were read. So
+    after a restore no words of another epoch of the store are written.
+    """
+    zone, scan = world.main.id, ScanPosition("b", 7)
+
+    def is_at(**parts: object) -> bool:
+        (progress,) = lab.load(progress_read([zone]))
+        return lab.write(lambda tx: tx.search.is_at(progress._replace(**parts)), zone=zone)
+
+    assert is_at()
+    lab.write(lambda tx: tx.search.reached(zone, epoch=3, revision=5, scan_after=scan), zone=zone)
+
+    assert is_at(indexed_epoch=3, revision=5, scan_after=scan)
+    assert not is_at(indexed_epoch=4, revision=5, scan_after=scan)
+    assert not is_at(indexed_epoch=3, revision=6, scan_after=scan)
+    assert not is_at(indexed_epoch=3, revision=5, scan_after=ScanPosition("b", 8))
+    assert not is_at(indexed_epoch=3, revision=5, scan_after=None)
+    assert not is_at(indexed_epoch=None, revision=None, scan_after=None)
+
+
 def test_word_is_deleted_with_the_last_object_that_has_it(lab: StoreLab, world: StoreWorld) -> None:
     """A word is deleted from the vocabulary with the last object that has it, in whatever field. Words that may occur
     as parts of indexed words are kept.

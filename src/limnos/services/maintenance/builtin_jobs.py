@@ -189,10 +189,10 @@ async def builtin_list(ctx: Context, metalake: str, *, name: str | None) -> list
 
     Raises NotFound for an unknown template or metalake, PermissionDenied if the caller may not use the metalake.
     """
-    kind = None if name is None else template_of(name).kind
+    kinds = tuple(_BY_KIND) if name is None else (template_of(name).kind,)
     metalake_id = await ctx.read(RequestScope(metalake), lambda request_view: request_view.metalake.id)
-    rows = await ctx.look_up(lambda: metalake_operations_read(metalake_id, limit=JOBS_MAX))
-    return await _visible(ctx, metalake, rows=[row for row in rows if kind in (None, row.kind)])
+    rows = await ctx.look_up(lambda: metalake_operations_read(metalake_id, kinds=kinds, limit=JOBS_MAX))
+    return await _visible(ctx, metalake, rows=rows)
 
 
 async def _visible(ctx: Context, metalake: str, *, rows: Sequence[OperationRow]) -> list[BuiltinJob]:

@@ -20,7 +20,7 @@ from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.maintenance.table_metadata import metadata_of
 from limnos.model.audit import AuditContext, AuditedDecision
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import LimnosError
+from limnos.model.errors import LimnosError, StorageFailed
 from limnos.model.permits import upkeep_permit
 from limnos.model.storage_locations import ROOTS
 from limnos.names import display
@@ -79,7 +79,8 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     """Delete old metadata files of a table. Returns the count of deleted files. Raises StorageFailed,
     ServiceUnavailable, InvalidTable.
 
-    The directory is listed before the document is read: a file that a concurrent commit adds has a later version.
+    The directory is listed before the document is read: a file that a concurrent commit adds has a later version. Files
+    whose deletion fails are tried again in the next round, and only deleted files are recorded.
     """
     look_up = services.gate.look_up
     before = await look_up(lambda: document_read(node_id))
@@ -99,9 +100,19 @@ async def metadata_files_delete(services: NodeServices, node_id: int, *, window:
     below = _below(document, directory)
     rows = [NewOrphan(f"{below}{name}", entries[name].size, entries[name].modified_ms) for name in old]
     await services.store.submit(_PERMIT, lambda tx: tx.orphan_files.add(node_id, rows, state=REMOVING, reason=_REASON))
-    for name in old:
-        await files.delete(f"{directory}/{name}")
-    await _record(services, document, names=[row.name for row in rows])
+    deleted: list[str] = []
+    failure: StorageFailed | None = None
+    try:
+        for name in old:
+            try:
+                await files.delete(f"{directory}/{name}")
+                deleted.append(name)
+            except StorageFailed as error:  # the storage may refuse this file alone
+                failure = error
+    finally:
+        await _record(services, document, names=[f"{below}{name}" for name in deleted])
+    if failure is not None:
+        raise failure
     log.info("old metadata files deleted", table=node_id, count=len(old), first=old[0], last=old[-1])
     return len(old)
 

@@ -108,6 +108,18 @@ class PolicyIndex:
     def __bool__(self) -> bool:
         return bool(self._by_object)
 
+    @property
+    def digest(self) -> str:
+        """A digest of what is attached where, which changes with each policy that may apply to a table; empty without
+        policies.
+        """
+        rows = sorted(
+            (object_id, node.id, _record(node).enabled, _record(node).content)
+            for object_id, attached in self._by_object.items()
+            for node, _ in attached
+        )
+        return hashlib.sha256(str(rows).encode()).hexdigest() if rows else ""
+
     def effective(self, chain: Sequence[int]) -> Mapping[str, EffectivePolicy]:
         """Return the policy of each type that applies to the first object of `chain`: the ids of a table and its
         ancestors, the nearest first.

@@ -121,10 +121,13 @@ class MaintainedFiles:
         return deleted
 
     async def delete(self, location: str) -> None:
-        """Delete a file of the table. Raises OutsideRoots. A failure of the storage is only logged."""
+        """Delete a file of the table. Raises OutsideRoots, StorageFailed, ServiceUnavailable."""
         if not self.covers(location):
             raise OutsideRoots(f"File {location} is outside of the table's location")
-        await self._files.delete(location, self._place.catalog.properties)
+        properties = self._place.catalog.properties
+        await self._files.run_in_thread(
+            location, properties=properties, call=lambda: store_for(location, properties).delete(location)
+        )
 
 
 async def maintained_files(services: NodeServices, document: MetadataDocument) -> MaintainedFiles | None:

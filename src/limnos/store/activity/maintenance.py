@@ -108,9 +108,14 @@ OPERATIONS_OF = Sql(
     f"SELECT {_OPERATION} FROM maintenance_operation WHERE node_id = :node ORDER BY id DESC LIMIT :limit"
 )
 OPERATION = Sql(f"SELECT {_OPERATION} FROM maintenance_operation WHERE id = :id")
-OPERATIONS_OF_METALAKE = Sql(
+_OF_METALAKE = (
     f"SELECT {_OPERATION} FROM maintenance_operation WHERE catalog_id IN"
-    " (SELECT n.id FROM node n WHERE n.parent_id = :metalake AND n.deleted = 0) ORDER BY id DESC LIMIT :limit"
+    " (SELECT n.id FROM node n WHERE n.parent_id = :metalake AND n.deleted = 0)"
+    " AND kind IN ({kinds}) ORDER BY id DESC LIMIT :limit"
+)
+OPERATIONS_OF_METALAKE = Sql(
+    _OF_METALAKE.replace("{kinds}", "SELECT v FROM json_array_elements_text(CAST(:kinds AS json)) v"),
+    on_sqlite=_OF_METALAKE.replace("{kinds}", "SELECT value FROM json_each(:kinds)"),
 )
 LOST = Sql(
     "UPDATE maintenance_operation SET state = 'lost', ended_at = :now WHERE state = 'running' AND started_at < :before"
@@ -336,9 +341,10 @@ def operation_read(operation_id: int) -> Load[OperationRow | None]:
     return OperationRow(*rows[0]) if rows else None
 
 
-def metalake_operations_read(metalake_id: int, *, limit: int) -> Load[list[OperationRow]]:
-    """Read up to `limit` operations of all live catalogs of a metalake, newest first."""
-    rows = yield OPERATIONS_OF_METALAKE, {"metalake": metalake_id, "limit": limit}
+def metalake_operations_read(metalake_id: int, *, kinds: Sequence[str], limit: int) -> Load[list[OperationRow]]:
+    """Read up to `limit` operations of some kinds of all live catalogs of a metalake, newest first."""
+    params: Params = {"metalake": metalake_id, "kinds": dumps(kinds), "limit": limit}
+    rows = yield OPERATIONS_OF_METALAKE, params
     return [OperationRow(*row) for row in rows]
 
 

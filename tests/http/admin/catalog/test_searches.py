@@ -94,6 +94,45 @@ def test_search_reflects_renames_drops_and_restores_at_once(node: DriverNode) ->
     assert list_hit_paths(node, "back") == ["main.z.Back"]
 
 
+def index(node: DriverNode) -> None:
+    """Index all committed changes."""
+    while node.runner.run(index_step(node.built.services)):
+        pass
+
+
+def test_restored_object_is_found_by_its_words(node: DriverNode) -> None:
+    """The words of an object leave the index with its drop, and are in it again after its restore and a rename."""
+    make_table(node, "a", "t")
+    assert commit(node, "a", "t", updates=[set_properties(comment="quarterly ledger")]).status == 200
+    trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
+    index(node)
+    paths = [list_hit_paths(node, "ledger")]
+    assert node.delete(table_path("a", "t")).status == 204
+    index(node)
+    paths.append(list_hit_paths(node, "ledger"))
+    (dropped,) = node.done("GET", trash)["trash"]
+    node.done("POST", f"{trash}/{dropped['id']}/undrop", {})
+    index(node)
+    paths.append(list_hit_paths(node, "ledger"))
+    assert commit(node, "a", "t", updates=[set_properties(comment="monthly")]).status == 200
+    index(node)
+    paths.append(list_hit_paths(node, "ledger"))
+
+    assert paths == [["main.a.t"], [], ["main.a.t"], []]
+
+
+def test_search_below_a_namespace_does_not_find_the_namespace(node: DriverNode) -> None:
+    """A search below a namespace finds what is in it, and neither the namespace nor one with a longer name."""
+    for space in ("raw", "raws"):
+        make_table(node, space, "raw_t")
+    node.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": ["raw", "raw"]})
+
+    assert sorted(list_hit_paths(node, "raw in:main.raw")) == ["main.raw.raw", "main.raw.raw_t"]
+    assert list_hit_paths(node, "kind:namespace in:main.raw") == ["main.raw.raw"]
+    assert sorted(list_hit_paths(node, "kind:namespace in:main")) == ["main.raw", "main.raw.raw", "main.raws"]
+    assert list_hit_paths(node, "kind:catalog in:main") == []
+
+
 def test_filters_by_tag_and_owner_narrow_the_result(node: DriverNode) -> None:
     """Filters find objects by tag, tag on a column, tag value and owner; words narrow the result."""
     for name in ("t1", "t2", "u"):

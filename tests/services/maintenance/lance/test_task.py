@@ -13,11 +13,16 @@ import pyarrow as pa
 import pytest
 
 from limnos.app.task_kinds import KINDS
+from limnos.model.errors import StorageFailed
+from limnos.services.maintenance.lance import assessing
 from limnos.services.maintenance.lance.assessing import LanceAssessment, LancePosition
 from limnos.services.maintenance.lance.operations import MAINTAIN_LANCE_TABLE
-from limnos.services.maintenance.lance.task import lance_run
+from limnos.services.maintenance.lance.task import LanceRound, lance_run
 from limnos.services.maintenance.rewriting.planning import plan_run
+from limnos.services.request.table_formats import LANCE
 from limnos.services.request.task_context import TaskContext
+from limnos.store.activity.maintenance import tables_page
+from limnos.store.tx import Tx
 from tests.backends import Database
 from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, OWN, DriverNode, grant
@@ -335,3 +340,92 @@ def test_version_pinned_by_a_run_is_not_removed(node: DriverNode) -> None:
     assert finish(node, run, "failed").status == 200
     assert run_request(node, "s.t", "expire")["state"] == "done"
     assert versions(location) == [newest]
+
+
+def test_changed_policy_is_applied_in_the_next_round(node: DriverNode) -> None:
+    """A new, changed, disabled or detached policy changes the findings in the next round, without a change of the
+    table. Rounds without a change of policies assess no table.
+    """
+    fill(node, "s", "t", commits=4)
+    position = LancePosition()
+
+    def assessed() -> tuple[int, bool]:
+        nonlocal position
+        assessment = LanceAssessment(node.built.services)
+        position = node.runner.run(assessment.run(position))
+        while position.after is not None:
+            position = node.runner.run(assessment.run(position))
+        return assessment.tables, "expire" in findings(node)
+
+    set_clock(node, time.time_ns() // 1_000_000 + 3 * DAY_MS)
+    seen = [assessed(), assessed()]
+    content = {"olderThanDays": 2, "retainLast": 1, "minSnapshotCount": 1}
+    add_policy(node, "forget", EXPIRATION, content, on="lance", kind="catalog")
+    seen += [assessed(), assessed()]
+    update = {"@type": "updateContent", "policyType": EXPIRATION, "newContent": {"olderThanDays": 30}}
+    node.done("PUT", f"{API}/lake/policies/forget", {"updates": [update]})
+    seen += [assessed(), assessed()]
+    update["newContent"] = content
+    node.done("PUT", f"{API}/lake/policies/forget", {"updates": [update]})
+    seen.append(assessed())
+    node.done("PATCH", f"{API}/lake/policies/forget", {"enable": False})
+    seen.append(assessed())
+
+    assert seen == [(1, False), (0, False), (1, True), (0, True), (1, False), (0, False), (1, True), (1, False)]
+
+
+def test_disabled_policy_runs_no_operation(node: DriverNode) -> None:
+    """While its policies are disabled, a table keeps its findings and loses no version."""
+    location = fill(node, "s", "t")
+    for name, policy_type, content in (
+        ("tend", TABLE_MAINTENANCE, {}),
+        ("forget", EXPIRATION, {"olderThanDays": 0, "retainLast": 1, "minSnapshotCount": 1}),
+    ):
+        add_policy(node, name, policy_type, content, on="lance", kind="catalog")
+    set_clock(node, time.time_ns() // 1_000_000 + 20 * DAY_MS)
+    node.runner.run(LanceAssessment(node.built.services).run(LancePosition()))
+    known, before = findings(node), versions(location)
+    for name in ("tend", "forget"):
+        node.done("PATCH", f"{API}/lake/policies/{name}", {"enable": False})
+
+    node.runner.run(LanceRound(task_context(node), node.built.services).run())
+
+    assert set(known) == {"compact", "indexes", "expire"}
+    assert (operations(node), versions(location)) == ([], before)
+
+
+def test_table_under_another_operation_waits_for_the_next_round(node: DriverNode) -> None:
+    """A round begins no operation on a table that another operation leases, and does not count it as failed."""
+    fill(node, "s", "t")
+    at = run_round(node)
+    add_policy(node, "tend", TABLE_MAINTENANCE, {}, on="lance", kind="catalog")
+    services, permit = node.built.services, node.built.upkeep._permit
+    (head,) = node.runner.run(services.gate.look_up(lambda: tables_page(0, limit=9, table_format=LANCE)))
+
+    def take(tx: Tx) -> bool:
+        return tx.rewrites.take(9_999, node_id=head.node_id, token_id=0, holder="server", lease_ms=60_000)
+
+    assert node.runner.run(services.store.submit(permit, take))
+    round_ = LanceRound(task_context(node), services)
+    node.runner.run(round_.run())
+    assert (round_.done, round_.failed, operations(node)) == (0, 0, [])
+
+    set_clock(node, time.time_ns() // 1_000_000 + DAY_MS)
+    run_round(node, at)
+    assert {each["state"] for each in operations(node)} == {"done"}
+
+
+def test_findings_stay_while_the_storage_fails(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The findings of a table stay while its files cannot be read."""
+    fill(node, "s", "t")
+    run_round(node)
+    known = findings(node)
+
+    async def fail(*_: object) -> None:
+        raise StorageFailed("refused")
+
+    monkeypatch.setattr(assessing, "stored_state", fail)
+    run_round(node)
+
+    assert set(known) == {"compact", "indexes"}
+    assert findings(node) == known

@@ -2,7 +2,7 @@
 
 May import the layers below and `formats.maintenance`. Must not know any wire format. Changes that the server makes or
 commits are in the change feed, and their tables are assessed in the next round. Clients also write files without the
-server, so once a day all tables are assessed, in slices.
+server, so once a day all tables are assessed, in slices; also after a change of the policies, which set thresholds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from limnos.formats.maintenance.lance_tables import assess_lance_table
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.model.permits import upkeep_permit
-from limnos.services.maintenance.assessing import ASSESSED, WHOLE_EVERY_MS, AssessmentRound, finding_rows
+from limnos.services.maintenance.assessing import (
+    ASSESSED,
+    WHOLE_EVERY_MS,
+    AssessmentRound,
+    current_read,
+    finding_rows,
+)
 from limnos.services.maintenance.lance.tables import stored_state
 from limnos.services.maintenance.policies import assessment_rules, policies_load
 from limnos.services.request.node_services import NodeServices
@@ -27,7 +33,6 @@ from limnos.store.activity.maintenance import (
     FindingRow,
     TableHead,
     changed_read,
-    clocks_read,
     findings_of,
     tables_of,
     tables_page,
@@ -49,6 +54,8 @@ class LancePosition(msgspec.Struct):
     after: int | None = 0
     """The id of the last table that was assessed; None if the pass has ended."""
     whole_at_ms: int = 0
+    policies: str = ""
+    """The digest of the policies by which the tables were assessed."""
 
 
 class LanceAssessment:
@@ -61,13 +68,15 @@ class LanceAssessment:
 
     async def run(self, at: LancePosition) -> LancePosition:
         """Assess tables from a position on. Returns the next position."""
-        clocks, now_ms = await self.services.gate.look_up(clocks_read), self.services.store.time.now_ms()
+        current, now_ms = await self.services.gate.look_up(current_read), self.services.store.time.now_ms()
+        clocks, policies = current.clocks, current.policies.digest
         catalogs = [each for each in clocks if each.kind is Kind.CATALOG]
         epoch = max([each.epoch for each in clocks], default=at.epoch)
         has_gap = any(at.positions.get(each.zone, 0) < each.pruned_to for each in catalogs)
-        is_due = at.after is None and (has_gap or not 0 <= now_ms - at.whole_at_ms < WHOLE_EVERY_MS)
-        if at.epoch != epoch or is_due:
-            at = LancePosition(epoch, {each.zone: each.revision for each in catalogs}, 0, now_ms)
+        is_old = at.policies != policies or not 0 <= now_ms - at.whole_at_ms < WHOLE_EVERY_MS
+        if at.epoch != epoch or (at.after is None and (has_gap or is_old)):
+            positions = {each.zone: each.revision for each in catalogs}
+            at = LancePosition(epoch, positions=positions, after=0, whole_at_ms=now_ms, policies=policies)
         if at.after is not None:
             return msgspec.structs.replace(at, after=await self._page(at.after))
         positions = {each.zone: await self._changed(each, after=at.positions.get(each.zone, 0)) for each in catalogs}
