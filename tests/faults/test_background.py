@@ -1,0 +1,157 @@
+"""Background work beside a store that fails for some seconds, and after a clock that was a day ahead: webhooks, jobs
+and indexing go on without a restart of the node, readiness says meanwhile what fails, and the node stops with code 0.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.app.receivers import Receiver, receiving
+from tests.faults.measurements import note
+from tests.faults.rig import BACKENDS, SETTLED_WITHIN_S, Rig
+from tests.nodes.wire import GRAVITINO, OWN, PREFIX, namespace_body
+
+IN_REACH = {"PYTHONPATH": str(Path(__file__).parent / "disk")}
+MARK = "broken"
+FAULT_S = 6.0
+JOBS = "/api/metalakes/lake/jobs"
+AWAY = ("webhook", "template_job", "task", "search_position")
+"""Tables that are renamed, as by a mistake in a database that others administer."""
+DAY_MS = 86_400_000
+LEASED = {
+    "task": ("due_at", "leased_until"),
+    "webhook": ("due_at", "leased_until"),
+    "search_lease": ("leased_until",),
+    "node_seen": ("seen_at",),
+}
+"""Times that a node with a clock that is ahead writes, by table."""
+
+
+class BusyNode(NamedTuple):
+    """A node that delivers to a receiver and runs jobs."""
+
+    rig: Rig
+    receiver: Receiver
+
+    def wait_for(self, is_so: Callable[[], bool]) -> float:
+        """Wait until a condition is true. Returns the seconds that it took."""
+        began = time.monotonic()
+        while not is_so():
+            assert time.monotonic() < began + SETTLED_WITHIN_S, "it did not happen in time"
+            time.sleep(0.1)
+        return time.monotonic() - began
+
+    def require_work(self) -> dict[str, float]:
+        """Create a namespace and request a job. Wait until the namespace is delivered and found, and the job is done.
+
+        Returns the seconds until then.
+        """
+        name = self.rig.tag()
+        self.rig.admin.do("POST", f"{PREFIX}/namespaces", namespace_body(name))
+        request = {"jobTemplateName": "program", "jobConf": {}}
+        job = self.rig.admin.do("POST", f"{JOBS}/runs", request).body["job"]
+        job_path = f"{JOBS}/runs/{job['jobId']}"  # type: ignore[index]
+        return {
+            "delivered": self.wait_for(lambda: self.is_delivered(name)),
+            "job": self.wait_for(lambda: "succeeded" in str(self.rig.admin.do("GET", job_path).body)),
+            "indexed": self.wait_for(self.is_indexed),
+        }
+
+    def is_delivered(self, name: str) -> bool:
+        """Return whether the receiver got the event of a namespace."""
+        return any(event["data"]["path"][-1] == name for event in self.receiver.events)
+
+    def is_indexed(self) -> bool:
+        """Return whether the search index has all changes."""
+        return self.rig.admin.do("GET", f"{OWN}/nodes").body["search"] == {"zones": 0, "changes": 0}
+
+    def is_degraded(self) -> bool:
+        """Return whether readiness says that background work, or the store, fails."""
+        answer = self.rig.admin.ask("GET", f"{GRAVITINO.partition('/metalakes')[0]}/health/ready")
+        return answer.status == 503 or answer.body.get("state") == "degraded"
+
+
+@pytest.fixture(params=BACKENDS)
+def busy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BusyNode]:
+    """A node with a webhook and a job template, for each database."""
+    database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
+    program = tmp_path / "program.sh"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    with receiving() as receiver:
+        env = IN_REACH | {
+            "LIMNOS_TEST_BROKEN": str(tmp_path / MARK), "LIMNOS__EVENTS__ALLOWED_URLS": receiver.url,
+            "LIMNOS__JOBS__EXECUTOR": "local", "LIMNOS__JOBS__CONFINED": "false",
+            "LIMNOS__JOBS__ALLOWED": str(tmp_path), "LIMNOS__JOBS__WRITABLE": str(tmp_path),
+        }  # fmt: skip
+        with Rig(tmp_path, database, env=env) as rig:
+            rig.admin.do("POST", f"{OWN}/metalakes/lake/webhooks", {"url": f"{receiver.url}/hook"})
+            body = {"jobType": "shell", "name": "program", "comment": None, "executable": str(program), "arguments": []}
+            rig.admin.do("POST", f"{JOBS}/templates", {"jobTemplate": body})
+            yield BusyNode(rig, receiver)
+
+
+@contextmanager
+def failing_store(rig: Rig) -> Iterator[None]:
+    """Let reads of the SQLite file fail with EIO, or rename tables of PostgreSQL."""
+    mark = rig.directory / MARK
+    if rig.is_sqlite:
+        mark.write_text("read")
+    else:
+        for table in AWAY:
+            rig.sql(f"ALTER TABLE {table} RENAME TO {table}_away")
+    try:
+        yield
+    finally:
+        mark.unlink(missing_ok=True)
+        for table in () if rig.is_sqlite else AWAY:
+            rig.sql(f"ALTER TABLE {table}_away RENAME TO {table}")
+
+
+def test_background_work_goes_on_after_the_store_failed(busy: BusyNode) -> None:
+    """The store fails for some seconds. Readiness says so, and afterwards an event is delivered, a job runs and names
+    are indexed, without a restart. The node then stops with code 0.
+    """
+    busy.require_work()
+
+    with failing_store(busy.rig):
+        until = time.monotonic() + FAULT_S
+        told = False
+        while time.monotonic() < until or not told:
+            told = told or busy.is_degraded()
+            if busy.rig.is_sqlite:  # a commit of another program makes the node read pages again that it has cached
+                busy.rig.sql("UPDATE node_seen SET clock_offset_ms = clock_offset_ms + 1")
+            time.sleep(0.2)
+            assert time.monotonic() < until + SETTLED_WITHIN_S, "readiness never said that the store fails"
+    taken = busy.require_work()
+    busy.wait_for(lambda: not busy.is_degraded())
+    process = busy.rig.node.running
+    busy.rig.reconnect()
+    process.terminate()
+
+    assert process.wait(SETTLED_WITHIN_S) == 0
+    note(**{f"after_fault_{busy.rig.is_sqlite}_{name}": seconds for name, seconds in taken.items()})
+
+
+def test_background_work_goes_on_after_a_clock_was_a_day_ahead(busy: BusyNode) -> None:
+    """A node is killed whose clock was a day ahead. When it starts with a right clock, an event is delivered, a job
+    runs, names are indexed, and no task waits for a day.
+    """
+    busy.require_work()
+    busy.rig.node.kill()
+    for table, columns in LEASED.items():
+        for column in columns:
+            busy.rig.sql(f"UPDATE {table} SET {column} = {column} + {DAY_MS} WHERE {column} < {1 << 50}")
+    busy.rig.start()
+
+    taken = busy.require_work()
+    far_ms = int(time.time() * 1000) + DAY_MS + 3_600_000
+    busy.wait_for(lambda: not busy.rig.rows(f"SELECT 1 FROM task WHERE due_at BETWEEN {far_ms} AND {1 << 50}"))
+
+    note(**{f"after_clock_{busy.rig.is_sqlite}_{name}": seconds for name, seconds in taken.items()})
