@@ -35,7 +35,7 @@ ERRORS = [
 ]
 LOOPS: Final = {
     "audit records", "heartbeats", "jobs", "long tasks", "maintenance pauses", "search index", "store upkeep", "tasks",
-    "times in the store", "webhooks",
+    "times in the store", "leases of ended processes", "webhooks",
 }  # fmt: skip
 """The loops of a node that runs jobs. The certificate and the executor of maintenance have further ones."""
 

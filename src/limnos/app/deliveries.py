@@ -13,7 +13,6 @@ import random
 import time
 from contextlib import suppress
 from typing import Final
-from uuid import uuid4
 
 from limnos.app.http_post import PostFailed, post
 from limnos.app.work_poller import WorkPoller
@@ -22,6 +21,7 @@ from limnos.model.entities import Webhook
 from limnos.model.errors import LimnosError, PositionPruned
 from limnos.model.permits import upkeep_permit
 from limnos.services.activity.webhooks import WebhookBatch, webhook_next
+from limnos.services.request.concurrency.lease_holders import new_holder
 from limnos.services.request.node_services import NodeServices
 from limnos.store.activity.webhooks import SECRET_PROPERTY, webhooks_due
 from limnos.telemetry.logs import get_logger
@@ -74,7 +74,7 @@ class WebhookDeliveries(WorkPoller):
         super().__init__(services.loops)
         self.services = services
         self.timeout_s = timeout_s
-        self.holder = uuid4().hex
+        self.holder = new_holder()
         self._permit = upkeep_permit("limnos")
 
     async def _take(self) -> None:

@@ -14,7 +14,6 @@ import tempfile
 from collections.abc import Coroutine
 from contextlib import suppress
 from typing import Final, NamedTuple
-from uuid import uuid4
 
 import msgspec
 
@@ -28,6 +27,7 @@ from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart
 from limnos.model.jobs import CANCELLED, CANCELLING, FAILED, SUCCEEDED, JobOutput, TemplateJob
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.concurrency.lease_holders import new_holder
 from limnos.services.request.node_services import NodeServices
 from limnos.services.runs.job_rules import JOB_RULES, work_parse
 from limnos.store.activity.template_jobs import jobs_due
@@ -68,7 +68,7 @@ class JobExecutor(WorkPoller):
         self.services = services
         self.plan = plan
         self.running_max = running_max
-        self.holder = uuid4().hex
+        self.holder = new_holder()
         self._permit = upkeep_permit("limnos")
         self._bells: set[asyncio.Event] = set()
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import partial
 from time import monotonic
 from typing import Final
-from uuid import uuid4
 
 from limnos.app.work_poller import WorkPoller
 from limnos.model.permits import upkeep_permit
+from limnos.services.request.concurrency.lease_holders import new_holder
 from limnos.services.request.node_services import NodeServices
 from limnos.services.search.indexing import index_step
 from limnos.store.activity.search_index import zones_behind_read
@@ -34,7 +34,7 @@ class SearchIndexing(WorkPoller):
     def __init__(self, services: NodeServices) -> None:
         super().__init__(services.loops)
         self.services = services
-        self.holder = uuid4().hex
+        self.holder = new_holder()
         self._permit = upkeep_permit("limnos")
         self._leased_at = -RENEWED_S
 

@@ -17,12 +17,14 @@ from limnos.model.permits import upkeep_permit
 from limnos.services.maintenance.rewriting.pauses import REFRESH_EVERY_S, pauses_refresh
 from limnos.services.request.audit_lines import AuditLines
 from limnos.services.request.concurrency.background_loops import BackgroundLoops
+from limnos.services.request.concurrency.lease_holders import has_ended, new_holder
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import locations_refresh
 from limnos.services.upkeep.trash import trash_sweep
 from limnos.store.activity.audit import EXPIRED_AT_ONCE, lines_expire
 from limnos.store.activity.future_times import is_any_time_ahead, later_tasks_read, stored_times_repair
+from limnos.store.activity.lease_holders import holders_read, leases_end
 from limnos.store.activity.reports import reports_expire
 from limnos.store.activity.tasks import LeasedTask, task_counts, task_due
 from limnos.store.activity.upkeep import feed_prune, orphans_sweep
@@ -75,6 +77,7 @@ class Upkeep:
         self.services: NodeServices | None = None
         """The node's services, set after they are built."""
         self._woken = {name: asyncio.Event() for name in ("tasks", "long tasks", "audit records")}
+        self.holder = new_holder()
         self._permit = upkeep_permit("limnos")
 
     def wake(self) -> None:
@@ -93,6 +96,7 @@ class Upkeep:
             ("long tasks", partial(self._run_due, among_long=True), IDLE_S),
             ("audit records", self.write_audit, IDLE_S),
             ("store upkeep", self.sweep, SWEEP_EVERY_S),
+            ("leases of ended processes", self.end_dead_leases, REPAIR_EVERY_S),
             ("times in the store", self.repair_times, REPAIR_EVERY_S),
         ]
         if services is not None:
@@ -129,6 +133,18 @@ class Upkeep:
         if self.services is not None:
             await locations_refresh(self.services)
         await self.count()
+
+    async def end_dead_leases(self) -> None:
+        """End the leases of processes on this machine that have ended, so that their work goes on at once."""
+        dead = [each for each in await self.gate.look_up(holders_read) if has_ended(each)]
+        if not dead:
+            return
+        count = await self.store.submit(self._permit, lambda tx: leases_end(tx, dead))
+        log.info("leases of ended processes have been ended", count=count)
+        self.wake()
+        if self.services is not None:
+            self.services.wake_deliveries()
+            self.services.wake_executor()
 
     async def repair_times(self) -> None:
         """Repair times of leases and due work that a clock which was ahead has written, and wake the tasks."""
@@ -168,7 +184,8 @@ class Upkeep:
         if not await self.gate.look_up(lambda: task_due(now_ms, kinds=LONG, among=among_long)):
             return False
         task = await self.store.submit(
-            self._permit, lambda tx: tx.tasks.lease(lease_ms=LEASE_MS, kinds=LONG, among=among_long)
+            self._permit,
+            lambda tx: tx.tasks.lease(lease_ms=LEASE_MS, kinds=LONG, among=among_long, holder=self.holder),
         )
         if task is None:
             return False

@@ -92,7 +92,7 @@ class TimeCase(NamedTuple):
 
 def _task_lease(skewed: SkewedStore) -> None:
     skewed.lab.write(lambda tx: tx.tasks.create("purge", "{}"))
-    assert skewed.lab.write(lambda tx: tx.tasks.lease(lease_ms=300_000)) is not None
+    assert skewed.lab.write(lambda tx: tx.tasks.lease(lease_ms=300_000, holder="dead")) is not None
 
 
 def _task_again(skewed: SkewedStore) -> None:

@@ -43,7 +43,9 @@ DUE = Sql(
     _DUE.format(kinds="SELECT json_array_elements_text(CAST(:kinds AS json))"),
     on_sqlite=_DUE.format(kinds="SELECT value FROM json_each(:kinds)"),
 )
-LEASE = Sql("UPDATE task SET leased_until = :until, attempts = attempts + 1 WHERE id = :id AND leased_until <= :now")
+LEASE = Sql(
+    "UPDATE task SET leased_until = :until, holder = :holder, attempts = attempts + 1 WHERE id = :id AND leased_until <= :now"
+)
 PROGRESS = Sql("UPDATE task SET progress = :progress, leased_until = :until WHERE id = :id")
 RETRY = Sql("UPDATE task SET due_at = :due, leased_until = 0, error = :error WHERE id = :id")
 AGAIN = Sql(
@@ -131,15 +133,21 @@ class TaskWrites(Writes):
         if not self.tx.rows(ANY_OF, {"kind": kind}):
             self.create(kind, payload, delay_ms=delay_ms)
 
-    def lease(self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False) -> LeasedTask | None:
+    def lease(
+        self, *, lease_ms: int, kinds: Sequence[str] = (), among: bool = False, holder: str | None = None
+    ) -> LeasedTask | None:
         """Lease the task that became due first: of the given `kinds` with `among`, else of all other kinds.
 
-        Counts the attempt. Returns None if no task is due.
+        Counts the attempt. Returns None if no task is due. The lease ends early when the process of `holder` has ended.
         """
         rows = self.tx.rows(DUE, _due(self.tx.now_ms, kinds, among=among))
         if not rows:
             return None
-        count = self.tx.count(LEASE, {"id": rows[0][0], "until": self.tx.now_ms + lease_ms, "now": self.tx.now_ms})
+        now_ms = self.tx.now_ms
+        params: dict[str, Value] = {
+            "id": rows[0][0], "until": now_ms + lease_ms, "now": now_ms, "holder": holder,
+        }  # fmt: skip
+        count = self.tx.count(LEASE, params)
         return LeasedTask(*rows[0]) if count else None
 
     def progress(self, task_id: int, progress: str, *, lease_ms: int) -> None:

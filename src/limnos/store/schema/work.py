@@ -70,7 +70,7 @@ webhook = table(
 task = table(
     "task",
     "id bigint*, kind text, payload text, created_at bigint, due_at bigint, attempts integer, leased_until bigint, "
-    "progress text?, error text?, ended_at bigint?, result text?",
+    "progress text?, error text?, ended_at bigint?, result text?, holder text?",
 )
 Index("task_due", task.c.due_at)
 

@@ -18,11 +18,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, TypeVar
-from uuid import uuid4
 
 from limnos.model.errors import LockLost, LockTimeout, ServiceUnavailable
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.concurrency.background_loops import BackgroundLoops
+from limnos.services.request.concurrency.lease_holders import new_holder
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.sqlpp.locks.lock_mutations import (
     lock_downgrade,
@@ -161,7 +161,7 @@ class StatementLocks:
         self.gate = gate
         self.store = store
         self.lease_ms = lease_ms
-        self.holder = uuid4().hex
+        self.holder = new_holder()
         self.looks = 0
         self._permit = upkeep_permit("limnos")
         self._claims: set[_LockRequest] = set()

@@ -21,6 +21,7 @@ from limnos.model.entities import IMMEDIATE, StatementRequest
 from limnos.model.permits import upkeep_permit
 from limnos.model.principals import Requester
 from limnos.services.request.concurrency.background_loops import BackgroundLoops
+from limnos.services.request.concurrency.lease_holders import new_holder
 from limnos.services.request.concurrency.loop_turns import in_turns
 from limnos.services.request.node_services import ComponentKey
 from limnos.store.activity.sqlpp_requests import held_query, rows_of, runs_query
@@ -165,7 +166,7 @@ class RunningRequests:
         self.store = store
         self.every_s = every_s
         self.reach_s = reach_s
-        self.holder = token_hex(16)
+        self.holder = new_holder()
         self.permit = upkeep_permit("limnos")
         self._held: dict[str, RunningRequest] = {}
         self._watching: asyncio.Task[None] | None = None

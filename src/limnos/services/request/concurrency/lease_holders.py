@@ -1,0 +1,54 @@
+"""Names of lease holders, by which a later process on the same machine knows that a holder has ended.
+
+May import the standard library. Must not know leases. A process id alone is used again, and other containers have
+processes with the same id. So a name has a digest of the machine's boot and of the namespace of process ids, the
+process id, and the start of the process. A random part tells the leases of one process apart and keeps the name secret.
+Linux only: elsewhere no holder counts as ended, and its leases expire.
+"""
+
+from __future__ import annotations
+
+import os
+from hashlib import blake2b
+from pathlib import Path
+from secrets import token_hex
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE = Path("/proc/self/ns/pid")
+
+
+def new_holder() -> str:
+    """Return a new name for leases of this process, of at most 64 characters."""
+    pid, secret = os.getpid(), token_hex(13)
+    place, start = _place(), _start_of(pid)
+    return secret if place is None or start is None else f"{place}:{pid}:{start}:{secret}"
+
+
+def has_ended(holder: str) -> bool:
+    """Return whether the process of a holder has certainly ended.
+
+    False for processes of another boot or namespace, and for names in another form.
+    """
+    place, *rest = holder.split(":")
+    if len(rest) != 3 or not rest[0].isdecimal() or place != _place():
+        return False
+    return _start_of(int(rest[0])) != rest[1]
+
+
+def _place() -> str | None:
+    """Return a digest of this machine's boot and of the namespace of its process ids; None if they are unknown."""
+    try:
+        text = f"{_BOOT.read_text(encoding='ascii')}{_NAMESPACE.stat().st_ino}"
+    except OSError:
+        return None
+    return blake2b(text.encode(), digest_size=6).hexdigest()
+
+
+def _start_of(pid: int) -> str | None:
+    """Return the start of a process in clock ticks after the boot; None if it does not run, or was killed."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+    state, *fields = text.rpartition(")")[2].split()
+    return None if state in "ZX" else fields[18]
