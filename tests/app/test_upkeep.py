@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -97,3 +98,32 @@ def test_background_task_sweeps_at_start_and_on_wake(tmp_path: Path) -> None:
         node.runner.run(story())
 
         assert node.get(TRASH).json()["trash"] == []
+
+
+def test_task_without_a_recorded_outcome_runs_again_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the store fails when a task's outcome is recorded, the node ends the lease with its next attempt, so that the
+    task does not wait for the end of the lease.
+    """
+    with node_at(tmp_path / "data") as node:
+        work, run = node.built.upkeep, node.runner.run
+        run(work.sweep())
+        submit, calls = work.store.submit, list[int]()
+
+        async def failing(*arguments: object, **more: object) -> object:
+            calls.append(1)
+            if len(calls) == 2:
+                raise OSError(errno.EIO, "Input/output error")
+            return await submit(*arguments, **more)
+
+        monkeypatch.setattr(work.store, "submit", failing)
+        monkeypatch.setattr(upkeep, "KINDS", {})  # a task of an unknown kind is recorded, and nothing else
+        with pytest.raises(OSError, match="Input/output"):
+            run(work.run_one())
+        with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
+            leased = connection.execute("SELECT id FROM task WHERE leased_until > 0").fetchall()
+        run(work.run_one())
+        with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:
+            ran_again = connection.execute("SELECT id FROM task WHERE error = 'unknown kind'").fetchall()
+
+    assert len(leased) == 1
+    assert ran_again == leased

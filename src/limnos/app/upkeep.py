@@ -78,6 +78,8 @@ class Upkeep:
         """The node's services, set after they are built."""
         self._woken = {name: asyncio.Event() for name in ("tasks", "long tasks", "audit records")}
         self.holder = new_holder()
+        self._unrecorded: set[int] = set()
+        """Leased tasks that this node no longer runs, and whose outcome the store did not record."""
         self._permit = upkeep_permit("limnos")
 
     def wake(self) -> None:
@@ -180,6 +182,7 @@ class Upkeep:
 
         A read finds the task, so an idle node takes no write lock on the store.
         """
+        await self._release_unrecorded()
         now_ms = self.store.time.now_ms()
         if not await self.gate.look_up(lambda: task_due(now_ms, kinds=LONG, among=among_long)):
             return False
@@ -189,13 +192,29 @@ class Upkeep:
         )
         if task is None:
             return False
+        try:
+            await self._run_leased(task)
+        except Exception:
+            self._unrecorded.add(task.id)
+            raise
+        return True
+
+    async def _release_unrecorded(self) -> None:
+        """End the leases of tasks whose outcome the store did not record: they run again now, not after the lease."""
+        unrecorded = tuple(self._unrecorded)
+        for task_id in unrecorded:
+            await self.store.submit(self._permit, partial(_release, task_id=task_id, holder=self.holder))
+            self._unrecorded.discard(task_id)
+
+    async def _run_leased(self, task: LeasedTask) -> None:
+        """Run a leased task and record its outcome. Raises the errors of the store."""
         kind = KINDS.get(task.kind)
         if kind is None:
             log.warning("task of a kind that this release does not have", task=task.id, kind=task.kind)
             await self.store.submit(
                 self._permit, lambda tx: tx.tasks.retry(task.id, "unknown kind", delay_ms=UNKNOWN_MS)
             )
-            return True
+            return
         try:
             outcome = await kind.runner(self._work(task, kind), task.payload)
         except Exception as error:  # noqa: BLE001 - stored in the task, and retried
@@ -203,7 +222,6 @@ class Upkeep:
         else:
             TASKS[task.kind, "done"] += 1
             await self.store.submit(self._permit, lambda tx: _complete(tx, task, kind, outcome=outcome))
-        return True
 
     def _work(self, task: LeasedTask, kind: TaskKind) -> TaskContext:
         return TaskContext(
@@ -235,6 +253,10 @@ class Upkeep:
         counts = await self.gate.look_up(task_counts)
         WAITING.clear()
         WAITING.update({(kind, state): number for (kind, state), number in counts.items() if state != "done"})
+
+
+def _release(tx: Tx, *, task_id: int, holder: str) -> None:
+    tx.tasks.release(task_id, holder)
 
 
 def _complete(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome) -> None:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import pytest
 
 import limnos.store
-from limnos.model.principals import Requester
+from limnos.model.principals import Requester, TokenTrust
 from limnos.model.runs import LOST
 from limnos.services.upkeep.nodes import SILENT_MS
 from limnos.store.activity.future_times import (
@@ -26,10 +26,12 @@ from limnos.store.activity.future_times import (
 from limnos.store.activity.node_beats import NodeHeartbeat, nodes_read
 from limnos.store.activity.rewrites import metalake_due, recent_use_read
 from limnos.store.activity.runs import runs_read
+from limnos.store.activity.search_index import zones_behind_read
 from limnos.store.activity.sqlpp_requests import runs_query
 from limnos.store.activity.tasks import task_due
 from limnos.store.activity.template_jobs import jobs_due
 from limnos.store.activity.webhooks import webhooks_due
+from limnos.store.idempotency import IdempotencyKey, outcome_of, outcome_query
 from limnos.store.schema import base
 from limnos.store.sql import read_rows
 from limnos.store.tx import Tx
@@ -38,6 +40,7 @@ from tests.store.activity.test_runs import EVERYBODY, Runs, add_pipeline
 from tests.store.activity.test_sqlpp_requests import row as add_request
 from tests.store.activity.test_template_jobs import ask as ask_job
 from tests.store.activity.test_webhooks import make as make_webhook
+from tests.store.test_idempotency import DONE, keep
 from tests.store.world import StoreWorld, add_namespace, add_table
 
 DAY_MS = 86_400_000
@@ -309,6 +312,45 @@ def test_times_of_a_right_clock_are_not_changed(lab: StoreLab, world: StoreWorld
 
     assert not lab.load(is_any_time_ahead(skewed.now_ms))
     assert skewed.repair() == 0
+
+
+@pytest.mark.parametrize("jump_ms", [-DAY_MS, DAY_MS], ids=["behind", "ahead"])
+def test_credentials_and_keys_last_while_the_clock_is_wrong(lab: StoreLab, world: StoreWorld, jump_ms: int) -> None:
+    """A token and an idempotency key that were written by a right clock are valid while it is behind, and again when it
+    is right. One that is ahead ends them only as long as it is ahead.
+    """
+    skewed = SkewedStore(lab, world)
+    token = lab.write(lambda tx: tx.tokens.create(
+        user="ana", name="t", secret_hash=b"h" * 32, expires_at=tx.now_ms + HOUR_MS, trust=TokenTrust.PROVEN
+    ))  # fmt: skip
+    outcome_key = IdempotencyKey(world.main.id, "id 7", "k")
+    keep(lab, outcome_key, DONE, lifetime_ms=HOUR_MS)
+
+    def validity() -> tuple[bool, bool]:
+        outcome = outcome_of(lab.find(outcome_query(outcome_key, now_ms=skewed.now_ms)))
+        return not token.is_over(skewed.now_ms), outcome == DONE
+
+    skewed.move(jump_ms)
+    skewed.repair()
+    wrong = validity()
+    skewed.move(-jump_ms)
+    skewed.repair()
+
+    assert wrong == ((True, True) if jump_ms < 0 else (False, False))
+    assert validity() == (True, True)
+
+
+@pytest.mark.parametrize("jump_ms", [-DAY_MS, DAY_MS], ids=["behind", "ahead"])
+def test_index_positions_do_not_depend_on_the_clock(lab: StoreLab, world: StoreWorld, jump_ms: int) -> None:
+    """A zone with changes is behind, and up to date when its position is stored, whatever the clock says."""
+    skewed = SkewedStore(lab, world)
+    lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
+    skewed.move(jump_ms)
+    (before,) = [each for each in lab.load(zones_behind_read(limit=9)) if each.zone == world.main.id]
+    lab.write(lambda tx: tx.search.reached(world.main.id, epoch=before.epoch, revision=before.newest, scan_after=None))
+    skewed.move(-jump_ms)
+
+    assert world.main.id not in [each.zone for each in lab.load(zones_behind_read(limit=9))]
 
 
 RETENTION: Final = {

@@ -47,6 +47,7 @@ LEASE = Sql(
     "UPDATE task SET leased_until = :until, holder = :holder, attempts = attempts + 1 WHERE id = :id AND leased_until <= :now"
 )
 PROGRESS = Sql("UPDATE task SET progress = :progress, leased_until = :until WHERE id = :id")
+RELEASE = Sql("UPDATE task SET leased_until = 0 WHERE id = :id AND holder = :holder AND leased_until > 0")
 RETRY = Sql("UPDATE task SET due_at = :due, leased_until = 0, error = :error WHERE id = :id")
 AGAIN = Sql(
     "UPDATE task SET due_at = :due, leased_until = 0, attempts = 0, progress = NULL, error = NULL, result = :result, payload = :payload"
@@ -153,6 +154,10 @@ class TaskWrites(Writes):
     def progress(self, task_id: int, progress: str, *, lease_ms: int) -> None:
         """Store the progress of a task and renew its lease."""
         self.tx.count(PROGRESS, {"id": task_id, "progress": progress, "until": self.tx.now_ms + lease_ms})
+
+    def release(self, task_id: int, holder: str) -> None:
+        """End the lease of a task, if `holder` still has it."""
+        self.tx.count(RELEASE, {"id": task_id, "holder": holder})
 
     def retry(self, task_id: int, error: str, *, delay_ms: int) -> None:
         """Return a failed task to the queue with its error, due after `delay_ms`."""
