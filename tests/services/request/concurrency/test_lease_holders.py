@@ -68,3 +68,11 @@ def test_system_without_proc_names_no_process(monkeypatch: pytest.MonkeyPatch) -
 
     assert ":" not in new_holder()
     assert not has_ended(new_holder())
+
+
+def test_hidden_process_has_not_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process that the system hides from this user, but that exists, has not ended."""
+    holder = new_holder()
+    monkeypatch.setattr(lease_holders, "_start_of", lambda _: None)
+
+    assert not has_ended(holder)

@@ -21,7 +21,7 @@ def new_holder() -> str:
     """Return a new name for leases of this process, of at most 64 characters."""
     pid, secret = os.getpid(), token_hex(13)
     place, start = _place(), _start_of(pid)
-    return secret if place is None or start is None else f"{place}:{pid}:{start}:{secret}"
+    return secret if place is None or not start else f"{place}:{pid}:{start}:{secret}"
 
 
 def has_ended(holder: str) -> bool:
@@ -32,7 +32,8 @@ def has_ended(holder: str) -> bool:
     place, *rest = holder.split(":")
     if len(rest) != 3 or not rest[0].isdecimal() or place != _place():
         return False
-    return _start_of(int(rest[0])) != rest[1]
+    start = _start_of(int(rest[0]))
+    return _is_missing(int(rest[0])) if start is None else start != rest[1]
 
 
 def _place() -> str | None:
@@ -45,10 +46,23 @@ def _place() -> str | None:
 
 
 def _start_of(pid: int) -> str | None:
-    """Return the start of a process in clock ticks after the boot; None if it does not run, or was killed."""
+    """Return the start of a process in clock ticks after the boot; an empty text for a killed process that was not
+    reaped, None if the process does not exist or is hidden.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
     state, *fields = text.rpartition(")")[2].split()
-    return None if state in "ZX" else fields[18]
+    return "" if state in "ZX" else fields[18]
+
+
+def _is_missing(pid: int) -> bool:
+    """Return whether no process has this id. A process of another user may be hidden (`hidepid`), and is not missing."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
+    return False
