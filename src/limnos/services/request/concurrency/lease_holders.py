@@ -58,7 +58,7 @@ def _start_of(pid: int) -> str | None:
 
 
 def _is_missing(pid: int) -> bool:
-    """Return whether no process has this id. A process of another user may be hidden (`hidepid`), and is not missing."""
+    """Return whether no process has this id. One of another user may be hidden (`hidepid`)."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
