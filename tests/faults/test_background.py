@@ -126,14 +126,14 @@ def test_background_work_goes_on_after_the_store_failed(busy: BusyNode) -> None:
         began = time.monotonic()
         busy.wait_for(busy.is_degraded)
         busy.wait_for(lambda: busy.is_degraded() and time.monotonic() - began > FAULT_S)
-    taken = busy.require_work()
+    durations = busy.require_work()
     busy.wait_for(lambda: not busy.is_degraded())
     process = busy.rig.node.running
     busy.rig.reconnect()
     process.terminate()
 
     assert process.wait(SETTLED_WITHIN_S) == 0
-    note(**{f"after_fault_{busy.rig.is_sqlite}_{name}": seconds for name, seconds in taken.items()})
+    note(**{f"after_fault_{busy.rig.is_sqlite}_{name}": seconds for name, seconds in durations.items()})
 
 
 def test_node_stops_with_code_0_while_the_store_fails(busy: BusyNode) -> None:
@@ -161,8 +161,8 @@ def test_background_work_goes_on_after_a_clock_was_a_day_ahead(busy: BusyNode) -
             busy.rig.sql(f"UPDATE {table} SET {column} = {column} + {DAY_MS} WHERE {column} < {1 << 50}")
     busy.rig.start()
 
-    taken = busy.require_work()
+    durations = busy.require_work()
     far_ms = int(time.time() * 1000) + DAY_MS + 3_600_000
     busy.wait_for(lambda: not busy.rig.rows(f"SELECT 1 FROM task WHERE due_at BETWEEN {far_ms} AND {1 << 50}"))
 
-    note(**{f"after_clock_{busy.rig.is_sqlite}_{name}": seconds for name, seconds in taken.items()})
+    note(**{f"after_clock_{busy.rig.is_sqlite}_{name}": seconds for name, seconds in durations.items()})

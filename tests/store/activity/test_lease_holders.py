@@ -21,14 +21,14 @@ def test_lease_of_an_ended_holder_ends_at_once(lab: StoreLab, world: StoreWorld,
     skewed.move(86_400_000)
     case.begin(skewed)
     skewed.move(-86_400_000)
-    held = lab.load(holders_read())
+    names = lab.load(holders_read())
     other_count = lab.write(lambda tx: leases_end(tx, ["other"]))
 
     count = lab.write(lambda tx: leases_end(tx, HOLDERS))
     left = lab.load(holders_read())
     skewed.move(86_400_000)  # a task is due then, and only its lease held it
 
-    assert [each in HOLDERS for each in held] == [True]
+    assert [each in HOLDERS for each in names] == [True]
     assert (other_count, count) == (0, 1)
     assert left == []
     assert case.is_over(skewed)
