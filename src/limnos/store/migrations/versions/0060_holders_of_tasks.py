@@ -1,6 +1,6 @@
 """Holders of leased tasks, by which a restarted node knows that the holder has ended.
 
-Revision ID: 0059
+Revision ID: 0060
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from alembic import op
 
 from limnos.store.migrations.steps import columns_of
 
-revision = "0059"
-down_revision = "0058"
+revision = "0060"
+down_revision = "0059"
 
 
 def upgrade() -> None:
