@@ -6,10 +6,14 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from limnos.app.node_builder import open_store
 from limnos.app.server import check, migrate
-from limnos.model.errors import StartWarning
+from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.kinds import ROOT_ID, Kind
 from tests.app.test_sealing_keys import settings_of
+from tests.store.backends.test_sqlite_errors import zero_root_page
 
 LAKE_ID = 7
 
@@ -61,3 +65,32 @@ def test_check_warns_of_renamed_metalakes_of_the_settings(tmp_path: Path) -> Non
     assert isinstance(warning, StartWarning)
     assert warning.message == "The metalake that was created as lake has the name pond"
     assert warning.advice.startswith("set server.metalake to pond")
+
+
+@pytest.mark.parametrize("table", ["document", "access_grant", "change"])
+def test_check_names_a_damaged_table(tmp_path: Path, table: str) -> None:
+    """A table whose first page was overwritten is reported with what to do, and a start does not open the store."""
+    settings = settings_of(tmp_path)
+    migrate(settings)
+    zero_root_page(tmp_path / "limnos.db", table)
+
+    (damage,) = check(settings)
+
+    assert not isinstance(damage, StartWarning)
+    assert damage.message.endswith(f"is damaged: table {table}")
+    assert "limnos server restore" in damage.advice
+    with pytest.raises(CannotStart, match=f"is damaged: table {table}"):
+        open_store(settings)
+
+
+def test_check_names_a_damaged_document(tmp_path: Path) -> None:
+    """A document that is not what was written is reported by the id of its object; the store itself can be opened."""
+    settings = settings_of(tmp_path)
+    migrate(settings)
+    with closing(sqlite3.connect(tmp_path / "limnos.db")) as file, file:
+        row = (7, 1, "uuid", "file:/w/t", "file:/w/t/m", b"{}", 1 << 32)
+        file.execute("INSERT INTO document VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+    (damage,) = check(settings)
+
+    assert damage.message.endswith("is damaged: the metadata of object 7")
