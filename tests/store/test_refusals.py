@@ -41,6 +41,7 @@ def test_timeout_error_names_the_lock_of_another_session(lab: StoreLab, monkeypa
         other.execute("SELECT 1 FROM clock FOR UPDATE")
         with pytest.raises(ServiceUnavailable, match="Another session of the database holds a lock"):
             lab.write(touch)
+    assert not lab.store.last_write_failed  # other rows can be written
 
     assert lab.write(touch) == 1
 
@@ -79,11 +80,13 @@ def test_read_only_database_is_unavailable(lab: StoreLab) -> None:
 
     with pytest.raises(ServiceUnavailable, match="read-only"):
         lab.write(touch)
+    assert lab.store.last_write_failed
 
     with psycopg.connect(lab.database.address, autocommit=True) as other:
         other.execute("SET default_transaction_read_only = off")
         other.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only".encode())
     assert lab.write(touch) == 2
+    assert not lab.store.last_write_failed
 
 
 def test_mutation_that_waits_has_not_begun(lab: StoreLab) -> None:

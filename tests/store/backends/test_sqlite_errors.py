@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.model.errors import LimnosError, NoSpace, ServiceUnavailable, StateUnknown, StoreDamaged
+from limnos.model.errors import BadRequest, LimnosError, NoSpace, ServiceUnavailable, StateUnknown, StoreDamaged
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.backends.sqlite_errors import read_error, write_error
 from limnos.store.changes import EPOCH, UNKNOWN
@@ -162,6 +162,31 @@ def test_input_output_error_of_a_commit_names_its_reason(lab: StoreLab, mode: Mo
 
     mode.access = None
     assert lab.write(touch) == 1
+
+
+def test_store_records_whether_its_last_write_failed(lab: StoreLab, mode: Mode) -> None:
+    """A failed write is recorded until the next commit. A mutation that the product refuses is no failure."""
+    store = lab.store
+    permit = lab.permit(0)
+    outcomes = [store.last_write_failed]
+
+    mode.access = "write"
+    with pytest.raises(ServiceUnavailable):
+        lab.run(store.submit(permit, touch))
+    outcomes.append(store.last_write_failed)
+    mode.access = None
+    lab.write(touch)
+    outcomes.append(store.last_write_failed)
+    with pytest.raises(BadRequest):
+        lab.write(refuse)
+    outcomes.append(store.last_write_failed)
+
+    assert outcomes == [False, True, False, False]
+
+
+def refuse(_: Tx) -> None:
+    """Refuse the mutation."""
+    raise BadRequest("no")
 
 
 def test_read_error_before_the_commit_is_not_an_unknown_state(lab: StoreLab, mode: Mode) -> None:
