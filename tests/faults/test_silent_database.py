@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 
 from tests.faults.measurements import note, timed
@@ -233,6 +234,33 @@ def test_every_route_returns_503_within_four_seconds(rig: Rig, cluster: Postgres
     until_answered(lambda: rig.admin.ask("GET", table_path(home, "t")))
     for wire in wires:
         wire.close()
+
+
+def test_read_in_progress_returns_503_within_four_seconds(rig: Rig, cluster: PostgresCluster, home: str) -> None:
+    """A read that the database is executing when it is paused is 503 within four seconds, too."""
+    role = f"read_{home}"
+    rig.admin.do("POST", "/api/metalakes/lake/roles", {"name": role, "properties": {}, "securableObjects": []})
+    wire = Wire(rig.node.uri, user="admin")
+    family: list[int] = []
+
+    with psycopg.connect(rig.database) as other:
+        other.execute("LOCK TABLE role IN ACCESS EXCLUSIVE MODE")
+        wire.send("GET", f"/api/metalakes/lake/roles/{role}")
+        time.sleep(0.5)  # the read waits for the lock
+        family = cluster.family()
+        for each in family:
+            os.kill(each, signal.SIGSTOP)
+        try:
+            answer, seconds = timed(wire.receive)
+        finally:
+            for each in family:
+                os.kill(each, signal.SIGCONT)
+
+    note(paused_read_in_progress=seconds)
+    assert answer.status == 503
+    assert seconds < REFUSED_WITHIN_S
+    until_answered(lambda: rig.admin.ask("GET", f"/api/metalakes/lake/roles/{role}"))
+    wire.close()
 
 
 def refusals_logged(rig: Rig) -> dict[str, float]:

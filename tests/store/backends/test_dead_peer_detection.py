@@ -14,17 +14,17 @@ AT_WORK = (7, "then")
 class Database:
     """A fake database that reports the backends at work, or is unreachable."""
 
-    def __init__(self, *at_work: tuple[int, object], reachable: bool = True) -> None:
+    def __init__(self, *at_work: tuple[int, object], error: Exception | None = None) -> None:
         self.found = set(at_work)
-        self.reachable = reachable
+        self.error = error
         self.ended: list[int] = []
         self.asked = asyncio.Event()
 
     async def at_work(self) -> set[tuple[int, object]]:
         """Return the backends at work. Raises an error if the database is unreachable."""
         self.asked.set()
-        if not self.reachable:
-            raise OSError("no route")
+        if self.error is not None:
+            raise self.error
         return self.found
 
     async def end(self, ghosts: list[int]) -> None:
@@ -46,9 +46,11 @@ def watched(database: Database, line: MonitoredConnection, *, distrusted: list[i
     asyncio.run(story())
 
 
-def line_out(cuts: list[str], *, backend: tuple[int, object] | None = AT_WORK, for_s: float = 5) -> MonitoredConnection:
+def line_out(
+    cuts: list[str], *, backend: tuple[int, object] | None = AT_WORK, for_s: float = 5, only_reads: bool = False
+) -> MonitoredConnection:
     """Return a connection on which a statement has been running for this long."""
-    line = MonitoredConnection(lambda: cuts.append("cut"), backend)
+    line = MonitoredConnection(lambda: cuts.append("cut"), backend, only_reads=only_reads)
     line.since = time.monotonic() - for_s
     return line
 
@@ -84,10 +86,28 @@ def test_unreachable_database_has_a_longer_timeout() -> None:
     short: list[str] = []
     long: list[str] = []
 
-    watched(Database(reachable=False), line_out(short), distrusted=[])
-    watched(Database(reachable=False), line_out(long, for_s=dead_peer_detection.UNKNOWN_STATE_S + 1), distrusted=[])
+    for only_reads in (False, True):
+        watched(Database(error=OSError("no route")), line_out(short, only_reads=only_reads), distrusted=[])
+    watched(
+        Database(error=OSError("no route")),
+        line_out(long, for_s=dead_peer_detection.UNKNOWN_STATE_S + 1),
+        distrusted=[],
+    )
 
     assert (short, long) == ([], ["cut"])
+
+
+def test_reads_of_a_silent_database_are_ended_at_once() -> None:
+    """If the database is silent on a new connection, too, a connection that only reads is closed; a write may still be
+    carried out, so its connection waits longer.
+    """
+    reads: list[str] = []
+    writes: list[str] = []
+
+    watched(Database(error=TimeoutError()), line_out(reads, only_reads=True), distrusted=[])
+    watched(Database(error=TimeoutError()), line_out(writes), distrusted=[])
+
+    assert (reads, writes) == (["cut"], [])
 
 
 def test_backend_behind_a_pooler_has_a_longer_timeout() -> None:

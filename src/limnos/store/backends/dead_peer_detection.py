@@ -28,14 +28,18 @@ UNKNOWN_STATE_S = 10.0
 class MonitoredConnection:
     """A connection to the database whose response times the detector monitors.
 
-    `backend` identifies the database's backend process; None behind a pooler, which hides it.
+    `backend` identifies the database's backend process; None behind a pooler, which hides it. `only_reads` means that
+    its statements can be repeated.
     """
 
-    __slots__ = ("backend", "cut", "heard_at", "since")
+    __slots__ = ("backend", "cut", "heard_at", "only_reads", "since")
 
-    def __init__(self, cut: Callable[[], None], backend: tuple[int, object] | None) -> None:
+    def __init__(
+        self, cut: Callable[[], None], backend: tuple[int, object] | None, *, only_reads: bool = False
+    ) -> None:
         self.cut = cut
         self.backend = backend
+        self.only_reads = only_reads
         self.since: float | None = None
         """When the running statement was sent, by the monotonic clock; None if none is running."""
         self.heard_at = 0.0
@@ -105,21 +109,23 @@ class DeadPeerDetector:
     async def _check_backends(self, silent: Iterable[MonitoredConnection]) -> None:
         """Close the unresponsive connections except those whose statement the database is still executing.
 
-        If the database does not report its state, a connection is closed only after `UNKNOWN_STATE_S`.
+        If the database does not report its state, a connection is closed only after `UNKNOWN_STATE_S`. If it is silent
+        on a new connection, too, connections that only read are closed at once: their callers need not wait.
         """
         sent = {connection: connection.since for connection in silent}
+        is_silent = False
         try:
             at_work: set[tuple[int, object]] | None = await self._at_work()
         except Exception as error:  # noqa: BLE001 - its state is unknown: `UNKNOWN_STATE_S` decides
             log.warning("the database cannot be queried about a silent connection", error=str(error) or repr(error))
-            at_work = None
+            at_work, is_silent = None, isinstance(error, TimeoutError)
         now = time.monotonic()
         abandoned_backends = []
         for connection, since in sent.items():
             if since is None or connection.since != since:
                 continue  # it was answered in the meantime
             if at_work is None or connection.backend is None:
-                if now - since < UNKNOWN_STATE_S:
+                if now - since < UNKNOWN_STATE_S and not (is_silent and connection.only_reads):
                     continue
             elif connection.backend in at_work:
                 connection.heard_at = now

@@ -7,6 +7,7 @@ repeated safely: if its connection fails, it is repeated once on a new connectio
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
@@ -24,6 +25,8 @@ from limnos.store.sql import Params, Row, Sql
 from limnos.store.time_sources import StoreTime
 
 T = TypeVar("T")
+ASK_S = 1.5
+"""The time limit for the connection on which the database is asked about silent ones, in seconds."""
 _PLANS = {
     "enable_seqscan": "off",
     "enable_hashjoin": "off",
@@ -58,7 +61,7 @@ class ReadConnection:
 
     def __init__(self, connection: asyncpg.Connection, backend: tuple[int, object] | None) -> None:
         self.connection = connection
-        self.monitor = MonitoredConnection(connection.terminate, backend)
+        self.monitor = MonitoredConnection(connection.terminate, backend, only_reads=True)
         self.used_at = time.monotonic()
 
     async def rows(self, statement: Sql, params: Params, *, timeout_s: float | None = None) -> list[Row]:
@@ -107,6 +110,8 @@ class ReadConnections:
         self._gate: GateConnection | None = None
         self._idle: list[ReadConnection] = []
         self._trusted_after = 0.0
+        self._silent_at = -math.inf
+        """When a new connection was last silent, by the monotonic clock."""
 
     async def gate(self, statement: Sql, params: Params) -> list[Row]:
         """Run the freshness gate's statement on its own connection, and once more on a new connection if that fails.
@@ -182,7 +187,7 @@ class ReadConnections:
                 try:
                     return await self._read_once(read)
                 except LOST as error:
-                    if last:
+                    if last or time.monotonic() - self._silent_at < CONNECT_S:
                         raise_read_error(error)
                 except asyncpg.PostgresError as error:
                     raise_read_error(error)
@@ -223,8 +228,16 @@ class ReadConnections:
         """Exclude the currently idle connections from reuse, because another connection does not respond."""
         self._trusted_after = time.monotonic()
 
+    async def _open(self, *, timeout_s: float, command_timeout_s: float | None = None) -> asyncpg.Connection:
+        """Open a connection. Raises asyncpg's errors, OSError, and TimeoutError if the database is silent."""
+        try:
+            return await asyncpg.connect(self.url, timeout=timeout_s, command_timeout=command_timeout_s)
+        except TimeoutError:
+            self._silent_at = time.monotonic()
+            raise
+
     async def _connect(self) -> ReadConnection:
-        connection = await asyncpg.connect(self.url, timeout=CONNECT_S)
+        connection = await self._open(timeout_s=CONNECT_S)
         try:
             asked_at = time.monotonic()
             (hello,) = await connection.fetch(_HELLO, timeout=CONNECT_S)
@@ -247,7 +260,7 @@ class ReadConnections:
         """Read the (process id, start time) pairs of database backends that are executing a statement, on a new
         connection.
         """
-        connection = await asyncpg.connect(self.url, timeout=CONNECT_S, command_timeout=CONNECT_S)
+        connection = await self._open(timeout_s=ASK_S, command_timeout_s=CONNECT_S)
         try:
             return {(row[0], row[1]) for row in await connection.fetch(_ACTIVE_BACKENDS)}
         finally:
