@@ -366,3 +366,17 @@ def test_create_by_a_reader_makes_no_directory(files: DriverNode) -> None:
 
     assert files.ask("POST", FILESETS, {"name": "secret"}, user="ana").status == 403
     assert sorted(place.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["default-location-name", "placeholder-team"])
+@pytest.mark.parametrize("change", ["setProperty", "removeProperty"])
+def test_properties_that_decide_the_location_cannot_change(files: DriverNode, name: str, change: str) -> None:
+    """They are as fixed as the locations: with another value the fileset would have no files."""
+    make(files, properties={"a": "b"})
+    update = {"@type": change, "property": name} | ({"value": "other"} if change == "setProperty" else {})
+
+    answer = files.ask("PUT", f"{FILESETS}/f", {"updates": [update]})
+
+    assert answer.status == 400
+    assert "fixed when it is created" in str(answer["message"])
+    assert files.done("GET", f"{FILESETS}/f")["fileset"]["properties"] == {"a": "b", "default-location-name": "unknown"}

@@ -195,3 +195,10 @@ def test_models_support_tags_owners_and_grants(ml: DriverNode) -> None:
     assert ml.put(f"{MODELS}/m", {"updates": []}, user="ana").status == 403
     ml.done("PUT", f"{API}/lake/owners/model/ml.churn.m", {"name": "ana", "type": "USER"})
     assert ml.put(f"{MODELS}/m", {"updates": []}, user="ana").status == 200
+
+
+def test_alias_that_is_a_number_is_refused(ml: DriverNode) -> None:
+    """Clients take it for the number of a version."""
+    answers = [ml.post(VERSIONS, {"uri": "s3://lake/1", "aliases": [alias]}) for alias in ("42", "v42")]
+
+    assert [answer.status for answer in answers] == [400, 200]

@@ -109,6 +109,13 @@ def test_non_form_body_returns_400(node: DriverNode, body: bytes) -> None:
     assert (response.status, response["error"]) == (400, "invalid_request")
 
 
+def test_body_of_another_content_type_is_an_invalid_request(node: DriverNode) -> None:
+    """A client that sends JSON must not try again with the same request."""
+    response = node.ask("POST", ADDRESS, b"{}", user=None, content_type="application/json")
+
+    assert (response.status, response["error"]) == (415, "invalid_request")
+
+
 def test_revoked_token_is_refused_as_secret(node: DriverNode) -> None:
     """A revoked token and a malformed Basic header are refused as a secret. The access token that was returned for the
     secret before, which is the same token, is refused from the next request on and is not exchanged.

@@ -70,7 +70,15 @@ async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate)
 
 
 async def fileset_alter(request: Request, ctx: Context, *, body: FilesetUpdates) -> Response:
-    """Apply updates of name, comment and properties to a fileset."""
+    """Apply updates of name, comment and properties to a fileset.
+
+    Raises BadRequest for a property that decides where the files are, which is as fixed as the locations.
+    """
+    for each in body.updates:
+        if isinstance(each, (SetProperty, RemoveProperty)) and filesets.is_fixed(each.property):
+            raise BadRequest(
+                f"Property {each.property} of a fileset is fixed when it is created, like its locations: create another"
+            )
     updates = [UpdateComment() if isinstance(each, RemoveComment) else each for each in body.updates]
     return await _LEAF.change(request, ctx, updates=updates)
 

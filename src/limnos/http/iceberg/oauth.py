@@ -24,7 +24,7 @@ EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, not a token
 FIELDS_MAX: Final = 50
 _NO_STORE: Final = ((b"cache-control", b"no-store"),)
-_ERRORS: Final = {400: "invalid_request", 401: "invalid_client"}
+_ERRORS: Final = {401: "invalid_client"}
 
 
 async def token_issue(request: Request, ctx: Context) -> Response:
@@ -66,7 +66,8 @@ async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str)
 
 def oauth_error(error: Exception, response: Response) -> Response:
     """Convert an error response to OAuth's error body, with the same status, headers and reason."""
-    word = getattr(error, "context", {}).get("oauth") or _ERRORS.get(response.status, "temporarily_unavailable")
+    otherwise = "invalid_request" if response.status < 500 and response.status != 429 else "temporarily_unavailable"
+    word = getattr(error, "context", {}).get("oauth") or _ERRORS.get(response.status, otherwise)
     result = json_response(
         {"error": word, "error_description": str(error)}, response.status, (*response.headers[1:], *_NO_STORE)
     )

@@ -38,12 +38,15 @@ def page_request_of(request: Request) -> PageRequest:
 
 
 def size_of(text: str | None) -> int:
-    """Parse a pageSize; the default if it is absent. Raises BadRequest unless it is from 1 to `PAGE_MAX`."""
+    """Parse a pageSize; the default if it is absent. More than `PAGE_MAX` is `PAGE_MAX`: it is an upper bound.
+
+    Raises BadRequest unless it is a positive number.
+    """
     if text is None or text == "":
         return PAGE_DEFAULT
-    if not text.isascii() or not text.isdigit() or len(text) > _DIGITS_MAX or not 1 <= int(text) <= PAGE_MAX:
-        raise BadRequest(f"pageSize must be a number from 1 to {PAGE_MAX}, not {text[:20]}")
-    return int(text)
+    if not text.isascii() or not text.isdigit() or not text.strip("0"):
+        raise BadRequest(f"pageSize must be a positive number, not {text[:20]}")
+    return PAGE_MAX if len(text.lstrip("0")) > _DIGITS_MAX else min(int(text), PAGE_MAX)
 
 
 def _encode(name: str) -> bytes:

@@ -10,8 +10,6 @@ who could load it, otherwise 403.
 
 from __future__ import annotations
 
-from typing import Literal
-
 import msgspec
 
 from limnos.access.actions import Action
@@ -120,7 +118,7 @@ class NewTableName(msgspec.Struct):
 class MetricsReport(msgspec.Struct, rename="kebab"):
     """The decoded part of a metrics report; the report is stored as it was sent."""
 
-    report_type: Literal["scan-report", "commit-report"]
+    report_type: str
     snapshot_id: int | None = None
     metrics: dict[str, object] = {}
 

@@ -231,6 +231,11 @@ def _fill_template(text: str, holes: Mapping[str, str]) -> str:
     return _PLACEHOLDER_PATTERN.sub(fill, text)
 
 
+def is_fixed(name: str) -> bool:
+    """Return whether a property decides where a fileset's files are."""
+    return name == DEFAULT_NAME or name.startswith(_PLACEHOLDER)
+
+
 def location_name(record: FilesetRecord, name: str | None) -> str:
     """Return the name of a fileset's location: `name`, or the default location's name for None."""
     return name or record.properties.get(DEFAULT_NAME, UNKNOWN)

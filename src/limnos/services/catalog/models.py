@@ -176,6 +176,8 @@ async def version_link(
 def _checked_version(aliases: tuple[str, ...]) -> tuple[str, ...]:
     for alias in aliases:
         _check(alias, "An alias")
+        if alias.isdigit():
+            raise BadRequest(f"An alias must not be a number, as {alias} is: clients take it for a version")
     return tuple(dict.fromkeys(aliases))
 
 

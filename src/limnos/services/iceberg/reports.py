@@ -32,6 +32,8 @@ WAITING_BYTES_MAX = 4 << 20
 BATCH_MAX = 500
 PAUSE_S = 0.5
 PAGE_MAX = 1000
+KINDS = ("scan", "commit")
+"""The kinds of reports that are stored."""
 TAKEN = Counter("limnos_metrics_reports_total", "Reports of clients about scans and commits, by outcome.", ("outcome",))
 
 
@@ -82,7 +84,7 @@ async def report_take(
     ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, kind: str, snapshot_id: int | None, body: bytes
 ) -> None:
     """Accept a client's metrics report on a table that is visible to the caller. It is stored only if the caller may
-    load the table.
+    load the table, and its kind is one of `KINDS`: clients may send others of later releases.
 
     Raises NotFound, PermissionDenied.
     """
@@ -96,7 +98,7 @@ async def report_take(
         )
 
     result = await ctx.read(scope, look)
-    if result is not None:
+    if result is not None and kind in KINDS:
         now_ms = ctx.services.store.time.now_ms()
         REPORTS.of(ctx.services).take(MetricsReportRow(0, result[0], kind, result[1], now_ms, snapshot_id, body))
 
