@@ -111,7 +111,7 @@ def test_non_form_body_returns_400(node: DriverNode, body: bytes) -> None:
 
 def test_body_of_another_content_type_is_an_invalid_request(node: DriverNode) -> None:
     """A client that sends JSON must not try again with the same request."""
-    response = node.ask("POST", ADDRESS, b"{}", user=None, content_type="application/json")
+    response = node.ask("POST", ADDRESS, b"{}", user=None, content_type="application/json", content_length="2")
 
     assert (response.status, response["error"]) == (415, "invalid_request")
 
