@@ -141,3 +141,27 @@ def test_next_body_of_a_connection_has_its_own_limit() -> None:
         return client.ended
 
     assert run(story()) == []
+
+
+def test_error_of_one_connection_ends_no_checks() -> None:
+    """If a connection raises when it is ended, the others are still ended after their limit, and later ones too."""
+
+    class BrokenClient(Client):
+        def overdue(self, phase: ConnectionPhase) -> None:
+            raise RuntimeError(phase.name)
+
+    async def story() -> list[int]:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        timeouts = ClientTimeouts(LIMITS)
+        clients = [BrokenClient(ConnectionPhase.HEAD), Client(ConnectionPhase.HEAD), Client(ConnectionPhase.HEAD)]
+        for client in clients[:2]:
+            timeouts.watch(client)
+        await asyncio.sleep(100)
+        timeouts.watch(clients[2])
+        await asyncio.sleep(100)
+        return [len(client.ended) for client in clients]
+
+    broken, beside, later = run(story())
+
+    assert broken == 0
+    assert min(beside, later) > 0

@@ -159,3 +159,20 @@ def test_request_log_follows_the_log_configuration(tmp_path: Path) -> None:
 async def _added(log: RequestLog) -> None:
     log.add(GOOD)
     log.flush()
+
+
+def test_entry_that_cannot_be_written_does_not_end_the_log() -> None:
+    """After an error while lines are written, later entries are written."""
+    out = io.StringIO()
+
+    async def story() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *_: None)
+        log = RequestLog(out, json=True)
+        log.add(GOOD._replace(ended="no time"))  # type: ignore[arg-type]
+        await asyncio.sleep(1)
+        log.add(REFUSED)
+        await asyncio.sleep(1)
+
+    run(story())
+
+    assert [line["request_id"] for line in lines_of(out.getvalue())] == ["abc2"]

@@ -132,12 +132,15 @@ def test_callers_beyond_the_limit_get_retry_after(lab: StoreLab, monkeypatch: py
         lab.run(story())
 
 
-def test_store_failure_wakes_all_waiting_callers(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the store fails, all waiting callers are woken, and their own reads raise the error."""
+@pytest.mark.parametrize("error", [ServiceUnavailable("gone"), OSError(5, "Input/output error")], ids=repr)
+def test_store_failure_wakes_all_waiting_callers(
+    file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    """If the store fails, with any error, all waiting callers are woken, and their own reads raise the error."""
     node = Node(file_lab.store)
 
     async def fail_look_up(_: object) -> None:
-        raise ServiceUnavailable("gone")
+        raise error
 
     monkeypatch.setattr(node.gate, "look_up", fail_look_up)
 
