@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from limnos.services.maintenance.rewriting import leases
 from tests.http.driver import DriverNode
 from tests.services.maintenance.histories import FIRST_MS, MAINTENANCE, HistoryTable, explained, set_clock
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, list_operations
@@ -26,19 +29,20 @@ def test_status_names_what_an_operation_waits_for(node: DriverNode) -> None:
     assert [each["result"] for each in explained(node, "a.u")["operations"]] == ["waits for an executor"]
 
 
-def test_status_reports_whether_an_executor_requested_work(node: DriverNode) -> None:
+def test_status_reports_whether_an_executor_requested_work(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
     """The status says whether an executor has asked for operations within the last minute, and the format of the
     tables.
     """
-    clock = set_clock(node, FIRST_MS)
+    seconds = [100.0]
+    monkeypatch.setattr(leases, "monotonic", lambda: seconds[0])
     states = [node.get(f"{MAINTENANCE}/operations").json()]
     FakeExecutor(node).lease()
     states.append(node.get(f"{MAINTENANCE}/operations").json())
-    clock.at_ms += 59_999
+    seconds[0] += 59.9
     FakeExecutor(node).renew()
-    clock.at_ms += 1
+    seconds[0] += 0.1
     states.append(node.get(f"{MAINTENANCE}/operations").json())
-    clock.at_ms += 60_000
+    seconds[0] += 60.0
     states.append(node.get(f"{MAINTENANCE}/operations").json())
 
     assert [each["executor_active"] for each in states] == [False, True, True, False]
