@@ -97,6 +97,23 @@ def test_overwritten_header_is_reported(lab: StoreLab) -> None:
     assert [each.part for each in find_damage(str(path))] == ["the list of tables"]
 
 
+def test_locked_file_is_not_reported_as_damaged(
+    sqlite_template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file that another program has locked for itself raises SQLite's error."""
+    path = Path(sqlite_copy(sqlite_template, tmp_path).address)
+    real = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *words, **named: real(*words, **{"timeout": 0.1, **named}))
+
+    with closing(real(path, isolation_level=None)) as other:
+        other.execute("PRAGMA locking_mode = EXCLUSIVE")
+        other.execute("PRAGMA journal_mode = DELETE")
+        other.execute("BEGIN EXCLUSIVE")
+        for look in (lambda: first_damage(path), lambda: find_damage(str(path))):
+            with pytest.raises(sqlite3.OperationalError, match="locked"):
+                look()
+
+
 def test_changed_bit_of_a_document_is_named(lab: StoreLab) -> None:
     """A document with a changed byte is named by its object; the file itself is well."""
     path = fill(lab, 300)

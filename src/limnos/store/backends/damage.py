@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -54,10 +54,13 @@ def _find_on_sqlite(path: Path) -> list[Damage]:
         damage = [] if is_whole else list(_by_table(connection, lambda table: _quick_check(connection, table)))
         if not is_whole and not damage:
             damage = [Damage("the file", "quick_check reports damage outside the tables")]
-        with suppress(sqlite3.DatabaseError):  # a damaged table is named already
+        try:
             damage += _damaged_documents(
                 lambda statement, params: connection.execute(statement.sqlite, statement.values(params)).fetchall()
             )
+        except sqlite3.DatabaseError:
+            if not damage:  # else the damaged table is named already
+                raise
         return damage
 
 
@@ -66,15 +69,23 @@ def _by_table(connection: sqlite3.Connection, look: Callable[[str], str | None])
     try:
         tables = [row[0] for row in connection.execute(_TABLES)]
     except sqlite3.DatabaseError as error:
-        yield Damage("the list of tables", str(error))
+        yield Damage("the list of tables", _finding(error))
         return
     for table in tables:
         try:
             finding = look(table)
         except sqlite3.DatabaseError as error:
-            finding = str(error)
+            finding = _finding(error)
         if finding is not None:
             yield Damage(f"table {table}", finding)
+
+
+def _finding(error: sqlite3.DatabaseError) -> str:
+    """Return the text of an error that means damage. Raises all others, such as that of a locked file."""
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+    if code not in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        raise error
+    return str(error)
 
 
 def _first_row(connection: sqlite3.Connection, table: str) -> None:
