@@ -17,6 +17,7 @@ import limnos
 from limnos.app import upkeep
 from limnos.app.executor import JobExecutor
 from limnos.app.job_commands import job_settings_of
+from limnos.app.maintenance_process import MaintenanceProcess
 from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode
 from limnos.config.settings import Settings
@@ -33,11 +34,12 @@ ERRORS = [
     RuntimeError("unexpected"),
     ServiceUnavailable("The store is busy"),
 ]
+FAULT_S: Final = 12.0
 LOOPS: Final = {
-    "audit records", "heartbeats", "jobs", "long tasks", "maintenance pauses", "search index", "store upkeep", "tasks",
+    "audit records", "heartbeats", "jobs", "long tasks", "maintenance", "maintenance pauses", "search index", "store upkeep", "tasks",
     "times in the store", "leases of ended processes", "webhooks",
 }  # fmt: skip
-"""The loops of a node that runs jobs. The certificate and the executor of maintenance have further ones."""
+"""The loops of a node that runs jobs and maintenance. A certificate has a further one, and so have statements."""
 
 
 class EmptyResult(dict[str, int]):
@@ -73,7 +75,7 @@ def node(tmp_path: Path) -> Iterator[DriverNode]:
 def test_every_loop_survives_every_error_of_the_store(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    """While the store fails for eight seconds with any error, each loop of the node is known as failing. Within a
+    """While the store fails for some seconds with any error, each loop of the node is known as failing. Within a
     minute afterwards all of them work again, without a restart.
     """
     built, services = node.built, node.built.services
@@ -81,11 +83,15 @@ def test_every_loop_survives_every_error_of_the_store(
     monkeypatch.setattr(upkeep, "locations_refresh", lambda _: store._answer())  # it counts what it reads
     executor = JobExecutor(services, job_settings_of(Settings()), running_max=2)
     assert built.indexing is not None
-    runs = (built.upkeep.run, built.deliveries.run, built.indexing.run, executor.run, NodeBeats(services).run)
+    maintenance = MaintenanceProcess(services, Settings(), uri="http://127.0.0.1:1")
+    runs = (
+        built.upkeep.run, built.deliveries.run, built.indexing.run, executor.run, maintenance.run,
+        NodeBeats(services).run,
+    )  # fmt: skip
 
     async def story() -> tuple[set[str], set[str], list[bool]]:
         tasks = [asyncio.create_task(run()) for run in runs]
-        await asyncio.sleep(8)
+        await asyncio.sleep(FAULT_S)
         failing_meanwhile = {each.name for each in services.loops.failures()}
         store.error = None
         await asyncio.sleep(60)

@@ -42,8 +42,6 @@ TOKEN_MS: Final = 600_000
 """The lifetime of the process's token without an extension, in milliseconds."""
 EXTEND_EVERY_S: Final = 120.0
 """The time between two extensions of the token, in seconds."""
-LOOK_EVERY: Final = 5
-"""The store is queried in every n-th round of the poller; rounds are two seconds apart."""
 ENDS_WITHIN_S: Final = 5.0
 FILES_WITHIN_S: Final = 600.0
 """Seconds to wait for the archives of Spark and a Java runtime."""
@@ -57,6 +55,7 @@ class MaintenanceProcess(WorkPoller):
     """
 
     works = "maintenance"
+    poll_s = 10.0
 
     def __init__(self, services: NodeServices, settings: Settings, *, uri: str) -> None:
         super().__init__(services.loops)
@@ -73,12 +72,15 @@ class MaintenanceProcess(WorkPoller):
         self._environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         self._environment |= engine_settings(settings)
         self._permit = upkeep_permit("limnos")
-        self._rounds = 0
+
+    async def run(self) -> None:
+        """Poll and start processes until cancelled, at first after a pause: a process needs the server to listen."""
+        await asyncio.sleep(self.poll_s)
+        await super().run()
 
     async def _take(self) -> None:
-        """In every `LOOK_EVERY`-th round, start the process if operations wait and no process is running."""
-        self._rounds += 1
-        if self._held or self._rounds % LOOK_EVERY:
+        """Start the process if operations wait and no process is running."""
+        if self._held:
             return
         now_ms = self.services.store.time.now_ms()
         metalake = await self.services.gate.look_up(lambda: metalake_due(now_ms))

@@ -27,9 +27,11 @@ class WorkPoller(ABC):
 
     works: ClassVar[str]
     """The kind of work, which is the name of the poller's loop."""
+    poll_s: ClassVar[float] = POLL_S
+    """The time between two polls in seconds."""
 
     def __init__(self, loops: BackgroundLoops) -> None:
-        self._loop = loops.add(self.works, every_s=POLL_S)
+        self._loop = loops.add(self.works, every_s=self.poll_s)
         self._woken = asyncio.Event()
         self._held: set[asyncio.Task[None]] = set()
 
