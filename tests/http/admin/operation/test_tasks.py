@@ -121,7 +121,10 @@ def test_purge_result_lists_files_not_deleted(node: DriverNode) -> None:
 def test_task_of_an_unknown_kind_waits_for_a_newer_node(node: DriverNode) -> None:
     """A task whose kind is unknown to this release stays in the queue."""
     with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection, connection:
-        connection.execute("INSERT INTO task VALUES (7, 'new', '{}', 0, 0, 500, 0, NULL, NULL, NULL, NULL)")
+        connection.execute(
+            "INSERT INTO task (id, kind, payload, created_at, due_at, attempts, leased_until)"
+            " VALUES (7, 'new', '{}', 0, 0, 500, 0)"
+        )
 
     assert node.runner.run(node.built.upkeep.run_one()) is True
     assert node.runner.run(node.built.upkeep.run_one()) is False
