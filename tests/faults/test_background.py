@@ -137,7 +137,7 @@ def test_background_work_goes_on_after_the_store_failed(busy: BusyNode) -> None:
 
 
 def test_node_stops_with_code_0_while_the_store_fails(busy: BusyNode) -> None:
-    """A node that is told to stop while its store fails ends with code 0."""
+    """A node that gets SIGTERM while its store fails ends with code 0."""
     busy.require_work()
     process = busy.rig.node.running
 
