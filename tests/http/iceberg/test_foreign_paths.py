@@ -160,17 +160,19 @@ def register(node: DriverNode, *, more: dict[str, object], name: str = "r", over
 def test_documents_with_foreign_paths_are_not_registered(lake: DriverNode, size: int) -> None:
     """A metadata file that names a path elsewhere is registered neither as a new table nor in place of another's."""
     snapshot: dict[str, Any] = wire.snapshot(1)["snapshot"]  # type: ignore[assignment]
+    numbered = {"last-sequence-number": snapshot["sequence-number"]}
     for path in spelled(lake):
-        statistics = {"snapshot-id": 100, "statistics-path": path, "file-size-in-bytes": 1}
+        partition_statistics = {"snapshot-id": 100, "statistics-path": path, "file-size-in-bytes": 1}
+        statistics = partition_statistics | {"file-footer-size-in-bytes": 1, "blob-metadata": []}
         for more in (
-            {"snapshots": [snapshot | {"manifest-list": path}]},
+            numbered | {"snapshots": [snapshot | {"manifest-list": path}]},
             {"metadata-log": [{"timestamp-ms": 1, "metadata-file": path}]},
             {"statistics": [statistics]},
-            {"partition-statistics": [statistics]},
+            {"partition-statistics": [partition_statistics]},
         ):
             refused(register(lake, more=more | {"properties": {"k": "x" * size}}, name="t", overwrite=True), path)
     own = metadata_of(lake, "a", "t")["location"]
-    fine = {"snapshots": [snapshot | {"manifest-list": f"{own}/metadata/1"}]}
+    fine = numbered | {"snapshots": [snapshot | {"manifest-list": f"{own}/metadata/1"}]}
     assert register(lake, more=fine, name="t", overwrite=True).status == 200
 
 
