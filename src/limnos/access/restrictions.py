@@ -64,6 +64,8 @@ def binding_restrictions(
         active: Names of the active roles, None for all. Only active roles exempt a user from a restriction, but every
             role that is held can make it apply.
     """
+    if not any(link.id in by_object for link in chain):
+        return ()
     excepting = {
         role.rules.id for role in subject.roles if active is None or role.rules.name in active
     } | subject.principal_ids

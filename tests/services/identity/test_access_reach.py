@@ -9,11 +9,14 @@ import random
 import pytest
 
 from limnos.access.levels import levels_of
+from limnos.model.decisions import ChainLink
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.model.privileges import Privilege
 from limnos.services.identity.access_objects import AccessQuestion
-from limnos.services.identity.access_reach import Reach, ReachRequest, access_reach
+from limnos.services.identity.access_reach import Reach, ReachRequest, SubtreeDecisions, access_reach
+from limnos.services.identity.access_subtrees import SubtreeFacts, SubtreeObject, object_path
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import ServiceDesk
 from tests.services.identity.drawn_rights import PEOPLE, draw_rights, may_any
@@ -111,3 +114,25 @@ def test_reach_equals_each_objects_own_decision(desk: ServiceDesk, seed: int) ->
             if may_any(desk, user, actions, kind, path)
         }
         assert reached_levels == expected
+
+
+def test_namespaces_with_equal_facts_share_decisions() -> None:
+    """A hundred namespaces with two tables each, of which one has a grant, need a decision for each kind of object with
+    different facts, not for each namespace.
+    """
+    outer = (ChainLink(2, Kind.CATALOG, "main"), ChainLink(1, Kind.METALAKE, LAKE))
+    facts, granted = SubtreeFacts(with_rules=False), 50
+    for number in range(100):
+        space = ChainLink(1_000 + number, Kind.NAMESPACE, f"s{number}")
+        facts.objects.append(SubtreeObject((space, *outer), None))
+        for table in range(2):
+            link = ChainLink(2_000 + 2 * number + table, Kind.TABLE, f"t{table}")
+            facts.objects.append(SubtreeObject((link, space, *outer), None))
+    allow = [(Privilege.USE_CATALOG, 2), (Privilege.USE_SCHEMA, 1_000 + granted), (Privilege.SELECT_TABLE, 2)]
+    role = HeldRole(RoleRules.of(7, "r", allow=allow), None)
+    decisions = SubtreeDecisions(Subject.of(5, "ana", roles=[role]), facts)
+
+    levels = {object_path(each.chain): decisions.levels(each)[0] for each in facts.objects}
+
+    assert {path[1] for path, held in levels.items() if held} == {f"s{granted}"}
+    assert len(decisions._levels) == 4

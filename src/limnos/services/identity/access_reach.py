@@ -14,7 +14,7 @@ from limnos.access.actions import Action
 from limnos.access.decide import is_allowed
 from limnos.access.levels import LEVELS
 from limnos.access.restrictions import binding_restrictions, deny_inherited_on
-from limnos.model.decisions import SecurableChain
+from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import CONTAINERS, Kind
 from limnos.model.principals import Subject
@@ -184,14 +184,30 @@ class SubtreeDecisions:
         self.facts = facts
         self._sets = (*subject.allow_ids.values(), *subject.deny_ids.values())
         self._touched: frozenset[int] = frozenset().union(*self._sets)
+        self._classes: dict[object, int] = {}
+        self._container_classes: dict[int, int] = {}
         self._levels: dict[object, tuple[tuple[str, ...], bool]] = {}
         self._loaded: dict[object, bool] = {}
 
     def _class_of(self, each: SubtreeObject) -> object:
-        link, above = each.chain[0], each.chain[1] if len(each.chain) > 1 else each.chain[0]
+        """Return a key that is equal for objects with the same kinds and facts along their ancestors."""
+        chain = each.chain
+        return self._key(chain[0], each.owner_id, above=self._container_class(chain[1:]) if len(chain) > 1 else 0)
+
+    def _container_class(self, chain: SecurableChain) -> int:
+        """Return the number of a container's class."""
+        link = chain[0]
+        number = self._container_classes.get(link.id)
+        if number is None:
+            above = self._container_class(chain[1:]) if len(chain) > 1 else 0
+            key = self._key(link, self.facts.owners.get(link.id), above=above)
+            number = self._container_classes[link.id] = self._classes.setdefault(key, len(self._classes) + 1)
+        return number
+
+    def _key(self, link: ChainLink, owner_id: int | None, *, above: int) -> object:
         own = tuple([link.id in ids for ids in self._sets]) if link.id in self._touched else ()
-        owner = each.owner_id if each.owner_id in self.subject.principal_ids else None
-        return (above.id, link.kind, own, owner, link.id if link.id in self.facts.restrictions else 0)
+        owner = owner_id if owner_id in self.subject.principal_ids else None
+        return (above, link.kind, own, owner, link.id if link.id in self.facts.restrictions else 0)
 
     def levels(self, each: SubtreeObject) -> tuple[tuple[str, ...], bool]:
         """Return the user's access levels on an object, and whether a read restriction applies to the user."""
