@@ -25,7 +25,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 
 PAGE_MAX: Final = 1_000
-DECIDED_AT_ONCE: Final = 500
+DECIDED_AT_ONCE: Final = 200
 """The number of decisions after which other requests run."""
 
 
@@ -115,9 +115,11 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
     counts: dict[str, dict[Kind, int]] = {}
     page = _PageBuilder(request)
     hidden = visible = 0
-    for number, each in enumerate(facts.objects):
-        if number % DECIDED_AT_ONCE == 0:
+    looked = len(facts.objects)
+    while facts.objects:
+        if len(facts.objects) % DECIDED_AT_ONCE == 0:
             await asyncio.sleep(0)
+        each = facts.objects.pop()  # to free all of them at the end would be one long step
         levels, is_restricted = own.levels(each)
         if not levels:
             continue
@@ -133,7 +135,7 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
     objects, following = page.result()
     return Reach(
         reach_view.user.user_name, counts, objects, following,
-        len(facts.objects) if reach_view.is_manager else visible + hidden, hidden,
+        looked if reach_view.is_manager else visible + hidden, hidden,
         facts.is_bounded, reach_view.target.is_enforced,
     )  # fmt: skip
 

@@ -27,7 +27,7 @@ from limnos.store.identity.access_facts import (
 from limnos.store.sql import Load
 
 OBJECTS_MAX: Final = 100_000
-AT_ONCE: Final = 500
+AT_ONCE: Final = 200
 """The number of objects in one read."""
 STATEMENTS_MAX: Final = 50
 
