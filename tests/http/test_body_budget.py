@@ -74,7 +74,7 @@ def test_ended_request_returns_its_bytes() -> None:
         each.release()
 
     assert budget.held_bytes == 0
-    assert not budget.held
+    assert not budget.bytes_by_caller
 
 
 def test_body_in_chunks_is_counted_as_it_arrives() -> None:

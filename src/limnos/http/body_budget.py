@@ -29,7 +29,7 @@ class BodyBudget:
     def __init__(self, body_bytes_max: int) -> None:
         self.bytes_max = BODIES_MAX * body_bytes_max
         self.own_max = OWN_MAX * body_bytes_max
-        self.held: Counter[Caller] = Counter()
+        self.bytes_by_caller: Counter[Caller] = Counter()
         self.held_bytes = 0
 
     def add(self, caller: Caller, size: int, *, held: int) -> None:
@@ -38,14 +38,14 @@ class BodyBudget:
         Raises ServiceUnavailable above a maximum, unless no other request holds bytes: a single body has a limit of its
         own, which a route may set higher.
         """
-        if size > 0 and self.held[caller] > held and self.held[caller] + size > self.own_max:
+        if size > 0 and self.bytes_by_caller[caller] > held and self.bytes_by_caller[caller] + size > self.own_max:
             raise _full("Your requests in progress have", self.own_max)
         if size > 0 and self.held_bytes > held and self.held_bytes + size > self.bytes_max:
             raise _full("The requests in progress on this server have", self.bytes_max)
-        self.held[caller] += size
+        self.bytes_by_caller[caller] += size
         self.held_bytes += size
-        if not self.held[caller]:
-            del self.held[caller]
+        if not self.bytes_by_caller[caller]:
+            del self.bytes_by_caller[caller]
         HELD_BYTES[()] = self.held_bytes
 
 

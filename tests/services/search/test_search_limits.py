@@ -4,6 +4,7 @@ caller.
 
 from __future__ import annotations
 
+import asyncio
 import random
 from urllib.parse import quote
 
@@ -117,3 +118,28 @@ def test_a_warm_search_sends_few_statements(node: DriverNode) -> None:  # noqa: 
             before = store.statements
             search(node, question, user, 5)
             assert store.statements - before <= count, (user, question)
+
+
+def test_cached_search_lets_other_requests_run_between_batches(node: DriverNode) -> None:  # noqa: F811 - a fixture
+    """A search that finds everything in memory gives the event loop to others before each batch of candidates."""
+    make_space(node, "a")
+    for number in range(AT_ONCE + 30):
+        make_table(node, "a", f"flight_{number:03}")
+    target = f"{OWN}/metalakes/lake/search?q=flight&facets=true"
+    assert node.get(target).status == 200
+    passes = 0
+
+    async def count() -> None:
+        nonlocal passes
+        while True:
+            await asyncio.sleep(0)
+            passes += 1
+
+    async def story() -> int:
+        counting = asyncio.create_task(count())
+        answer = await node.answer("GET", target)
+        counting.cancel()
+        return answer.status
+
+    assert node.runner.run(story()) == 200
+    assert passes >= 2
