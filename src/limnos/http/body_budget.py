@@ -32,15 +32,15 @@ class BodyBudget:
         self.bytes_by_caller: Counter[Caller] = Counter()
         self.held_bytes = 0
 
-    def add(self, caller: Caller, size: int, *, held: int) -> None:
-        """Count bytes of a body of which `held` bytes are counted, or return them if `size` is negative.
+    def add(self, caller: Caller, size: int, *, own_bytes: int) -> None:
+        """Count bytes of a body of which `own_bytes` are counted, or return them if `size` is negative.
 
         Raises ServiceUnavailable above a maximum, unless no other request holds bytes: a single body has a limit of its
         own, which a route may set higher.
         """
-        if size > 0 and self.bytes_by_caller[caller] > held and self.bytes_by_caller[caller] + size > self.own_max:
+        if size > 0 and self.bytes_by_caller[caller] > own_bytes and self.bytes_by_caller[caller] + size > self.own_max:
             raise _full("Your requests in progress have", self.own_max)
-        if size > 0 and self.held_bytes > held and self.held_bytes + size > self.bytes_max:
+        if size > 0 and self.held_bytes > own_bytes and self.held_bytes + size > self.bytes_max:
             raise _full("The requests in progress on this server have", self.bytes_max)
         self.bytes_by_caller[caller] += size
         self.held_bytes += size
@@ -64,13 +64,13 @@ class BodyShare:
         """Count bytes that arrived. Raises ServiceUnavailable above a maximum."""
         if self._caller is None:
             self._caller = self._find_caller()
-        self._budget.add(self._caller, size, held=self._size)
+        self._budget.add(self._caller, size, own_bytes=self._size)
         self._size += size
 
     def release(self) -> None:
         """Return all bytes."""
         if self._caller is not None and self._size:
-            self._budget.add(self._caller, -self._size, held=self._size)
+            self._budget.add(self._caller, -self._size, own_bytes=self._size)
             self._size = 0
 
 

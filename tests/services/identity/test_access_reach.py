@@ -134,5 +134,5 @@ def test_namespaces_with_equal_facts_share_decisions() -> None:
 
     levels = {object_path(each.chain): decisions.levels(each)[0] for each in facts.objects}
 
-    assert {path[1] for path, held in levels.items() if held} == {f"s{granted}"}
+    assert {path[1] for path, of_user in levels.items() if of_user} == {f"s{granted}"}
     assert len(decisions._levels) == 4

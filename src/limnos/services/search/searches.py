@@ -371,14 +371,10 @@ class _Search:
         self, tier: int, part: Sequence[name_search.SearchCandidate], *,
         judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
     ) -> None:  # fmt: skip
-        """Add the visible and matching candidates of a batch to the hits; large documents are parsed in a thread.
-
-        Other requests run before it, also if everything is cached.
-        """
-        await asyncio.sleep(0)
-        seen = await visible_nodes(
-            self.ctx, self.metalake, home=self.home.usable, candidates=part, with_documents=with_documents
-        )
+        """Add the visible and matching candidates of a batch to the hits; large documents are parsed in a thread."""
+        await asyncio.sleep(0)  # other requests run, also if everything is cached
+        home = self.home.usable
+        seen = await visible_nodes(self.ctx, self.metalake, home=home, candidates=part, with_documents=with_documents)
         parsed_bytes = 0
         for visible in seen.values():
             size = len(visible.body or b"")
