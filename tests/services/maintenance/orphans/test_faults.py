@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from limnos.files.local import LocalFiles
 from limnos.model.errors import StorageFailed
-from limnos.services.maintenance.orphans import removal
+from limnos.services.iceberg import commits
+from limnos.services.iceberg.orphan_fence import ORPHAN_FENCE, FencedTables, seconds_since_boot
+from limnos.services.maintenance.orphans import removal, search
+from limnos.services.maintenance.orphans.removal import OrphanRemoval, RemovalAccount
+from limnos.services.maintenance.orphans.rounds import OrphanRound
+from tests.backends import PostgresServer
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_plans import steer
+from tests.http.iceberg.wire import make_space, node_over
 from tests.services.maintenance.histories import DAY_MS, MAINTENANCE, HistoryTable
 from tests.services.maintenance.live_files import files_of_table, lost_files
 from tests.services.maintenance.orphans.histories import (
@@ -25,7 +34,8 @@ from tests.services.maintenance.orphans.histories import (
     turn_on,
     write_orphan,
 )
-from tests.services.maintenance.orphans.test_rounds import commit_file
+from tests.services.maintenance.orphans.test_rounds import commit_file, committing
+from tests.store.test_locks import WAIT_S
 
 Act = Callable[[], Awaitable[Any]]
 TRASH = "/api/limnos/v1/metalakes/lake/catalogs/main/trash"
@@ -157,6 +167,70 @@ def test_storage_failure_prevents_marks_and_keeps_existing_ones(
     clock.at_ms += DAY_MS
     assert run_days(node, clock, 2) == 2
     assert lost(node) == []
+
+
+WAITING = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()"
+"""Counts the transactions that wait for a lock."""
+
+
+@pytest.mark.integration
+def test_commit_in_progress_keeps_its_file(
+    postgres_server: PostgresServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second search begins when the commits have ended that were in progress. So a marked file is not deleted if
+    such a commit adds it, whose node read the list of marks before, also if its metadata file is not noticed. On
+    PostgreSQL, where transactions run at the same time.
+    """
+    no_wait(monkeypatch)
+    entered, go, searched = threading.Event(), threading.Event(), asyncio.Event()
+    find, require = removal.orphans_search, commits.fence_require
+
+    def pause(until: float | None) -> None:
+        entered.set()
+        assert go.wait(WAIT_S)
+        require(until)
+
+    async def searching(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        result = await find(*args, **named)
+        searched.set()
+        return result
+
+    async def remove_beside_a_commit(round_: OrphanRound) -> dict[int, object]:
+        (marked,) = round_.marked
+        services = round_.services
+        ORPHAN_FENCE.of(services).fenced = FencedTables(frozenset(), seconds_since_boot())
+        commit = asyncio.create_task(table.node.answer("POST", *request))
+        assert await asyncio.to_thread(entered.wait, WAIT_S)
+        account = RemovalAccount("admin", "r", marked.catalog_id, None)
+        removing = asyncio.create_task(
+            OrphanRemoval(round_.work, services, node_id=marked.node_id, account=account).run()
+        )
+        async with asyncio.timeout(WAIT_S):
+            while not searched.is_set() and database.sql(WAITING) == [(0,)]:  # noqa: ASYNC110 - no event for it
+                await asyncio.sleep(0.01)
+        go.set()
+        assert (await commit).status == 200
+        assert (await removing).files == 0
+        return {}
+
+    database = postgres_server.fresh_database()
+    with node_over(tmp_path, database=database.address) as node:
+        make_space(node, "a")
+        table = HistoryTable(node)
+        table.append(3)
+        turn_on(node)
+        clock, path = clock_of(node), write_orphan(table, "data/late.parquet")
+        request = committing(table, "data/late.parquet", size=6)
+        assert run_days(node, clock, 3) == 0
+        monkeypatch.setattr(commits, "fence_require", pause)
+        monkeypatch.setattr(removal, "orphans_search", searching)
+        monkeypatch.setattr(search, "newer_metadata_files", lambda *_: [])
+        monkeypatch.setattr(OrphanRound, "remove", remove_beside_a_commit)
+        run_round(node)
+
+        assert searched.is_set()
+        assert path.exists()
+        assert lost(node) == []
 
 
 def test_planned_scan_of_a_removed_snapshot_blocks_the_deletion(table: HistoryTable) -> None:

@@ -15,6 +15,7 @@ from limnos.model.errors import LockLost, LockTimeout, ServiceUnavailable, State
 from limnos.model.permits import upkeep_permit
 from limnos.names.dataverse import DataverseName
 from limnos.services.sqlpp.locks import statement_locks as sqlpp_locking
+from limnos.services.sqlpp.locks.lock_mutations import lock_request
 from limnos.services.sqlpp.locks.statement_locks import LOCKS, HeldLocks, StatementLocks
 from limnos.sqlpp import SqlppError
 from limnos.sqlpp.locks import LockKey, LockKind, LockMode, LockRequest, are_compatible
@@ -288,6 +289,30 @@ def test_heartbeat_keeps_the_nodes_locks(lab: StoreLab) -> None:
             await lab.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.require(held_locks.token))
 
     lab.run(story())
+
+
+def test_heartbeat_releases_locks_that_no_statement_has(lab: StoreLab) -> None:
+    """A heartbeat releases locks of its node whose statement has ended, and grants them to those who wait. Locks of the
+    node's own statements and of other nodes stay.
+    """
+    one, other = nodes(lab)
+
+    async def story() -> None:
+        await lab.store.submit(
+            upkeep_permit("tester"),
+            lambda tx: lock_request(tx, one.holder, wishes=wish(A, WRITE), lease_ms=60_000),
+        )
+        async with one.held(wish(B, WRITE), LONG_S), other.held(wish(key("c"), WRITE), LONG_S):
+            waiting = asyncio.create_task(other.acquire(wish(A, WRITE), LONG_S))
+            await is_asked(lab, 4)
+            await one._beat()
+            assert rows(lab) == 3
+            await (await asyncio.wait_for(waiting, LONG_S)).release()
+            assert rows(lab) == 2
+
+    lab.run(story())
+
+    assert rows(lab) == 0
 
 
 @pytest.mark.parametrize("done", [False, True])
