@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import MutableMapping
+from traceback import walk_tb
 
 import pytest
 
@@ -90,6 +91,20 @@ def test_body_in_chunks_is_counted_as_it_arrives() -> None:
     assert budget.held_bytes == 8 * MIB
     request.body_share.release()
     assert budget.held_bytes == 5 * MIB
+
+
+def test_refused_body_is_freed_at_once() -> None:
+    """The error of a refused body, which the request keeps, holds no bytes of it."""
+    budget = BodyBudget(4 * MIB)
+    share(budget).take(5 * MIB)
+    request = _request(chunks=6, size=MIB)
+    request.body_share = share(budget)
+
+    with pytest.raises(ServiceUnavailable) as refused:
+        asyncio.run(request.body())
+
+    frames = [frame.f_locals for frame, _ in walk_tb(refused.value.__traceback__)]
+    assert [bytes(each["received"]) for each in frames if "received" in each] == [b"", b""]
 
 
 def test_chunks_of_a_body_are_joined_in_order() -> None:

@@ -195,7 +195,18 @@ class Request:
             raise self._too_large()
         if length.isdigit() and int(length) > SHORT_BODY_BYTES:
             await self._admit()
-        received, more = bytearray(), True  # one buffer that grows, so that its memory is returned as a whole
+        received = bytearray()  # one buffer that grows, so that its memory is returned as a whole
+        try:
+            await self._receive(received)
+        except BaseException:
+            received.clear()  # the error refers to this frame, and the request to the error
+            raise
+        self._body = bytes(received)  # later calls return it
+        return self._body
+
+    async def _receive(self, received: bytearray) -> None:
+        """Add the chunks of the body to a buffer. Raises as `body`."""
+        more = True
         while more:
             message = await self._body()
             if message["type"] == "http.disconnect":
@@ -210,8 +221,6 @@ class Request:
                 self.body_share.take(len(chunk))
             received += chunk
             more = bool(message.get("more_body", False))
-        self._body = bytes(received)  # later calls return it
-        return self._body
 
     async def stream(self, *, bytes_max: int) -> AsyncGenerator[bytes, None]:
         """Yield the body in chunks as they arrive, for a caller who was already admitted.
