@@ -264,6 +264,7 @@ class Forest:
             "metadata_location": str(old["metadata_location"]).replace(location, new_location),
             "body": _replaced(bytes(body), marks),
         }  # fmt: skip
+        changed["digest"] = None  # the template's would not fit; unknown ones are not compared
         self._documents.append(tuple(changed.get(column, value) for column, value in old.items()))
         place = dict(zip(self._place_columns, document.place, strict=True))
         place |= {"location": str(place["location"]).replace(_last_part(location), _last_part(new_location))}
