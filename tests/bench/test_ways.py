@@ -25,8 +25,8 @@ CALLS_MAX = {
 """Maximum number of calls of a warm request of each kind; a change that needs more gives a reason and raises the
 number.
 
-The steps of a request are measured: five calls. A request takes its turn on the event loop: eight calls of a rename. A metadata query decides again after it has read nodes that are not in
-the view: 15 calls for each slice.
+The steps of a request are measured: five calls. A request takes its turn on the event loop: eight calls of a rename.
+A metadata query decides again after it has read nodes that are not in the view: 15 calls for each slice.
 """
 UP_MAX = 30
 """Maximum number of calls of a request from a layer to one above it."""
