@@ -190,6 +190,7 @@ class Request:
             if len(self._body) > self.body_bytes_max:
                 raise self._too_large()
             return self._body
+        receive = self._body
         length = self.headers.get(b"content-length", b"0")
         if length.isdigit() and int(length) > self.body_bytes_max:
             raise self._too_large()
@@ -197,18 +198,18 @@ class Request:
             await self._admit()
         received = bytearray()  # one buffer that grows, so that its memory is returned as a whole
         try:
-            await self._receive(received)
+            await self._receive(receive, received)
         except BaseException:
             received.clear()  # the error refers to this frame, and the request to the error
             raise
         self._body = bytes(received)  # later calls return it
         return self._body
 
-    async def _receive(self, received: bytearray) -> None:
+    async def _receive(self, receive: Receive, received: bytearray) -> None:
         """Add the chunks of the body to a buffer. Raises as `body`."""
         more = True
         while more:
-            message = await self._body()
+            message = await receive()
             if message["type"] == "http.disconnect":
                 raise BadRequest("The client disconnected before its body was complete")
             chunk = cast("bytes", message.get("body", b""))
