@@ -24,26 +24,94 @@ BEGIN_MS: Final = 1_767_225_600_000
 CREATE: Final = "create"
 CREATE_VIEW: Final = "create view"
 TYPES: Final = (
-    "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "string", "uuid", "binary",
-    "fixed[2]", "fixed[ 2 ]", "decimal(9,2)", "decimal( 9 , 2 )", "decimal(10, 2)", "decimal(9, 3)", "timestamp_ns",
-    "timestamptz_ns", "unknown", "variant", "geometry", "geometry (srid:3857)", "geography(srid:4326, spherical)",
-    "geography", "decimal(39, 2)", "varchar(3)", "",
-)  # fmt: skip
+    "boolean",
+    "int",
+    "long",
+    "float",
+    "double",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "string",
+    "uuid",
+    "binary",
+    "fixed[2]",
+    "fixed[ 2 ]",
+    "decimal(9,2)",
+    "decimal( 9 , 2 )",
+    "decimal(10, 2)",
+    "decimal(9, 3)",
+    "timestamp_ns",
+    "timestamptz_ns",
+    "unknown",
+    "variant",
+    "geometry",
+    "geometry (srid:3857)",
+    "geography(srid:4326, spherical)",
+    "geography",
+    "decimal(39, 2)",
+    "varchar(3)",
+    "",
+)
 DEFAULTS: Final = (
-    True, 5, 5.5, 2**31, 2**63, 1e300, None, "x", "", "2024-02-29", "2024-02-30", "10:11:12", "10:11", "25:00:00",
-    "2024-01-01T10:11:12", "2024-01-01 10:11:12", "2024-01-01T10:11:12.123456789", "2024-01-01T10:11:12+00:00",
-    "2024-01-01T10:11:12+01:00", "2024-01-01T10:11:12Z", UUID, "no", "0a0b", "0a0b0c", "zz", "1.50", "1.5", "7.125",
-    "1E+2", [], ["x"], {}, {"keys": ["a"], "values": []},
-)  # fmt: skip
+    True,
+    5,
+    5.5,
+    2**31,
+    2**63,
+    1e300,
+    None,
+    "x",
+    "",
+    "2024-02-29",
+    "2024-02-30",
+    "10:11:12",
+    "10:11",
+    "25:00:00",
+    "2024-01-01T10:11:12",
+    "2024-01-01 10:11:12",
+    "2024-01-01T10:11:12.123456789",
+    "2024-01-01T10:11:12+00:00",
+    "2024-01-01T10:11:12+01:00",
+    "2024-01-01T10:11:12Z",
+    UUID,
+    "no",
+    "0a0b",
+    "0a0b0c",
+    "zz",
+    "1.50",
+    "1.5",
+    "7.125",
+    "1E+2",
+    [],
+    ["x"],
+    {},
+    {"keys": ["a"], "values": []},
+)
 TRANSFORMS: Final = (
-    "identity", "void", "year", "month", "day", "hour", "bucket[4]", "truncate[3]", "bucket[ 4 ]", "Day", "bucket[0]",
+    "identity",
+    "void",
+    "year",
+    "month",
+    "day",
+    "hour",
+    "bucket[4]",
+    "truncate[3]",
+    "bucket[ 4 ]",
+    "Day",
+    "bucket[0]",
     "zorder",
-)  # fmt: skip
+)
 NAMES: Final = ("id", "name", "ts", "ts_day", "Name", "s", "s.x", "l.x", "txt", "a b", "ä", "t2", "_pos", "")
 WORDS: Final = ("a", "b", "", None, 5, True, "x" * 100)
 PROPERTIES: Final = (
-    "write.format.default", "format-version", "a", "write.metadata.previous-versions-max", "history.expire.max-snapshot-age-ms",
-)  # fmt: skip
+    "write.format.default",
+    "format-version",
+    "a",
+    "write.metadata.previous-versions-max",
+    "history.expire.max-snapshot-age-ms",
+)
 
 
 class StoredDocument(NamedTuple):
@@ -141,8 +209,13 @@ class Chains:
             return {"type": "list", "element-id": number(), "element": element, "element-required": False}
         key, value = self._some_type(3, wrong, number), self._some_type(depth + 1, wrong, number)
         return {
-            "type": "map", "key-id": number(), "key": key, "value-id": number(), "value": value, "value-required": False,
-        }  # fmt: skip
+            "type": "map",
+            "key-id": number(),
+            "key": key,
+            "value-id": number(),
+            "value": value,
+            "value-required": False,
+        }
 
     def _fields(self, count: int, depth: int, wrong: float, number: Callable[[], int]) -> list[Json]:
         fields = []
@@ -217,8 +290,10 @@ class Chains:
         snapshot: Json = {
             "snapshot-id": self.random.choice((len(known) + 1, self.random.getrandbits(62))),
             "timestamp-ms": self._now_ms + self.random.choice((0, 0, 0, -30_000)),
-            "summary": self.random.choice(({"operation": "append"}, {"operation": "append", "a": "b"}, None, {"a": "b"}, {"operation": 5})),
-        }  # fmt: skip
+            "summary": self.random.choice(
+                ({"operation": "append"}, {"operation": "append", "a": "b"}, None, {"a": "b"}, {"operation": 5})
+            ),
+        }
         if base["format-version"] == 1 and self._chance(0.3):
             snapshot["manifests"] = self.random.choice((["a.avro"], [], [5]))
         else:

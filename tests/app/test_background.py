@@ -36,9 +36,19 @@ ERRORS = [
 ]
 FAULT_S: Final = 12.0
 LOOPS: Final = {
-    "audit records", "heartbeats", "jobs", "long tasks", "maintenance", "maintenance pauses", "search index", "store upkeep", "tasks",
-    "times in the store", "leases of ended processes", "webhooks",
-}  # fmt: skip
+    "audit records",
+    "heartbeats",
+    "jobs",
+    "long tasks",
+    "maintenance",
+    "maintenance pauses",
+    "search index",
+    "store upkeep",
+    "tasks",
+    "times in the store",
+    "leases of ended processes",
+    "webhooks",
+}
 """The loops of a node that runs jobs and maintenance. A certificate has a further one, and so have statements."""
 
 
@@ -85,9 +95,13 @@ def test_every_loop_survives_every_error_of_the_store(
     assert built.indexing is not None
     maintenance = MaintenanceProcess(services, Settings(), uri="http://127.0.0.1:1")
     runs = (
-        built.upkeep.run, built.deliveries.run, built.indexing.run, executor.run, maintenance.run,
+        built.upkeep.run,
+        built.deliveries.run,
+        built.indexing.run,
+        executor.run,
+        maintenance.run,
         NodeBeats(services).run,
-    )  # fmt: skip
+    )
 
     async def story() -> tuple[set[str], set[str], list[bool]]:
         tasks = [asyncio.create_task(run()) for run in runs]

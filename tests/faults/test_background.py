@@ -88,10 +88,13 @@ def busy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BusyNode]:
     program.chmod(0o755)
     with receiving() as receiver:
         env = IN_REACH | {
-            "LIMNOS_TEST_BROKEN": str(tmp_path / MARK), "LIMNOS__EVENTS__ALLOWED_URLS": receiver.url,
-            "LIMNOS__JOBS__EXECUTOR": "local", "LIMNOS__JOBS__CONFINED": "false",
-            "LIMNOS__JOBS__ALLOWED": str(tmp_path), "LIMNOS__JOBS__WRITABLE": str(tmp_path),
-        }  # fmt: skip
+            "LIMNOS_TEST_BROKEN": str(tmp_path / MARK),
+            "LIMNOS__EVENTS__ALLOWED_URLS": receiver.url,
+            "LIMNOS__JOBS__EXECUTOR": "local",
+            "LIMNOS__JOBS__CONFINED": "false",
+            "LIMNOS__JOBS__ALLOWED": str(tmp_path),
+            "LIMNOS__JOBS__WRITABLE": str(tmp_path),
+        }
         with Rig(tmp_path, database, env=env) as rig:
             rig.admin.do("POST", f"{OWN}/metalakes/lake/webhooks", {"url": f"{receiver.url}/hook"})
             body = {"jobType": "shell", "name": "program", "comment": None, "executable": str(program), "arguments": []}

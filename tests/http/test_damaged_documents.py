@@ -56,9 +56,12 @@ def names_damage(answer: DriverAnswer) -> bool:
 def test_other_objects_are_served(damaged: DriverNode) -> None:
     """Lists and other tables need no damaged document."""
     assert damaged.get(table_path("a", "other")).status == 200
-    assert [each["name"] for each in damaged.get(f"{API}/lake/catalogs/main/schemas/a/tables").json()["identifiers"]] == [
-        "other", "t",
-    ]  # fmt: skip
+    assert [
+        each["name"] for each in damaged.get(f"{API}/lake/catalogs/main/schemas/a/tables").json()["identifiers"]
+    ] == [
+        "other",
+        "t",
+    ]
 
 
 def test_export_does_not_copy_the_damage(damaged: DriverNode, node: DriverNode) -> None:

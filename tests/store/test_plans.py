@@ -128,9 +128,8 @@ def test_sqlite_reads_neither_a_table_nor_a_zone_to_the_end(file: sqlite3.Connec
     long = {
         name: steps
         for name, statement in statements().items()
-        if not name.startswith("backends.") and "GATE_POSTGRES" not in name
-        and (steps := long_steps(file, statement))
-    }  # fmt: skip
+        if not name.startswith("backends.") and "GATE_POSTGRES" not in name and (steps := long_steps(file, statement))
+    }
 
     assert {name: steps for name, steps in long.items() if name not in ACCEPTED} == {}
     assert ACCEPTED.keys() - long.keys() == set()

@@ -11,9 +11,25 @@ from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import add, appended, commit, field, ref, schema, table
 
 TYPES = (
-    "boolean", "int", "long", "float", "double", "decimal(9, 2)", "decimal(10, 2)", "decimal(10, 3)", "date", "time",
-    "timestamp", "timestamptz", "string", "uuid", "fixed[2]", "binary", "timestamp_ns", "unknown",
-)  # fmt: skip
+    "boolean",
+    "int",
+    "long",
+    "float",
+    "double",
+    "decimal(9, 2)",
+    "decimal(10, 2)",
+    "decimal(10, 3)",
+    "date",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "string",
+    "uuid",
+    "fixed[2]",
+    "binary",
+    "timestamp_ns",
+    "unknown",
+)
 FROM_V1 = {("int", "long"), ("float", "double"), ("decimal(9, 2)", "decimal(10, 2)")}
 FROM_V3 = {("date", "timestamp"), ("date", "timestamp_ns"), *(("unknown", each) for each in TYPES[:-1])}
 

@@ -222,9 +222,11 @@ def _run(skewed: SkewedStore) -> None:
 
 
 def _is_run_lost(skewed: SkewedStore) -> bool:
-    (run,) = skewed.lab.load(runs_read(
-        skewed.world.lake.id, EVERYBODY, of_pipeline=False, state="", before=2**53, limit=9, now_ms=skewed.now_ms
-    ))  # fmt: skip
+    (run,) = skewed.lab.load(
+        runs_read(
+            skewed.world.lake.id, EVERYBODY, of_pipeline=False, state="", before=2**53, limit=9, now_ms=skewed.now_ms
+        )
+    )
     return run.display_state(skewed.now_ms) == LOST
 
 
@@ -320,9 +322,11 @@ def test_credentials_and_keys_last_while_the_clock_is_wrong(lab: StoreLab, world
     is right. One that is ahead ends them only as long as it is ahead.
     """
     skewed = SkewedStore(lab, world)
-    token = lab.write(lambda tx: tx.tokens.create(
-        user="ana", name="t", secret_hash=b"h" * 32, expires_at=tx.now_ms + HOUR_MS, trust=TokenTrust.PROVEN
-    ))  # fmt: skip
+    token = lab.write(
+        lambda tx: tx.tokens.create(
+            user="ana", name="t", secret_hash=b"h" * 32, expires_at=tx.now_ms + HOUR_MS, trust=TokenTrust.PROVEN
+        )
+    )
     outcome_key = IdempotencyKey(world.main.id, "id 7", "k")
     keep(lab, outcome_key, DONE, lifetime_ms=HOUR_MS)
 
@@ -354,10 +358,18 @@ def test_index_positions_do_not_depend_on_the_clock(lab: StoreLab, world: StoreW
 
 
 RETENTION: Final = {
-    "idempotency.expires_at", "metrics_report.expires_at", "restricted_read.expires_at", "scan_plan.expires_at",
-    "snapshot_pin.expires_at", "sqlpp_request.expires_at", "trash.expires_at", "former_object.expires_at",
-    "former_restriction.expires_at", "place.keys_until", "token.expires_at",
-}  # fmt: skip
+    "idempotency.expires_at",
+    "metrics_report.expires_at",
+    "restricted_read.expires_at",
+    "scan_plan.expires_at",
+    "snapshot_pin.expires_at",
+    "sqlpp_request.expires_at",
+    "trash.expires_at",
+    "former_object.expires_at",
+    "former_restriction.expires_at",
+    "place.keys_until",
+    "token.expires_at",
+}
 """Ends of retention times and of credentials: a wrong clock moves each by its error, once, and blocks no work."""
 COMPARED = re.compile(r"(?<!:)\b(?:\w+\.)?(\w+)(?: \+ (?:\w+\.)?lease_ms)? (?:<=|<|>=|>) :now\b")
 

@@ -133,8 +133,10 @@ def test_refused_mutations_share_the_transaction_of_their_batch(lab: StoreLab, w
 
     assert names(lab) == {"s3"}
     assert [statement for statement in statements if statement.split()[0] in {"BEGIN", "COMMIT", "ROLLBACK"}] == [
-        "BEGIN IMMEDIATE", *["ROLLBACK TO mutation"] * 7, "COMMIT",
-    ]  # fmt: skip
+        "BEGIN IMMEDIATE",
+        *["ROLLBACK TO mutation"] * 7,
+        "COMMIT",
+    ]
 
 
 def write_calls() -> int:

@@ -30,14 +30,20 @@ def test_owned_objects_of_principals_are_read_for_all_zones(
         return {key: (set(each.namespaces), each.last) for key, each in ranges.items()}
 
     assert read(7, 8, 9) == {
-        (main, 7): ({first.id}, None), (side, 7): (set(), None), (main, 8): ({inner.id}, None),
-        (side, 8): ({far.id}, None), (main, 9): (set(), None), (side, 9): (set(), None),
-    }  # fmt: skip
+        (main, 7): ({first.id}, None),
+        (side, 7): (set(), None),
+        (main, 8): ({inner.id}, None),
+        (side, 8): ({far.id}, None),
+        (main, 9): (set(), None),
+        (side, 9): (set(), None),
+    }
     monkeypatch.setattr(owners, "OWNED_MAX", 2)
     assert read(7, 8, 9) == {
-        (main, 7): ({first.id}, None), (side, 7): (set(), None),
-        (main, 8): ({inner.id}, inner.id), (side, 8): (set(), inner.id),
-    }  # fmt: skip
+        (main, 7): ({first.id}, None),
+        (side, 7): (set(), None),
+        (main, 8): ({inner.id}, inner.id),
+        (side, 8): (set(), inner.id),
+    }
     assert read(8, after=inner.id) == {(main, 8): (set(), None), (side, 8): ({far.id}, None)}
 
 

@@ -88,9 +88,11 @@ def _check_times(metadata: Json, latest_ms: int) -> None:
     for key in ("snapshot-log", "metadata-log"):
         times += [integer_at(entry, "timestamp-ms", where=HERE) for entry in rows(metadata, key)[-1:]]
     check_time(
-        max(times), latest_ms=latest_ms, what="time of the last change",
+        max(times),
+        latest_ms=latest_ms,
+        what="time of the last change",
         next_step="register the table after that time, or commit to it with a correct clock in its present catalog",
-    )  # fmt: skip
+    )
 
 
 def _check_uuid(text: str) -> None:

@@ -69,9 +69,12 @@ STORED_TIMES: Final = (
     StoredTime("node_seen", "seen_at", 0, 0),
 )
 _TASKS: Final = f"ended_at IS NULL AND due_at > CAST(:now AS bigint) + {SLACK_MS} AND due_at < {NEVER_MS}"
-IS_ANY_AHEAD = Sql("SELECT 1 WHERE " + " OR ".join(
-    f"EXISTS (SELECT 1 FROM {each.table} WHERE {each.is_ahead})" for each in STORED_TIMES if each.is_asked
-))  # fmt: skip
+IS_ANY_AHEAD = Sql(
+    "SELECT 1 WHERE "
+    + " OR ".join(
+        f"EXISTS (SELECT 1 FROM {each.table} WHERE {each.is_ahead})" for each in STORED_TIMES if each.is_asked
+    )
+)
 REPAIRS: Final = tuple(
     Sql(f"UPDATE {each.table} SET {each.column} = CAST(:now AS bigint) + {each.renewed_ms} WHERE {each.is_ahead}")
     for each in STORED_TIMES

@@ -260,10 +260,14 @@ class SearchIndexWrites(Writes):
         self.tx.count(
             POSITION_PUT,
             {
-                "zone": zone, "epoch": epoch, "revision": revision, "scan_after": None if scan_after is None else 0,
-                "folded": folded, "id": object_id,
+                "zone": zone,
+                "epoch": epoch,
+                "revision": revision,
+                "scan_after": None if scan_after is None else 0,
+                "folded": folded,
+                "id": object_id,
             },
-        )  # fmt: skip
+        )
 
     def add_words(self, words: Collection[str]) -> None:
         """Insert words for spelling suggestions, except those that are stored already."""
@@ -304,6 +308,10 @@ class SearchIndexWrites(Writes):
 
 def _params(text: IndexedText) -> dict[str, Value]:
     return {
-        "id": text.object_id, "zone": text.zone, "name": text.name, "columns": text.columns, "comment": text.comment,
+        "id": text.object_id,
+        "zone": text.zone,
+        "name": text.name,
+        "columns": text.columns,
+        "comment": text.comment,
         "all": f"{text.name} {text.columns} {text.comment}",
-    }  # fmt: skip
+    }

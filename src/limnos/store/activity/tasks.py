@@ -146,8 +146,11 @@ class TaskWrites(Writes):
             return None
         now_ms = self.tx.now_ms
         params: dict[str, Value] = {
-            "id": rows[0][0], "until": now_ms + lease_ms, "now": now_ms, "holder": holder,
-        }  # fmt: skip
+            "id": rows[0][0],
+            "until": now_ms + lease_ms,
+            "now": now_ms,
+            "holder": holder,
+        }
         count = self.tx.count(LEASE, params)
         return LeasedTask(*rows[0]) if count else None
 

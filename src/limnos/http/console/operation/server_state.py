@@ -78,9 +78,12 @@ def _loops_sheet(failures: tuple[LoopFailure, ...], *, now_ms: int) -> Sheet:
         for each in failures
     )
     columns = (
-        SheetColumn("Work"), SheetColumn("Failing since"), SheetColumn("Attempts", is_number=True),
-        SheetColumn("Last error", is_wrapped=True), SheetColumn("Next attempt in", is_number=True),
-    )  # fmt: skip
+        SheetColumn("Work"),
+        SheetColumn("Failing since"),
+        SheetColumn("Attempts", is_number=True),
+        SheetColumn("Last error", is_wrapped=True),
+        SheetColumn("Next attempt in", is_number=True),
+    )
     return Sheet("Background work of this node", columns, rows, "All background work of this node succeeds.")
 
 

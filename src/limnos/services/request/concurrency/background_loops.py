@@ -114,7 +114,7 @@ class BackgroundLoop:
         now = asyncio.get_running_loop().time()
         return LoopFailure(
             self.name, now - self._failing_since, self._failures, self._reason, max(self._next_try - now, 0.0)
-        )  # fmt: skip
+        )
 
     async def _pause(self, woken: asyncio.Event | None) -> None:
         if woken is None or self._failures:
