@@ -25,6 +25,9 @@ def version(sql: str = "select 1", *, dialect: str = "spark", at: int = 1_000, s
     }  # fmt: skip
 
 
+NULL_DEFAULT: Json = {"id": 1, "name": "a", "type": "long", "required": False, "write-default": None}
+
+
 def fresh() -> Json:
     """Return a new view."""
     return view_updates.new_view(
@@ -238,6 +241,8 @@ def test_only_uuid_requirement_is_supported() -> None:
         ({"versions": None}, "'versions'"),
         ({"location": None}, "'location'"),
         ({"version-log": [{}]}, "timestamp-ms"),
+        ({"versions": [{"version-id": 1, "schema-id": 0, "summary": None}]}, "summary is null"),
+        ({"schemas": [{**SCHEMA, "schema-id": 0, "fields": [NULL_DEFAULT]}]}, "write-default is null"),
     ],
 )
 def test_unusable_metadata_is_not_registrable(change: Json, word: str) -> None:

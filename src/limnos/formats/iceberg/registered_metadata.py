@@ -38,6 +38,7 @@ from limnos.formats.iceberg.metadata import (
     with_current_shape,
 )
 from limnos.formats.iceberg.schema import columns
+from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_null_defaults
 from limnos.formats.iceberg.update_keys import check_key
 from limnos.formats.iceberg.update_snapshots import check_shape
 from limnos.formats.iceberg.update_statistics import check_file, check_statistics
@@ -105,7 +106,7 @@ def _check_uuid(text: str) -> None:
 def _check_layout(metadata: Json) -> None:
     for schema in _check_default(metadata, "schemas", id_key="schema-id", default="current-schema-id"):
         columns(schema)
-        _refuse_null_defaults(schema)
+        refuse_null_defaults(schema, HERE)
     current = columns(current_schema(metadata))
     for spec in _check_default(metadata, "partition-specs", id_key="spec-id", default="default-spec-id"):
         fields = objects_at(spec, "fields", where=HERE)
@@ -115,20 +116,6 @@ def _check_layout(metadata: Json) -> None:
     integer_at(metadata, "last-partition-id", where=HERE, low=0, high=INT_MAX)
     for order in _check_default(metadata, "sort-orders", id_key="order-id", default="default-sort-order-id"):
         _check_fields(objects_at(order, "fields", where=HERE), "sort-orders")
-
-
-def _refuse_null_defaults(value: object) -> None:
-    """Raise BadRequest for a default of null in a checked type, at any depth."""
-    if isinstance(value, dict):
-        for one in value.get("fields") or ():
-            for key in ("initial-default", "write-default"):
-                if key in one and one[key] is None:
-                    raise BadRequest(
-                        f"{HERE}, field '{one['name']}': {key} is null, which not all readers can read: leave it out"
-                    )
-            _refuse_null_defaults(one["type"])
-        for part in ("element", "key", "value"):
-            _refuse_null_defaults(value.get(part))
 
 
 def _check_fields(fields: list[Json], what: str) -> None:
@@ -162,7 +149,7 @@ def _check_snapshots(metadata: Json, version: int) -> None:
     for row in snapshots:
         snapshot_id = integer_at(row, "snapshot-id", where=f"{HERE}, snapshots")
         where = f"{HERE}, snapshot {snapshot_id}"
-        _refuse_null(row, where)
+        refuse_null(row, where)
         check_shape(row, version, where=where)
         if snapshot_id in known:
             raise BadRequest(f"{where}: it is there twice")
@@ -205,20 +192,13 @@ def _check_files_and_keys(metadata: Json) -> None:
         where = f"{HERE}, statistics"
         check_statistics(entry, where=where)
         for one in (entry, *objects_at(entry, "blob-metadata", where=where)):
-            _refuse_null(one, where)
+            refuse_null(one, where)
     for entry in rows(metadata, "partition-statistics"):
         check_file(entry, where=f"{HERE}, partition-statistics")
-        _refuse_null(entry, f"{HERE}, partition-statistics")
+        refuse_null(entry, f"{HERE}, partition-statistics")
     for entry in rows(metadata, "encryption-keys"):
         check_key(entry, where=f"{HERE}, encryption-keys")
-        _refuse_null(entry, f"{HERE}, encryption-keys")
-
-
-def _refuse_null(entry: Json, where: str) -> None:
-    """Raise BadRequest for null in an optional field: Iceberg's Java library reads only absent ones."""
-    for key, value in entry.items():
-        if value is None:
-            raise BadRequest(f"{where}: field '{key}' is null, which not all readers can read: leave it out")
+        refuse_null(entry, f"{HERE}, encryption-keys")
 
 
 def _check_reference(name: str, ref: Json) -> None:

@@ -1,6 +1,6 @@
 """Schemas as they are stored: every client's spelling of the same schema becomes one that all readers can read.
 
-May import the standard library and this package's schema. Must not know tables or commits.
+May import the standard library, `limnos.model.errors` and this package's schema. Must not know tables or commits.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from limnos.formats.iceberg.default_values import default_in_stored_form
 from limnos.formats.iceberg.json_types import Json, as_object, objects_at
 from limnos.formats.iceberg.schema import SchemaColumns
 from limnos.formats.iceberg.types import parse_primitive
+from limnos.model.errors import BadRequest
 
 
 def in_stored_form(schema: Json, schema_columns: SchemaColumns) -> Json:
@@ -47,3 +48,29 @@ def _stored_field(one: Json) -> Json:
         if key in stored:
             stored[key] = default_in_stored_form(stored[key], parse_primitive(str(one["type"])))
     return stored
+
+
+def refuse_null_defaults(value: object, where: str) -> None:
+    """Check that a checked schema, or a type in it, has no default of null, at any depth.
+
+    A document that is registered is not rewritten. Raises BadRequest; `where` names the document.
+    """
+    if isinstance(value, dict):
+        for one in value.get("fields") or ():
+            for key in ("initial-default", "write-default"):
+                if key in one and one[key] is None:
+                    raise _null_error(f"{where}, field '{one['name']}'", key)
+            refuse_null_defaults(one["type"], where)
+        for part in ("element", "key", "value"):
+            refuse_null_defaults(value.get(part), where)
+
+
+def refuse_null(entry: Json, where: str) -> None:
+    """Raise BadRequest for null in an optional field: Iceberg's Java library reads only absent ones."""
+    for key, value in entry.items():
+        if value is None:
+            raise _null_error(where, key)
+
+
+def _null_error(where: str, key: str) -> BadRequest:
+    return BadRequest(f"{where}: {key} is null, which not all readers can read: leave it out")

@@ -25,6 +25,7 @@ from limnos.formats.iceberg.json_types import (
 )
 from limnos.formats.iceberg.metadata import properties_of, property_of, rows, whole_number
 from limnos.formats.iceberg.schema import columns
+from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_null_defaults
 from limnos.model.errors import BadRequest
 
 VERSION = 1
@@ -128,6 +129,8 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
     for one in objects_at(metadata, "versions", where=HERE):
         integer_at(one, "version-id", where=f"{HERE}, versions", low=0, high=INT_MAX)
         integer_at(one, "schema-id", where=f"{HERE}, versions", low=0, high=INT_MAX)
+        if "summary" in one:
+            refuse_null({"summary": one["summary"]}, f"{HERE}, versions")
         check_version(one)
     for entry in objects_at(metadata, "version-log", where=HERE):
         at = integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
@@ -144,6 +147,7 @@ def _check_schemas(metadata: Json) -> None:
     for schema in rows(metadata, "schemas"):
         integer_at(schema, "schema-id", where=f"{HERE}, schemas", low=0, high=INT_MAX)
         columns(schema)
+        refuse_null_defaults(schema, HERE)
 
 
 def check_current(metadata: Json) -> None:
