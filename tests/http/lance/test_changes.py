@@ -140,6 +140,34 @@ def test_columns_are_added_renamed_cast_and_dropped(home: DriverNode, t: str) ->
     assert [row["double"] for row in rows_of(home.post(f"{t}/query", {"vector": []}))] == [2, 4, 6]
 
 
+ARROW = "application/vnd.apache.arrow.stream"
+
+
+def test_columns_are_added_by_a_schema(home: DriverNode, t: str) -> None:
+    """The columns of an Arrow schema are added with null in all rows. A schema that the table cannot have, rows beside
+    it and other types of bodies are refused, and nothing is changed.
+    """
+    schema = pa.schema([pa.field("near", pa.list_(pa.float32(), 2)), pa.field("note", pa.utf8(), metadata={"k": "v"})])
+
+    done = home.ask("POST", f"{t}/add_columns/", arrow(schema.empty_table()), content_type=ARROW).json()
+
+    assert done["version"] == 2
+    fields = home.done("POST", f"{t}/describe", {})["schema"]["fields"]
+    assert [(each["name"], each["type"]["type"]) for each in fields[3:]] == [
+        ("near", "fixed_size_list"),
+        ("note", "utf8"),
+    ]
+    assert {row["note"] for row in rows_of(home.post(f"{t}/query", {"vector": []}))} == {None}
+    schemas = (pa.schema([field]) for field in (pa.field("id", pa.int8()), pa.field("x", pa.int8(), False), pa.field("a\0", pa.int8())))  # fmt: skip
+    for body in (*(arrow(each.empty_table()) for each in schemas), arrow(), arrow()[:40], b"{}"):
+        assert failure_of(home.ask("POST", f"{t}/add_columns", body, content_type=ARROW)) == (400, 13)
+    assert failure_of(home.ask("POST", f"{t}/add_columns", b"a,b", content_type="text/csv", content_length="3")) == (
+        415,
+        13,
+    )
+    assert version(home, t) == 2
+
+
 def test_schema_and_field_metadata_are_updated(home: DriverNode, t: str) -> None:
     """An update replaces a schema's metadata as a whole, and a field's metadata key by key unless it requests a
     replacement.

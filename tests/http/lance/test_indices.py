@@ -99,6 +99,38 @@ def test_full_text_search_works_alone_and_with_vectors(home: DriverNode, t: str)
     assert len(both) == 4
 
 
+def test_words_without_a_column_search_the_indexed_columns(home: DriverNode) -> None:
+    """Words that name no column search all columns with a full-text index, with the parameters of the query. Without an
+    index, and for a phrase or an inexact search in several columns, the request is refused.
+    """
+    t = table("lance", "s", "unnamed")
+    rows = pa.table({"id": [1, 2, 3], "a": ["lake cat", "dog", "fox"], "b": ["fox", "lake", "late"]})
+    fill(home, "lance", "s", "unnamed", rows=rows)
+
+    def search(query: dict[str, object]) -> object:
+        answer = home.post(f"{t}/query", {"k": 9, "vector": [], "full_text_query": {"query": query}})
+        return sorted(row["id"] for row in rows_of(answer)) if answer.status == 200 else failure_of(answer)
+
+    lake: dict[str, object] = {"terms": "lake", "column": None}
+    assert search({"match": lake}) == (400, 13)
+    make(home, t, "a", "FTS", with_position=True)
+    assert search({"match": lake}) == [1]
+    assert search({"match": {"terms": "lake dog", "operator": "And"}}) == []
+    assert search({"phrase": {"terms": "lake cat", "column": None}}) == [1]
+    assert search({"match": {"terms": "doc", "fuzziness": 1}}) == [2]
+    assert search({"match": {"terms": "doc"}}) == []
+    make(home, t, "b", "FTS")
+    assert search({"match": lake}) == [1, 2]
+    assert search(
+        {"boolean": {"must": [{"match": lake}], "must_not": [{"match": {"terms": "cat", "column": "a"}}]}}
+    ) == [2]
+    for refused in ({"phrase": {"terms": "lake cat"}}, {"match": {**lake, "fuzziness": 1}}):
+        assert search(refused) == (400, 13)
+    columns = [{"terms": "lake", "column": name} for name in ("a", "b")]
+    assert search({"multi_match": {"match_queries": columns}}) == [1, 2]
+    assert search({"multi_match": {"match_queries": [{**each, "fuzziness": 2} for each in columns]}}) == (400, 13)
+
+
 @pytest.mark.parametrize(
     "column, kind, more, code",
     [

@@ -47,15 +47,17 @@ def test_every_change_is_a_version(node: DriverNode, managed_table: Json) -> Non
     node.done("POST", f"{AT}/delete", {"predicate": "id = 2"})
     node.done("POST", f"{AT}/add_columns", {"new_columns": [{"name": "twice", "expression": "id * 2"}]})
     node.done("POST", f"{AT}/create_scalar_index", {"column": "id", "index_type": "BTREE"})
+    note = arrow(pa.schema([pa.field("note", pa.utf8())]).empty_table())
+    assert node.ask("POST", f"{AT}/add_columns", note, content_type="application/vnd.apache.arrow.stream").status == 200
     assert ids(node) == [3, 11]
-    assert versions(node) == list(range(1, 9))
+    assert versions(node) == list(range(1, 10))
 
     node.done("POST", f"{AT}/restore", {"version": 1})
 
     assert ids(node) == [1, 2]
-    assert versions(node) == list(range(1, 10))
-    assert node.done("POST", f"{AT}/describe", {})["version"] == 9
-    assert lance.dataset(str(managed_table["location"])).version == 9
+    assert versions(node) == list(range(1, 11))
+    assert node.done("POST", f"{AT}/describe", {})["version"] == 10
+    assert lance.dataset(str(managed_table["location"])).version == 10
 
 
 def test_rows_written_by_path_are_not_part_of_any_version(node: DriverNode, managed_table: Json) -> None:

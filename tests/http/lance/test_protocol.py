@@ -170,6 +170,12 @@ def test_database_header_selects_the_catalog(home: DriverNode) -> None:
     assert names(home.get(f"{ROOT}/namespace/a/table/list", **database)) == ["s"]
 
 
+def test_answers_have_the_version_for_lancedb(home: DriverNode) -> None:
+    """Successful answers have the header by which LanceDB's remote clients learn which queries a server takes."""
+    for path in (f"{table('lance', 'a', 'b', 't')}/describe", f"{table('lance', 'a', 'b', 't')}/describe/"):
+        assert home.ask("POST", path, {"version": None}).headers["phalanx-version"] == "0.3.0"
+
+
 def test_metalake_is_selected_by_parameter_or_header(home: DriverNode) -> None:
     """A parameter or a header selects the metalake; the parameter takes precedence. Users who are not in it are
     refused.

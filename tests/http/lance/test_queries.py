@@ -101,6 +101,33 @@ def test_multi_vector_rows_have_their_vector_index(home: DriverNode) -> None:
     assert [(row["query_index"], row["id"]) for row in rows] == [(0, 2), (1, 1)]
 
 
+def test_each_of_several_vectors_has_its_page(home: DriverNode) -> None:
+    """The fields k and offset select a page of the rows of each vector. An order sorts rows, but not those of two
+    merged searches.
+    """
+    rows = rows_of(ask(home, k=1, offset=1, vector=[NEAR, [0.0, 1.0]], columns=["id"]))
+
+    assert [(row["query_index"], row["id"]) for row in rows] == [(0, 3), (1, 3)]
+    order = [{"column_name": "id", "ascending": False}]
+    assert ids(ask(home, k=9, vector=[], order_by=order)) == [3, 2, 1]
+    words = {"string_query": {"query": "cat", "columns": ["text"]}}
+    assert failure_of(ask(home, k=9, vector=NEAR, full_text_query=words, order_by=order)) == (400, 13)
+    assert failure_of(ask(home, k=9, vector=[], order_by=[{"column_name": "nope"}])) == (404, 12)
+
+
+def test_multivectors_are_compared_at_once(home: DriverNode) -> None:
+    """A query with several vectors of a column with several vectors per row returns each row once, on each page."""
+    several = pa.array([[[0.0, 0.0]], [[1.0, 0.0], [5.0, 5.0]], [[9.0, 9.0]]], pa.list_(pa.list_(pa.float32(), 2)))
+    fill(home, "lance", "s", "several", rows=pa.table({"id": [1, 2, 3], "pair": several}))
+
+    def page(offset: int) -> list[dict[str, object]]:
+        body = {"k": 2, "offset": offset, "vector": [[1.0, 0.0], [5.0, 5.0]], "columns": ["id"]}
+        return rows_of(home.post(f"{table('lance', 's', 'several')}/query", body))
+
+    assert [row.keys() for row in page(0)] == [{"id", "_distance"}] * 2
+    assert [row["id"] for row in [*page(0), *page(2)]] == [2, 1, 3]
+
+
 def test_query_plans_and_analyses_are_returned_as_text(home: DriverNode) -> None:
     """Query plans and analyses are returned as text. An invalid query is refused with its code."""
     plan = home.post(f"{T}/explain_plan", {"query": {"k": 1, "vector": [], "filter": "id > 1"}, "verbose": True}).json()

@@ -241,6 +241,9 @@ def test_changes_that_depend_on_rows_need_the_right_to_read(home: DriverNode, t:
     assert count(home, *t) == 6
     rename = {"alterations": [{"path": "text", "rename": "note"}, {"path": "id", "nullable": True}]}
     assert home.ask("POST", f"{table(*t)}/alter_columns", rename, user="adder").status == 200
+    schema = arrow(pa.schema([pa.field("empty", pa.utf8())]).empty_table())
+    by = {"content_type": "application/vnd.apache.arrow.stream"}
+    assert home.ask("POST", f"{table(*t)}/add_columns", schema, user="adder", **by).status == 200
     back = {"alterations": [{"path": "note", "rename": "text"}]}
     assert home.ask("POST", f"{table(*t)}/alter_columns", back, user="adder").status == 200
     for path, body in requests:

@@ -22,7 +22,7 @@ from limnos.http.lance.adapter_rows import ROWS
 from limnos.http.lance.errors import error_response
 from limnos.http.lance.identifiers import body_path
 from limnos.http.lance.operations import FLAGS, MAPS, NUMBERS, OPERATIONS, PARAMETERS, REPEATED, ProtocolOperation
-from limnos.http.lance.protocol import ROOT, LanceRouter
+from limnos.http.lance.protocol import ROOT, SERVER_VERSION, LanceRouter
 from limnos.http.parameters import check_parameters
 from limnos.http.request import Receive, Request
 from limnos.http.response import JSON, Response, json_response
@@ -79,6 +79,7 @@ class LanceAdapter:
         if scope["type"] != "http":
             return
         response = await self._respond(scope, receive)
+        response.headers = (*response.headers, SERVER_VERSION)
         if response.stream is not None:
             await self._stream(response.stream, response.headers, receive=receive, send=send)
             return

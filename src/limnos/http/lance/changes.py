@@ -28,6 +28,7 @@ from limnos.sources.lance.questions import (
 
 T = TypeVar("T")
 SUCCEEDED: Final = "SUCCEEDED"
+ARROW_STREAM: Final = b"application/vnd.apache.arrow.stream"
 _ENTERPRISE: Final = "only LanceDB Enterprise has deferred computed columns: give an expression"
 
 
@@ -186,7 +187,16 @@ async def field_metadata_update(request: Request, where: Where) -> Response:
 
 
 async def columns_add(request: Request, where: Where) -> Response:
-    """Add columns whose values are computed by SQL expressions. 406 for LanceDB Enterprise's computed columns."""
+    """Add columns: computed by SQL expressions (JSON), or without values (an Arrow stream with their schema).
+
+    406 for LanceDB Enterprise's computed columns.
+    """
+    if request.headers.get(b"content-type", b"").partition(b";")[0].strip() == ARROW_STREAM:
+        rows = find_rows(request, where)
+        question = questions.AddFields("", {}, batch_bytes_max=rows.batch_bytes_max)
+        stream = request.stream(bytes_max=rows.body_bytes_max)
+        return json_response(_version(await rows.feed(question, branch=request.query("branch") or None, body=stream)))
+    request.require_type("json")
     body = request.decode(await body_of(request), AddColumns)
     rows = find_rows(request, where, body=body)
     columns = {each.name: each.expression for each in body.new_columns if each.expression is not None}

@@ -27,6 +27,12 @@ from limnos.sources.lance.questions import IndexCoverage, LanceIndex, LanceWrite
 SCALAR: Final = ("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "ZONEMAP", "BLOOMFILTER", "RTREE")
 VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ", "VECTOR")
 _TEXT: Final = ("INVERTED", "FTS")
+TEXT_OPTIONS: Final = (
+    "with_position", "base_tokenizer", "language", "max_token_length", "lower_case", "stem", "remove_stop_words", "custom_stop_words",
+    "ascii_folding", "min_ngram_length", "max_ngram_length", "prefix_only", "block_size", "lance_tokenizer", "split_identifiers",
+    "split_on_numerics", "preserve_original", "index_operators",
+)  # fmt: skip
+"""The options of a full-text index, under the names of Lance's library."""
 _REMOTE: Final = {"Inverted": "FTS", "BTree": "BTREE", "Bitmap": "BITMAP", "LabelList": "LABEL_LIST"}
 """LanceDB's names for types of indices."""
 
@@ -56,7 +62,17 @@ class CreateIndex(IdentifiedBody, kw_only=True):
     lower_case: bool | None = None
     stem: bool | None = None
     remove_stop_words: bool | None = None
+    custom_stop_words: list[str] | None = None
     ascii_folding: bool | None = None
+    min_ngram_length: int | None = None
+    max_ngram_length: int | None = None
+    prefix_only: bool | None = None
+    block_size: int | None = None
+    lance_tokenizer: str | None = None
+    split_identifiers: bool | None = None
+    split_on_numerics: bool | None = None
+    preserve_original: bool | None = None
+    index_operators: bool | None = None
 
 
 class ListIndices(IdentifiedBody):
@@ -122,11 +138,7 @@ def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
             "m": body.m, "ef_construction": body.ef_construction,
         }  # fmt: skip
     elif kind in _TEXT:
-        response = {
-            "with_position": body.with_position, "base_tokenizer": body.base_tokenizer, "language": body.language,
-            "max_token_length": body.max_token_length, "lower_case": body.lower_case, "stem": body.stem,
-            "remove_stop_words": body.remove_stop_words, "ascii_folding": body.ascii_folding,
-        }  # fmt: skip
+        response = {name: getattr(body, name) for name in TEXT_OPTIONS}
     else:
         response = {}
     return {name: value for name, value in response.items() if value is not None}

@@ -158,7 +158,14 @@ _SLOW: tuple[Route[Handler], ...] = (
         query=("branch",),
     ),
     Route("POST", f"{_TABLE}/update_field_metadata", changes.field_metadata_update, "lance-update-field-metadata"),
-    Route("POST", f"{_TABLE}/add_columns", changes.columns_add, "lance-alter-table-add-columns"),
+    Route(
+        "POST",
+        f"{_TABLE}/add_columns",
+        changes.columns_add,
+        "lance-alter-table-add-columns",
+        query=("branch",),
+        takes="any",
+    ),
     Route("POST", f"{_TABLE}/alter_columns", changes.columns_alter, "lance-alter-table-alter-columns"),
     Route("POST", f"{_TABLE}/drop_columns", changes.columns_drop, "lance-alter-table-drop-columns"),
     Route("POST", f"{_TABLE}/stats", changes.table_stats, "lance-get-table-stats"),
@@ -187,6 +194,10 @@ ROUTES: tuple[Route[Handler], ...] = (*_QUICK, *_SLOW)
 
 
 _TAKEN: Final = ("tag", "branch", "index")
+SERVER_VERSION: Final = (b"phalanx-version", b"0.3.0")
+"""The header by which LanceDB's remote clients learn what a server serves: several vectors in one query since 0.2.0,
+structured full-text queries since 0.3.0. Uploads in parts (0.4.0) and blobs (0.5.0) are not served.
+"""
 
 
 def _with_plain_errors(handler: Handler) -> Handler:
@@ -197,7 +208,9 @@ def _with_plain_errors(handler: Handler) -> Handler:
 
     async def answer(request: Request, ctx: Context) -> Response:
         try:
-            return await handler(request, ctx)
+            response = await handler(request, ctx)
+            response.headers = (*response.headers, SERVER_VERSION)
+            return response
         except NotFound as error:
             if error.kind == "column" and is_remote(request):
                 raise BadRequest(error.message) from error

@@ -16,7 +16,7 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response, stream_response
 from limnos.model.errors import BadRequest
 from limnos.services.lance.table_description import VersionReference
-from limnos.sources.lance.questions import Query
+from limnos.sources.lance.questions import ColumnOrder, Query
 
 ARROW_FILE: Final = (b"content-type", b"application/vnd.apache.arrow.file")
 EVERY: Final = 1 << 31
@@ -71,6 +71,7 @@ class QueryBody(IdentifiedBody):
     columns: list[str | list[str]] | dict[str, object] | None = None
     filter: str | None = None
     prefilter: bool | None = None
+    order_by: list[ColumnOrder] | None = None
     full_text_query: FullTextQueryBody | None = None
     vector_column: str | None = None
     distance_type: str | None = None
@@ -144,6 +145,7 @@ def query_of(body: QueryBody) -> Query:
     return Query(
         "", {}, limit=None if body.k is None or body.k >= EVERY else body.k, offset=body.offset or 0, columns=columns, aliases=aliases,
         filter=body.filter or None, prefilter=True if body.prefilter is None else body.prefilter, vectors=vectors,
+        order_by=body.order_by or [],
         vector_column=body.vector_column or None, text=text, text_columns=text_columns, nearest=_nearest_of(body),
         with_row_id=bool(body.with_row_id), fast_search=bool(body.fast_search),
     )  # fmt: skip

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from limnos.names.path import Levels
     from limnos.services.lance.workers import LanceWorkers
     from limnos.sources.lance.directories import DirectoryTable, LanceDirectory
-    from limnos.sources.lance.questions import LanceQuestion, Merge, Query
+    from limnos.sources.lance.questions import AddFields, LanceQuestion, Merge, Query
 
 T = TypeVar("T")
 log = get_logger("limnos.lance")
@@ -228,7 +228,7 @@ class FolderRows:
         return await self.answer(question, at=at, shape=str)
 
     async def feed(
-        self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
+        self, question: Write | Merge | AddFields, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
         """Write the rows in a body to the table."""
         check_keys(question)

@@ -249,7 +249,7 @@ async def rows_write(
         scope: The catalog.
         levels: The levels of the table's name.
         branch: The branch; None for the main one.
-        question: A `Write` or a `Merge`.
+        question: A `Write`, a `Merge` or an `AddFields`.
         body: An Arrow stream, in chunks.
 
     Raises:

@@ -15,7 +15,7 @@ from limnos.services.lance import row_operations as lance_data
 from limnos.services.lance.table_description import VersionReference
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
-from limnos.sources.lance.questions import LanceQuestion, LanceWriteResult, Merge, Query, Write
+from limnos.sources.lance.questions import AddFields, LanceQuestion, LanceWriteResult, Merge, Query, Write
 
 T = TypeVar("T")
 
@@ -48,7 +48,7 @@ class LanceRows(Protocol):
         """Return the plan of a query; with `runs` execute it and return the measured plan."""
 
     async def feed(
-        self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
+        self, question: Write | Merge | AddFields, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
         """Write the rows in a body to the table.
 
@@ -100,7 +100,7 @@ class TreeRows:
         )
 
     async def feed(
-        self, question: Write | Merge, *, branch: str | None, body: AsyncGenerator[bytes, None]
+        self, question: Write | Merge | AddFields, *, branch: str | None, body: AsyncGenerator[bytes, None]
     ) -> LanceWriteResult:
         """Write the rows in a body to the table."""
         return await lance_data.rows_write(

@@ -6,7 +6,7 @@ boost, multi_match and boolean.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from lance.query import (
@@ -27,23 +27,24 @@ _DEPTH_MAX: Final = 20
 Json = Mapping[str, Any]
 
 
-def query_of(text: Json, columns: list[str]) -> dict[str, Any] | FullTextQuery:
+def query_of(text: Json, columns: list[str], *, indexed: Callable[[], list[str]]) -> dict[str, Any] | FullTextQuery:
     """Convert the protocol's full-text query to an argument of a Lance scanner. Raises BadRequest for a malformed
     query.
 
     Args:
         text: Search words (`{"query": "lake"}`) or a structured query (`{"query": {"match": {"terms": "lake"}}}`).
-        columns: The columns to search; all if empty.
+        columns: The columns to search for words that name no column; all indexed ones if empty.
+        indexed: Returns the columns with a full-text index.
     """
     query = text.get("query")
     if isinstance(query, str):
         return {"query": query, "columns": columns or None}
     if not isinstance(query, Mapping):
         raise BadRequest("A full-text query needs words, or a structure, as its 'query'")
-    return _structure(query, columns, depth=0)
+    return _structure(query, lambda: columns or indexed(), depth=0)
 
 
-def _structure(query: Json, columns: list[str], *, depth: int) -> FullTextQuery:
+def _structure(query: Json, columns: Callable[[], list[str]], *, depth: int) -> FullTextQuery:
     named = [sort for sort in _SORTS if query.get(sort) is not None]
     if len(named) != 1 or depth > _DEPTH_MAX:
         raise BadRequest(f"A full-text query must be one of {', '.join(_SORTS)}, nested at most {_DEPTH_MAX} times")
@@ -53,7 +54,7 @@ def _structure(query: Json, columns: list[str], *, depth: int) -> FullTextQuery:
         if sort == "match":
             return _match(entries, columns)
         if sort == "phrase":
-            return PhraseQuery(_terms(entries), _column(entries, columns), slop=entries.get("slop") or 0)
+            return _phrase(entries, columns)
         if sort == "multi_match":
             return _multi(entries)
         if sort == "boost":
@@ -75,12 +76,32 @@ def _structure(query: Json, columns: list[str], *, depth: int) -> FullTextQuery:
         raise BadRequest(f"The {sort} of a full-text query cannot be read: {type(error).__name__} {error}") from None
 
 
-def _match(entries: Json, columns: list[str]) -> MatchQuery:
+def _match(entries: Json, columns: Callable[[], list[str]]) -> FullTextQuery:
+    """Build a query for words in one column. Without a column, all of `columns` are searched, as in Lance's library."""
     boost, expansions = entries.get("boost"), entries.get("max_expansions")
+    boost = 1.0 if boost is None else float(boost)
+    fields = [entries["column"]] if entries.get("column") is not None else _default_columns(columns)
+    if len(fields) > 1:
+        _check_exact(entries)
+        return MultiMatchQuery(_terms(entries), fields, boosts=[boost] * len(fields), operator=_operator(entries))
     return MatchQuery(
-        _terms(entries), _column(entries, columns), boost=1.0 if boost is None else float(boost), fuzziness=entries.get("fuzziness") or 0,
+        _terms(entries), fields[0], boost=boost, fuzziness=entries.get("fuzziness") or 0,
         max_expansions=50 if expansions is None else expansions, operator=_operator(entries), prefix_length=entries.get("prefix_length") or 0,
     )  # fmt: skip
+
+
+def _phrase(entries: Json, columns: Callable[[], list[str]]) -> PhraseQuery:
+    fields = [entries["column"]] if entries.get("column") is not None else _default_columns(columns)
+    if len(fields) > 1:
+        raise BadRequest(f"A phrase is searched in one column: name it as the 'column', one of {', '.join(fields)}")
+    return PhraseQuery(_terms(entries), fields[0], slop=entries.get("slop") or 0)
+
+
+def _default_columns(columns: Callable[[], list[str]]) -> list[str]:
+    fields = columns()
+    if not fields:
+        raise BadRequest("The table has no full-text index: create one on the column to search")
+    return fields
 
 
 def _multi(entries: Json) -> MultiMatchQuery:
@@ -95,15 +116,24 @@ def _multi(entries: Json) -> MultiMatchQuery:
             boosts=entries.get("boosts") or entries.get("boost"),
             operator=_operator(entries),
         )
-    words = {_terms(each) for each in matches}
-    if len(words) != 1:
+    if len({(_terms(each), _operator(each)) for each in matches}) != 1:
         raise BadRequest(
-            "A multi_match searches the same words in several columns; combine other queries with a boolean"
+            "A multi_match searches the same words in several columns, with one operator; combine other queries with a boolean"
         )
+    for each in matches:
+        _check_exact(each)
     boosts = [1.0 if each.get("boost") is None else float(each["boost"]) for each in matches]
     return MultiMatchQuery(
-        words.pop(), [_column(each, []) for each in matches], boosts=boosts, operator=_operator(matches[0])
+        _terms(matches[0]), [each["column"] for each in matches], boosts=boosts, operator=_operator(matches[0])
     )
+
+
+def _check_exact(entries: Json) -> None:
+    """Raise BadRequest for words that may differ from those of the rows: in several columns, Lance's library searches
+    exact words only.
+    """
+    if entries.get("fuzziness"):
+        raise BadRequest("A search with fuzziness needs the 'column' to search: combine several with a boolean")
 
 
 def _terms(entries: Json) -> str:
@@ -111,13 +141,6 @@ def _terms(entries: Json) -> str:
     if not isinstance(terms, str):
         raise BadRequest("A full-text query needs the words to search as 'terms'")
     return terms
-
-
-def _column(entries: Json, columns: list[str]) -> str:
-    column = entries.get("column") or (columns[0] if len(columns) == 1 else None)
-    if not isinstance(column, str):
-        raise BadRequest("A full-text query with a structure must name the 'column' to search")
-    return column
 
 
 def _operator(entries: Json) -> FullTextOperator:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from limnos.sources.lance.bodies import BodyPieces
     from limnos.sources.lance.questions import (
         AddColumns,
+        AddFields,
         AlterColumns,
         ColumnChange,
         Delete,
@@ -175,6 +176,21 @@ def add_columns(columns: AddColumns) -> LanceWriteResult:
     dataset = open_for_writing(columns)
     with translate_library_errors(columns.location):
         dataset.add_columns(dict(columns.columns))
+        return write_result(dataset)
+
+
+def add_fields(fields: AddFields, body: BodyPieces) -> LanceWriteResult:
+    """Add the columns of the body's schema, with null in all stored rows. Raises NotFound (table), BadRequest for a
+    malformed body, a body with rows, and a column that exists, is required or has an invalid name.
+    """
+    rows = ArrowBody(body, batch_bytes_max=fields.batch_bytes_max)
+    reader = rows.reader()
+    if any(batch.num_rows for batch in reader):
+        raise BadRequest("New columns have no rows: send their schema alone, as an Arrow stream")
+    _check_names(reader.schema.names)
+    dataset = open_for_writing(fields)
+    with translate_library_errors(fields.location):
+        dataset.add_columns(reader.schema)
         return write_result(dataset)
 
 

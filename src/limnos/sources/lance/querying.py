@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+from lance.dataset import ColumnOrdering
 
 from limnos.model.errors import BadRequest, NotFound
 from limnos.sources.lance import full_text_queries, rank_fusion
@@ -27,6 +28,8 @@ PIECE_BYTES: Final = 1 << 20
 BATCH_ROWS: Final = 1024
 READAHEAD_BYTES: Final = 64 << 20
 DEFAULT_COLUMN: Final = "vector"
+QUERY_INDEX: Final = "query_index"
+"""The column with the index of the vector that a row was found by."""
 
 
 class ArrowSink:
@@ -96,6 +99,8 @@ def _rows(dataset: lance.LanceDataset, request: Query) -> tuple[pa.Schema, Itera
     if len(scanners) == 1:
         reader = scanners[0].to_reader()
         return reader.schema, iter(reader)
+    if request.text is None:
+        return _with_index(scanners)
     tables = [each.to_table() for each in scanners]
     merged = rank_fusion.merge_by_rank(
         tables, limit=request.limit, offset=request.offset, with_row_id=request.with_row_id
@@ -103,20 +108,52 @@ def _rows(dataset: lance.LanceDataset, request: Query) -> tuple[pa.Schema, Itera
     return merged.schema, iter(merged.to_batches(max_chunksize=BATCH_ROWS))
 
 
+def _with_index(scanners: list[lance.LanceScanner]) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """Return the rows of several searches one after the other, with the index of the search in `QUERY_INDEX`."""
+    first = scanners[0].to_reader()
+    schema = first.schema.insert(0, pa.field(QUERY_INDEX, pa.int32(), nullable=False))
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for index, scanner in enumerate(scanners):
+            for batch in scanner.to_reader() if index else first:
+                column = pa.array([index] * batch.num_rows, pa.int32())
+                yield pa.RecordBatch.from_arrays([column, *batch.columns], schema=schema)
+
+    return schema, batches()
+
+
 def _scanners(dataset: lance.LanceDataset, request: Query) -> list[lance.LanceScanner]:
-    """Return one scanner for the vectors and one for the full-text query; a single one for a query without a search.
-    Raises BadRequest for a hybrid search with several vectors.
+    """Return the searches of a query: one scanner for the vectors, or for each of them, and one for the full-text
+    query; a single one for a query without a search. Raises BadRequest for a hybrid search with several vectors or with
+    an order.
     """
     common = _common(request)
-    text = None if request.text is None else full_text_queries.query_of(request.text, request.text_columns)
+    text = None
+    if request.text is not None:
+        text = full_text_queries.query_of(request.text, request.text_columns, indexed=lambda: _text_columns(dataset))
     if not request.vectors:
         return [dataset.scanner(full_text_query=text, **common)]
+    column = _vector_column(dataset, request)
+    searches: list[Any] = request.vectors
+    if len(searches) > 1 and _holds_several(dataset.schema, column):
+        searches = [searches]
     if text is None:
-        return [_nearest(dataset, request, common=common)]
-    if len(request.vectors) > 1:
+        return [_nearest(dataset, request, column=column, vector=each, common=common) for each in searches]
+    if len(searches) > 1:
         raise BadRequest("A hybrid search may have at most one vector: send one request per vector")
+    if request.order_by:
+        raise BadRequest("A hybrid search orders its rows by rank: leave order_by out")
     common |= {"with_row_id": True, "offset": None, "limit": rank_fusion.search_depth(request.limit, request.offset)}
-    return [_nearest(dataset, request, common=common), dataset.scanner(full_text_query=text, **common)]
+    return [
+        _nearest(dataset, request, column=column, vector=searches[0], common=common),
+        dataset.scanner(full_text_query=text, **common),
+    ]
+
+
+def _text_columns(dataset: lance.LanceDataset) -> list[str]:
+    """Return the columns with a full-text index, in the order of their indices' names."""
+    indices = [each for each in dataset.describe_indices() if each.index_type == "Inverted"]
+    return list(dict.fromkeys(name for each in indices for name in each.field_names))
 
 
 def _common(request: Query) -> dict[str, Any]:
@@ -125,23 +162,19 @@ def _common(request: Query) -> dict[str, Any]:
         "columns": columns, "filter": request.filter or None, "prefilter": request.prefilter, "limit": request.limit,
         "offset": request.offset or None, "with_row_id": request.with_row_id, "fast_search": request.fast_search or None,
         "batch_size": BATCH_ROWS, "io_buffer_size": READAHEAD_BYTES,
+        "order_by": [ColumnOrdering(each.column_name, each.ascending, each.nulls_first) for each in request.order_by] or None,
     }  # fmt: skip
 
 
-def _nearest(dataset: lance.LanceDataset, request: Query, *, common: dict[str, Any]) -> lance.LanceScanner:
-    """Return a scanner for one or several vectors.
-
-    With several vectors, the column `query_index` has the index of the vector that a row matches.
-    """
-    nearest = {
-        "column": _vector_column(dataset, request), "k": rank_fusion.search_depth(common["limit"], common["offset"] or 0), **request.nearest,
-        "q": request.vectors[0] if len(request.vectors) == 1 else request.vectors,
-    }  # fmt: skip
+def _nearest(
+    dataset: lance.LanceDataset, request: Query, *, column: str, vector: object, common: dict[str, Any]
+) -> lance.LanceScanner:
+    """Return a scanner for the rows nearest to a vector, or to several where each row has several."""
+    depth = rank_fusion.search_depth(common["limit"], common["offset"] or 0)
+    nearest = {"column": column, "k": depth, **request.nearest, "q": vector}
     bounds = request.nearest.get("distance_range")
     if isinstance(bounds, list):
         nearest["distance_range"] = tuple(bounds)
-    if len(request.vectors) > 1:
-        common = {**common, "limit": None, "offset": None}
     return dataset.scanner(nearest=nearest, **common)
 
 
@@ -171,3 +204,16 @@ def _holds_vectors(kind: pa.DataType) -> bool:
     if pa.types.is_list(kind):
         kind = kind.value_type
     return bool(pa.types.is_fixed_size_list(kind) and pa.types.is_floating(kind.value_type))
+
+
+def _holds_several(schema: pa.Schema, column: str) -> bool:
+    """Return whether each row has several vectors in a column: they are compared with all vectors of a query at
+    once.
+    """
+    name, *rest = [column] if column in schema.names else column.split(".")
+    if name not in schema.names:
+        return False
+    kind = schema.field(name).type
+    for part in rest:
+        kind = kind.field(part).type
+    return bool(pa.types.is_list(kind))

@@ -90,6 +90,14 @@ class Count(LanceQuestion, frozen=True, kw_only=True):
     predicate: str | None = None
 
 
+class ColumnOrder(msgspec.Struct, frozen=True):
+    """A column by which rows are sorted; nulls are last by default."""
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
 class Query(LanceQuestion, frozen=True, kw_only=True):
     """A vector search, a full-text search, both, or a scan, each with an optional filter.
 
@@ -105,6 +113,7 @@ class Query(LanceQuestion, frozen=True, kw_only=True):
     aliases: dict[str, str] | None = None
     filter: str | None = None
     prefilter: bool = True
+    order_by: list[ColumnOrder] = []
     vectors: list[Vector] = []
     vector_column: str | None = None
     text: dict[str, object] | None = None
@@ -289,6 +298,12 @@ class AddColumns(LanceQuestion, frozen=True, kw_only=True):
     """A request to add columns whose values are computed by SQL expressions, as one commit."""
 
     columns: dict[str, str]
+
+
+class AddFields(LanceQuestion, frozen=True, kw_only=True):
+    """A request to add the columns of the schema in the body, without values in the stored rows, as one commit."""
+
+    batch_bytes_max: int
 
 
 class ColumnChange(msgspec.Struct, frozen=True):

@@ -78,7 +78,11 @@ def question_handlers() -> QuestionHandlers:
     )
     return QuestionHandlers(
         plain={shape.__name__: (shape, function) for shape, function in plain},
-        fed={"Write": (questions.Write, writing.write), "Merge": (questions.Merge, mutations.merge)},
+        fed={
+            "Write": (questions.Write, writing.write),
+            "Merge": (questions.Merge, mutations.merge),
+            "AddFields": (questions.AddFields, mutations.add_fields),
+        },
         in_pieces={"Query": (questions.Query, querying.query)},
     )
 
