@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.mending import MEND, find_problems
 from limnos.formats.iceberg.metadata import references, rows
 from limnos.formats.iceberg.updates import ACTIONS, apply
 from limnos.formats.iceberg.view_updates import apply as apply_to_view
@@ -181,6 +182,36 @@ class Chains:
             if document is not None and document is not base:
                 yield StoredDocument("table", name, document)
                 base = document
+            if self._chance(0.2):
+                yield from self._of_older_release(base)
+
+    def _of_older_release(self, base: Json) -> Iterator[StoredDocument]:
+        """Yield a document with an unchecked part, as older releases stored it, if no problem is found, else the
+        mended one.
+        """
+        damaged = dict(base)
+        key = self.random.choice(("schemas", "snapshots", "statistics", "partition-statistics", "encryption-keys"))
+        if key == "schemas":
+            current = {"schema-id": base["current-schema-id"], **self._evolved(base)}
+            others = [row for row in rows(base, key) if row["schema-id"] != base["current-schema-id"]]
+            damaged[key] = [*others, current]
+            damaged["last-column-id"] = 300
+        elif key == "snapshots":
+            snapshot = self._snapshot(base)
+            damaged[key] = [*rows(base, key), snapshot, *([snapshot] if self._chance(0.2) else [])]
+        else:
+            made = {"statistics": self._statistics, "partition-statistics": self._file}
+            part = made[key](base) if key in made else self._key(base)["encryption-key"]
+            damaged[key] = [*rows(base, key), part]  # type: ignore[list-item]
+        if not find_problems(damaged):
+            yield StoredDocument("table", f"unchecked {key}", damaged)
+            return
+        mended = self._attempt(
+            f"mended {key}",
+            lambda: apply(damaged, [{"action": MEND}], now_ms=self._now_ms, previous_location=None),
+        )
+        if mended is not None:
+            yield StoredDocument("table", f"mended {key}", mended)
 
     def _commit(self, base: Json) -> tuple[str, list[Json]]:
         name = self.random.choice(sorted(ACTIONS))
@@ -388,6 +419,7 @@ class Chains:
         "remove-partition-statistics": lambda self, base: {"snapshot-id": self._any_snapshot_id(base)},
         "add-encryption-key": lambda self, base: self._key(base),
         "remove-encryption-key": lambda self, _: {"key-id": self.random.choice(("k", "l"))},
+        "limnos-mend-metadata": lambda _self, _base: {},
     }
 
     # ----------------------------------------------------------------------------------------- views

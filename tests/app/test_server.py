@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from limnos.app.node_builder import open_store
@@ -13,6 +14,7 @@ from limnos.app.server import check, migrate
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.kinds import ROOT_ID, Kind
 from tests.app.test_sealing_keys import settings_of
+from tests.formats.iceberg.samples import appended
 from tests.store.backends.test_sqlite_errors import zero_root_page
 
 LAKE_ID = 7
@@ -94,3 +96,32 @@ def test_check_names_a_damaged_document(tmp_path: Path) -> None:
     (damage,) = check(settings)
 
     assert damage.message.endswith("is damaged: the metadata of object 7")
+
+
+def test_check_warns_of_documents_that_readers_refuse(tmp_path: Path) -> None:
+    """Tables and views of an older release that some readers refuse are named, with the reason and what to do."""
+    settings = settings_of(tmp_path)
+    migrate(settings)
+    readable = appended(1)
+    column = {"id": 9, "name": "a", "required": False, "type": "int", "write-default": None}
+    unreadable = {**readable, "schemas": [{"schema-id": 0, "type": "struct", "fields": [column]}]}
+    lost = {**readable, "refs": {"b": {"type": "tag", "snapshot-id": 9}}, "current-snapshot-id": -1}
+    view = {"view-uuid": "no", "format-version": 1}
+    documents = {"t": readable, "nulls": unreadable, "lost": lost, "v": view, "odd": "no"}
+    with closing(sqlite3.connect(tmp_path / "limnos.db")) as file, file:
+        insert(file, "node", id=LAKE_ID, parent_id=ROOT_ID, kind=int(Kind.METALAKE), space="metalake", name="lake")
+        for number, (name, body) in enumerate(documents.items(), 20):
+            insert(file, "node", id=number, parent_id=LAKE_ID, kind=int(Kind.TABLE), space="table", name=name)
+            row = {"node_id": number, "version": 1, "uuid": name, "location": name, "metadata_location": name}
+            insert(file, "document", **row, body=msgspec.json.encode(body), digest=None)
+
+    start_warnings = check(settings)
+
+    assert all(isinstance(each, StartWarning) for each in start_warnings)
+    assert [(each.message, each.advice.partition(" (")[0]) for each in start_warnings] == [
+        ("Some readers refuse lake.nulls", "'limnos table mend' corrects it without losing anything"),
+        ("Some readers refuse lake.lost", "remove reference 'b'"),
+        ("Some readers refuse lake.v", "drop the view and create it again"),
+        ("Some readers refuse lake.odd", "register the table again with another metadata file"),
+    ]
+    assert "write-default is null" in start_warnings[0].why

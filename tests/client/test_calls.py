@@ -184,6 +184,14 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         TABLE,
     ),
     ("table-exists", lambda c: c.tables.exists("main.a.t"), "HEAD", f"{I}/namespaces/a/tables/t", None, None),
+    (
+        "table-mend",
+        lambda c: c.tables.mend("main.a.t"),
+        "POST",
+        f"{I}/namespaces/a/tables/t",
+        {"requirements": [], "updates": [{"action": "limnos-mend-metadata"}]},
+        TABLE,
+    ),
     ("table-drop", lambda c: c.tables.drop("main.a.t"), "DELETE", f"{I}/namespaces/a/tables/t", None, None),
     (
         "table-purge",

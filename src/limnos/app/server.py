@@ -35,6 +35,7 @@ from limnos.config.secrets import secrets_of
 from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
+from limnos.services.iceberg.unreadable_documents import UnreadableDocuments
 from limnos.services.lookup.principal_names import invalid_names
 from limnos.services.request.task_context import TaskContext
 from limnos.services.storage.location_reconciliation import describe_conflicts, is_unsettled
@@ -96,12 +97,14 @@ def check(settings: Settings) -> list[CannotStart]:
                 look(settings)
         except CannotStart as result:
             problems.append(result)
+    unreadable = UnreadableDocuments()
     if all(isinstance(each, StartWarning) for each in problems):
-        problems += _damage(settings)
+        problems += _damage(settings, unreadable)
     if all(isinstance(each, StartWarning) for each in problems):
         problems += _location_warnings(settings)
         problems += _name_warnings(settings)
         problems += _metalake_warnings(settings)
+        problems += _reader_warnings(settings, unreadable)
     return problems
 
 
@@ -112,11 +115,26 @@ def startup_notes(settings: Settings) -> list[str]:
     return [*(engine_notes(settings) if has_engine(settings) else []), *job_notes(settings)]
 
 
-def _damage(settings: Settings) -> list[CannotStart]:
-    """Return an error for each damaged part of the store. Reads the whole store."""
+def _damage(settings: Settings, unreadable: UnreadableDocuments) -> list[CannotStart]:
+    """Return an error for each damaged part of the store, and collect the documents that readers refuse. Reads the
+    whole store.
+    """
     if not _has_store(settings):
         return []
-    return [damaged_store_error(each, database_of(settings)) for each in find_damage(database_of(settings))]
+    damage = find_damage(database_of(settings), inspect=unreadable.inspect)
+    return [damaged_store_error(each, database_of(settings)) for each in damage]
+
+
+def _reader_warnings(settings: Settings, unreadable: UnreadableDocuments) -> list[StartWarning]:
+    """Return warnings about tables and views that an earlier release stored, and that some readers refuse."""
+    if not unreadable.problems:
+        return []
+    names = asyncio.run(_read_store(settings, lambda tx: {key: tx.places.path_of(key) for key in unreadable.problems}))
+    return [
+        StartWarning(f"Some readers refuse {names[node_id]}", why=problem.reason, advice=problem.remedy)
+        for node_id, problems in unreadable.problems.items()
+        for problem in problems
+    ]
 
 
 def _location_warnings(settings: Settings) -> list[StartWarning]:

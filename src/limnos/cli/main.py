@@ -48,7 +48,7 @@ COMMANDS = {
     "tag": "Manage tags and their objects.",
     "owner": "Show and set owners.",
     "token": "Create, list and revoke API tokens.",
-    "table": "Check that a table's files exist.",
+    "table": "Check a table's files and metadata, and mend its metadata.",
     "maintenance": "Show the maintenance that tables need, with reasons.",
     "storage": "Check a catalog's storage, and manage the keys that seal secrets.",
     "login": "Sign in with a password, or in a browser.",

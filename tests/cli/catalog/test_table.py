@@ -34,3 +34,31 @@ def test_check_counts_files_and_tolerates_files_outside(fake: FakeServer, run: R
 
     fake.on("GET", f"{CHECK}current", {"files": 12, "findings": [OUTSIDE], "after": None})
     assert run("table", "check", "main.raw.trips", "--uri", fake.uri, "--output", "table").code == 0
+
+
+def test_mend_prints_changed_or_unchanged(fake: FakeServer, run: Run) -> None:
+    """`table mend` sends one commit, and compares the metadata files before and after it."""
+    tables = "/iceberg/v1/lake.main/namespaces/raw/tables"
+    before = {"metadata-location": "s3://b/1.json", "metadata": {}}
+    for name in ("trips", "stops"):
+        fake.on("GET", f"{tables}/{name}?snapshots=refs", before)
+    fake.on("POST", f"{tables}/trips", {**before, "metadata-location": "s3://b/2.json"})
+    fake.on("POST", f"{tables}/stops", before)
+
+    mended = run("table", "mend", "main.raw.trips", "--uri", fake.uri)
+    same = run("table", "mend", "main.raw.stops", "--uri", fake.uri)
+
+    assert (mended.code, mended.out.strip()) == (0, "mended main.raw.trips")
+    assert (same.code, same.out.strip()) == (0, "nothing to mend in main.raw.stops")
+
+
+def test_mend_prints_the_remedy(fake: FakeServer, run: Run) -> None:
+    """A refusal of the server is the command's error."""
+    url = "/iceberg/v1/lake.main/namespaces/raw/tables/trips"
+    fake.on("GET", f"{url}?snapshots=refs", {"metadata-location": "s3://b/1.json", "metadata": {}})
+    message = "The table cannot be mended without losing something: x. To correct it, remove schema 1"
+    fake.on("POST", url, {"error": {"message": message, "type": "IllegalArgumentException", "code": 400}}, status=400)
+
+    refused = run("table", "mend", "main.raw.trips", "--uri", fake.uri)
+
+    assert (refused.code, "remove schema 1" in refused.err) == (1, True)

@@ -72,5 +72,6 @@ def test_all_other_updates_name_no_file() -> None:
         "remove-partition-statistics",
         "add-encryption-key",
         "remove-encryption-key",
+        "limnos-mend-metadata",
     }
     assert set(ACTIONS) == nameless | set(NAMING)

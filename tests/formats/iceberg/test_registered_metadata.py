@@ -16,11 +16,13 @@ from tests.formats.iceberg.samples import (
     commit,
     field,
     legacy,
+    order,
     partition,
     ref,
     rows,
     schema,
     snapshot,
+    sort,
     table,
 )
 
@@ -70,6 +72,8 @@ def schemas(*fields: Json) -> Json:
 
 ITEM: Json = {"type": "struct", "fields": [field(3, "x", **{"initial-default": None})]}
 ITEMS: Json = {"type": "list", "element-id": 2, "element": ITEM, "element-required": False}
+LONGS: Json = {"type": "list", "element-id": 2, "element": "long", "element-required": False}
+OF_LIST: Json = partition(1, "p", **{"field-id": 1000})
 DAYS: Json = partition(1, "b", "day", **{"field-id": 1000})
 NAMED_TWICE: Json = {
     **schemas(field(1, "a", "date"), field(2, "b")),
@@ -127,6 +131,23 @@ UNREGISTRABLE: dict[str, tuple[Json, str]] = {
     "blob without fields": ({"statistics": [{**FILE_ENTRY, "blob-metadata": [{}]}]}, "'type' is required"),
     "null in a blob": ({"statistics": [{**FILE_ENTRY, "blob-metadata": [BLOB]}]}, "properties is null"),
     "null in a key": ({"encryption-keys": [{**KEY, "properties": None}]}, "properties is null"),
+    "spaces in a type": (schemas(field(1, "a", "decimal( 9 , 2 )")), "decimal(9, 2) for all readers"),
+    "spaces in a geometry": (schemas(field(1, "a", "geometry (x)")), "geometry(x) for all readers"),
+    "integer of a fraction": (schemas(field(1, "a", "double", **{"write-default": 5})), "write-default must be 5.0"),
+    "null identifiers": (
+        {"schemas": [schema(**{"schema-id": 0, "identifier-field-ids": None})]},
+        "identifier-field-ids is null",
+    ),
+    "unknown operation": ({"snapshots": [snapshot(2, summary={"operation": "5"})]}, "'5' is none of append"),
+    "negative row id": ({"snapshots": [snapshot(2, **{"first-row-id": -1})]}, "'first-row-id' must be between 0"),
+    "order of no column": (
+        {"default-sort-order-id": 1, "sort-orders": [order(sort(9))]},
+        "cannot find source column 9",
+    ),
+    "spec of a list": (
+        {**schemas(field(1, "a", LONGS)), "partition-specs": [{"spec-id": 0, "fields": [OF_LIST]}]},
+        "must be a primitive",
+    ),
     "key is not base64": ({"encryption-keys": [{**KEY, "encrypted-key-metadata": "a"}]}, "must be base64"),
 }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import sqlite3
+from contextlib import closing
 
 from limnos.http.console.table_metadata import decode_metadata, type_text
 from limnos.http.console.tables import snapshot_lines
@@ -119,3 +121,20 @@ def test_spark_snippet_names_the_pinned_runtime_package(admin: ConsoleVisitor) -
     page = admin.read("/console/o/table/lake/main/raw/flights?tab=connect")
 
     assert any(f"org.apache.iceberg:{each.name}:{each.version}" in page.text for each in ICEBERG_RUNTIMES.values())
+
+
+def test_page_reports_metadata_that_readers_refuse(lake: DriverNode) -> None:
+    """Each problem of the metadata is shown above the columns, with what corrects it."""
+    with closing(sqlite3.connect(lake.data / "limnos.db")) as file, file:
+        file.execute(
+            "UPDATE document SET version = version + 1,"
+            " body = CAST(replace(CAST(body AS text), '\"long\"', '\"decimal( 9 , 2 )\"') AS blob)"
+            " WHERE node_id = (SELECT id FROM node WHERE name = 'flights')"
+        )
+        file.execute("UPDATE store SET epoch = epoch + 1")  # makes all views start empty
+
+    visitor = ConsoleVisitor(lake).sign_in()
+
+    for word in ("Some readers refuse this table", "decimal(9, 2)", "limnos table mend"):
+        assert word in visitor.read(FLIGHTS).text
+    assert "Some readers" not in visitor.read("/console/o/table/lake/main/raw/nyc/hops").text

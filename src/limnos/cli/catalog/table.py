@@ -1,4 +1,4 @@
-"""`table check`: checks that the files of a table exist.
+"""`table check | mend`: checks a table's files and its metadata, and corrects metadata that some readers refuse.
 
 May import `cli`.
 """
@@ -26,7 +26,8 @@ def check(
     all_snapshots: Annotated[bool, Parameter(name="--all", negative=())] = False,
     common: CommonFlags = DEFAULTS,
 ) -> int:
-    """Check that a table's files exist with the recorded length. Exit code 1 if one does not.
+    """Check that a table's files exist with the recorded length, and that all readers accept its metadata. Exit code 1
+    if not.
 
     Checks metadata, manifest lists, manifests, data and delete files, and statistics, with advice for each. You need
     the right to modify the table.
@@ -50,3 +51,21 @@ def check(
     for text in dict.fromkeys(f"{each.kind} {each.problem}: {each.told}" for each in result.findings):
         sys.stderr.write(visible(text) + "\n")
     return 1 if any(each.problem != _UNSEEN for each in result.findings) else 0
+
+
+@app.command
+def mend(path: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Correct a table's metadata that some readers refuse, by one commit, if nothing is lost.
+
+    Otherwise the error says what you can do, and nothing is changed. An older release stored such metadata. You need
+    the right to commit to the table.
+
+    Parameters
+    ----------
+    path
+        The table, as `main.raw.trips`.
+    """
+    with common.client() as client:
+        before = client.tables.load(path, snapshots="refs").metadata_location
+        after = client.tables.mend(path).metadata_location
+    print(f"nothing to mend in {path}" if after == before else f"mended {path}")

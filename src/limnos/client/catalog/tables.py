@@ -80,6 +80,16 @@ class Tables(Resource[S]):
         return is_there(self._url(parts_of(path, least=3)))
 
     @verb
+    def mend(self, path: str | Sequence[str]) -> Flow[IcebergTableInfo]:
+        """Correct a table's metadata so that all readers accept it, if nothing is lost. No-op if they do already."""
+        parts = parts_of(path, least=3)
+        body = {"requirements": [], "updates": [{"action": "limnos-mend-metadata"}]}
+        answer = yield from call("POST", self._url(parts), answer=TableLoadResponse, body=body, repeatable=True)
+        return IcebergTableInfo(
+            path=parts, metadata_location=answer.metadata_location, metadata=answer.metadata, config=answer.config or {}
+        )
+
+    @verb
     def drop(self, path: str | Sequence[str], *, purge: bool = False) -> Flow[None]:
         """Drop a table. With `purge`, its files are deleted afterwards."""
         query = {"purgeRequested": "true" if purge else None}

@@ -186,7 +186,9 @@ class TableFinding(msgspec.Struct, frozen=True):
     kind: str
     """The kind: `metadata`, `manifest list`, `manifest`, `file`, `statistics`."""
     problem: str
-    """The problem: `missing`, `size` (differs), `unreadable`, `outside` (not checked)."""
+    """The problem: `missing`, `size` (differs), `unreadable`, `outside` (not checked), `refused` (metadata that some
+    readers refuse).
+    """
     file: str
     snapshot_id: int | None = None
     size_told: int | None = None

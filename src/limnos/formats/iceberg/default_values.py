@@ -11,8 +11,8 @@ import math
 import re
 import struct
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time
-from decimal import Decimal
+from datetime import UTC, date, datetime, time
+from decimal import Context, Decimal, Inexact, InvalidOperation
 from typing import Final
 from uuid import UUID
 
@@ -27,6 +27,8 @@ _TIMESTAMP_NS: Final = re.compile(rf"({_DATE.pattern}T[0-9]{{2}}:[0-9]{{2}}:[0-9
 _NS_FIRST: Final = datetime.fromisoformat("1677-09-22")
 _NS_END: Final = datetime.fromisoformat("2262-04-11")
 """Nanoseconds in 64 bits end during the days outside of these."""
+_OFFSET: Final = re.compile(rf"{_TIMESTAMP.pattern}[+-][0-9]{{2}}:[0-9]{{2}}", re.ASCII)
+_EXACT: Final = Context(prec=100, traps=[Inexact, InvalidOperation])
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})*", re.ASCII)
 
@@ -42,6 +44,44 @@ def default_in_stored_form(value: object, kind: PrimitiveType) -> object:
         raise ValueError(value)
     _TEXTS[kind.family](value, [int(each) for each in _PARAMETERS.findall(kind.text)])
     return value
+
+
+def lossless_default(value: object, kind: PrimitiveType) -> object:
+    """Return a default value in the form of its type, if another form of the same value is given: `1.5` for a decimal
+    of scale 2, `2025-03-04 05:06:07`, or a time with another offset than UTC.
+
+    Raises ValueError for any other value.
+    """
+    try:
+        return default_in_stored_form(value, kind)
+    except ValueError:
+        if kind.family not in _REWRITTEN or not isinstance(value, str):
+            raise
+    return default_in_stored_form(_REWRITTEN[kind.family](value, kind), kind)
+
+
+def _decimal_of_scale(text: str, kind: PrimitiveType) -> str:
+    scale = int(_PARAMETERS.findall(kind.text)[1])
+    try:
+        return f"{Decimal(text).quantize(Decimal(1).scaleb(-scale), context=_EXACT):f}"
+    except ArithmeticError:
+        raise ValueError(text) from None
+
+
+def _moment(text: str, _: PrimitiveType) -> str:
+    return text.replace(" ", "T", 1)
+
+
+def _moment_in_utc(text: str, kind: PrimitiveType) -> str:
+    local = _moment(text, kind)
+    if local.endswith("Z"):
+        return f"{local[:-1]}+00:00"
+    if kind.family == "timestamptz" and _OFFSET.fullmatch(local) is not None:
+        try:
+            return datetime.fromisoformat(local).astimezone(UTC).isoformat()
+        except OverflowError:
+            raise ValueError(text) from None
+    return local
 
 
 def _boolean(value: object) -> bool:
@@ -133,3 +173,11 @@ _TEXTS: Final[Mapping[str, Callable[[str, list[int]], None]]] = {
     "fixed": _fixed,
     "binary": _shaped(_HEX, bytes.fromhex),
 }
+_REWRITTEN: Final[Mapping[str, Callable[[str, PrimitiveType], str]]] = {
+    "decimal": _decimal_of_scale,
+    "timestamp": _moment,
+    "timestamptz": _moment_in_utc,
+    "timestamp_ns": _moment,
+    "timestamptz_ns": _moment_in_utc,
+}
+"""How other forms of a value are rewritten."""

@@ -55,6 +55,8 @@ class MetadataDraft:
     main_ids: list[int] = field(default_factory=list)
     """Snapshots that this request made current, in order."""
     dropped_snapshots: bool = False
+    is_reworded: bool = False
+    """Whether the document says the same in other words, such as `5.0` for `5`, which compare as equal."""
     _owned: set[str] = field(default_factory=set)
     _lists: dict[str, DocumentRows] = field(default_factory=dict)
     _logs: dict[str, list[Json]] = field(default_factory=dict)
@@ -83,6 +85,13 @@ class MetadataDraft:
         for key, document_rows in self._lists.items():
             if document_rows.changed:
                 self.doc[key] = document_rows.whole()
+
+    def replace_document(self, corrected: Json) -> None:
+        """Replace the whole document by one that states the same in other words. `settle` must come before."""
+        self.doc = corrected
+        self.is_reworded = True
+        for cached in (self._owned, self._lists, self._logs, self._columns):
+            cached.clear()
 
     def log(self, key: str) -> list[Json]:
         """Return a log, such as `snapshot-log`, for reading only; empty if it is missing."""

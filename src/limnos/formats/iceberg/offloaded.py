@@ -15,6 +15,7 @@ import msgspec
 from limnos.formats.iceberg import (
     current_files,
     file_lists,
+    mending,
     named_paths,
     read_restrictions,
     requirements,
@@ -199,6 +200,12 @@ def relocate(body: bytes, location: bytes) -> list[bytes]:
     return _whole({**iceberg_metadata.decode(body), "location": location.decode()})[1:]
 
 
+def reader_problems(body: bytes) -> list[bytes]:
+    """Search a table's document for what some readers refuse. Returns the descriptions as a JSON list of strings."""
+    problems = mending.find_problems(iceberg_metadata.decode(body))
+    return [msgspec.json.encode([mending.describe_problem(each) for each in problems])]
+
+
 def refs_only(body: bytes) -> list[bytes]:
     """Reduce a document to the snapshots that references point to (`snapshots=refs`). Returns its bytes."""
     return [iceberg_metadata.encode(iceberg_metadata.refs_only(iceberg_metadata.decode(body)))]
@@ -240,6 +247,7 @@ OFFLOADED_WORK: Mapping[str, Callable[..., list[bytes]]] = {
     "iceberg-create": create,
     "iceberg-register": register,
     "iceberg-relocate": relocate,
+    "iceberg-reader-problems": reader_problems,
     "iceberg-refs-only": refs_only,
     "iceberg-scan-mode": scan_mode,
     "iceberg-filter": filter_read,

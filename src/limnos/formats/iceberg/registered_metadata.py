@@ -1,4 +1,4 @@
-"""Metadata files that are registered: complete, valid, and readable by every client.
+"""Metadata that every client reads: checks of files that are registered, and of documents that older releases stored.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. A file that a
 catalog serves is read by Iceberg's Java library and by PyIceberg, so what one of them cannot read is refused.
@@ -6,16 +6,20 @@ catalog serves is read by Iceberg's Java library and by PyIceberg, so what one o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from itertools import pairwise
+from typing import Final, NamedTuple
 from uuid import UUID
 
-from limnos.formats.iceberg import partitioning
+from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.client_times import check_time
 from limnos.formats.iceberg.commit_finish import CLOCK_SKEW_MS
 from limnos.formats.iceberg.draft import HERE
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
     Json,
+    hashable,
     integer_at,
     integers_at,
     list_at,
@@ -38,11 +42,34 @@ from limnos.formats.iceberg.metadata import (
     with_current_shape,
 )
 from limnos.formats.iceberg.schema import columns
-from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_null_defaults
+from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_unreadable
 from limnos.formats.iceberg.update_keys import check_key
 from limnos.formats.iceberg.update_snapshots import check_shape
 from limnos.formats.iceberg.update_statistics import check_file, check_statistics
 from limnos.model.errors import BadRequest
+
+_DEFAULTS: Final = (
+    ("schemas", "schema-id", "current-schema-id"),
+    ("partition-specs", "spec-id", "default-spec-id"),
+    ("sort-orders", "order-id", "default-sort-order-id"),
+)
+"""The lists of a layout, with the keys of their ids and of their defaults."""
+_BY_FILE: Final = "register the table again with a corrected copy of its metadata file (overwrite)"
+
+
+_ORDER_REMEDY: Final = "add another sort order and make it the default (add-sort-order, set-default-sort-order -1)"
+
+
+class ReaderProblem(NamedTuple):
+    """A reason for which some readers refuse a stored document, and the commit that removes it."""
+
+    reason: str
+    remedy: str
+
+
+class _Part(NamedTuple):
+    check: Callable[[], None]
+    remedy: str = _BY_FILE
 
 
 def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
@@ -55,6 +82,38 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
     Raises:
         BadRequest: The document is not valid metadata.
     """
+    for part in _parts(metadata):
+        part.check()
+    if latest_ms is not None:
+        _check_times(with_current_shape(metadata), latest_ms)
+
+
+def find_reader_problems(metadata: Json) -> list[ReaderProblem]:
+    """Return what `check_registrable` refuses in a stored document, part by part. Releases before this check stored
+    such documents.
+    """
+    problems: dict[str, str] = {}
+    try:
+        for part in _parts(metadata):
+            try:
+                part.check()
+            except BadRequest as error:
+                problems.setdefault(error.message, part.remedy)
+    except BadRequest as error:  # a list that has no objects
+        problems.setdefault(error.message, _BY_FILE)
+    return [ReaderProblem(*problem) for problem in problems.items()]
+
+
+def _parts(metadata: Json) -> Iterator[_Part]:
+    """Yield the parts of a document with their checks. Raises BadRequest for a list that is none."""
+    yield _Part(partial(_check_head, metadata))
+    shaped = with_current_shape(metadata)
+    yield from _layout_parts(shaped)
+    yield from _snapshot_parts(shaped)
+    yield from _file_parts(shaped)
+
+
+def _check_head(metadata: Json) -> None:
     if "view-uuid" in metadata:
         raise BadRequest("This is the metadata of a view; register it as a view")
     version = integer_at(metadata, "format-version", where=HERE)
@@ -73,12 +132,6 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
     if version > 2:
         integer_at(metadata, "next-row-id", where=HERE, low=0)
     properties_of(metadata)
-    shaped = with_current_shape(metadata)
-    _check_layout(shaped)
-    _check_snapshots(shaped, version)
-    _check_files_and_keys(shaped)
-    if latest_ms is not None:
-        _check_times(shaped, latest_ms)
 
 
 def _check_times(metadata: Json, latest_ms: int) -> None:
@@ -103,19 +156,60 @@ def _check_uuid(text: str) -> None:
         raise BadRequest(f"{HERE}: table-uuid '{preview_value(text)}' is not a UUID") from None
 
 
-def _check_layout(metadata: Json) -> None:
-    for schema in _check_default(metadata, "schemas", id_key="schema-id", default="current-schema-id"):
-        columns(schema)
-        refuse_null_defaults(schema, HERE)
-    current = columns(current_schema(metadata))
-    for spec in _check_default(metadata, "partition-specs", id_key="spec-id", default="default-spec-id"):
-        fields = objects_at(spec, "fields", where=HERE)
-        partitioning.highest_field_id(fields)
-        _check_fields(fields, "partition-specs")
-        partitioning.check_readable(fields, current)
+def _layout_parts(metadata: Json) -> Iterator[_Part]:
+    for key, id_key, default in _DEFAULTS:
+        yield _Part(partial(_check_default, metadata, key, id_key=id_key, default=default))
+    for schema in objects_at(metadata, "schemas", where=HERE):
+        number = schema.get("schema-id")
+        is_current = number == metadata.get("current-schema-id")
+        first = "add a schema without the fault and make it current (add-schema, set-current-schema -1), then "
+        remedy = f"{first * is_current}remove schema {number} (remove-schemas)"
+        yield _Part(partial(_check_schema, schema), remedy)
+    for spec in objects_at(metadata, "partition-specs", where=HERE):
+        number = spec.get("spec-id")
+        is_default = number == metadata.get("default-spec-id")
+        first = "add a spec without the fault and make it the default (add-spec, set-default-spec -1), then "
+        removal = f"{first * is_default}remove spec {number} (remove-partition-specs)"
+        yield _Part(partial(_check_spec, spec), removal)
+        rename = "rename the column (add-schema with its other name, set-current-schema -1)"
+        yield _Part(partial(_check_spec_columns, spec, metadata), f"{rename}, or {removal}")
+    yield _Part(partial(_check_last_partition_id, metadata))
+    for order in objects_at(metadata, "sort-orders", where=HERE):
+        yield _Part(partial(_check_order, order, metadata), _ORDER_REMEDY)
+
+
+def _check_last_partition_id(metadata: Json) -> None:
     integer_at(metadata, "last-partition-id", where=HERE, low=0, high=INT_MAX)
-    for order in _check_default(metadata, "sort-orders", id_key="order-id", default="default-sort-order-id"):
-        _check_fields(objects_at(order, "fields", where=HERE), "sort-orders")
+
+
+def _check_schema(schema: Json) -> None:
+    columns(schema)
+    refuse_unreadable(schema, HERE)
+
+
+def _check_spec(spec: Json) -> None:
+    fields = objects_at(spec, "fields", where=HERE)
+    partitioning.highest_field_id(fields)
+    _check_fields(fields, "partition-specs")
+
+
+def _check_spec_columns(spec: Json, metadata: Json) -> None:
+    fields = objects_at(spec, "fields", where=HERE)
+    if not fields:
+        return
+    current = columns(current_schema(metadata))
+    partitioning.check_readable(fields, current)
+    if spec.get("spec-id") == metadata.get("default-spec-id"):
+        is_bound = metadata.get("format-version") == 3  # before, readers take a default spec whose source was dropped
+        bound = [one for one in fields if is_bound or hashable(one.get("source-id")) in current.by_id]
+        partitioning.check_binding(bound, current)
+
+
+def _check_order(order: Json, metadata: Json) -> None:
+    fields = objects_at(order, "fields", where=HERE)
+    _check_fields(fields, "sort-orders")
+    if fields and order.get("order-id") == metadata.get("default-sort-order-id"):
+        sorting.check_binding(fields, columns(current_schema(metadata)))
 
 
 def _check_fields(fields: list[Json], what: str) -> None:
@@ -134,43 +228,65 @@ def _check_fields(fields: list[Json], what: str) -> None:
             optional_string_at(one, key, where=where)
 
 
-def _check_default(metadata: Json, key: str, *, id_key: str, default: str) -> list[Json]:
+def _check_default(metadata: Json, key: str, *, id_key: str, default: str) -> None:
     objects = objects_at(metadata, key, where=HERE)
     chosen = integer_at(metadata, default, where=HERE)
     ids = [integer_at(row, id_key, where=f"{HERE}, {key}", low=0, high=INT_MAX) for row in objects]
     if chosen not in ids:
         raise BadRequest(f"{HERE}: field '{default}' is {chosen}, which is none of the {key} ({preview_value(ids)})")
-    return objects
 
 
-def _check_snapshots(metadata: Json, version: int) -> None:
+def _snapshot_parts(metadata: Json) -> Iterator[_Part]:
     snapshots = rows(metadata, "snapshots")
-    known: set[int] = set()
+    known = {hashable(row.get("snapshot-id")) for row in snapshots}
     for row in snapshots:
-        snapshot_id = integer_at(row, "snapshot-id", where=f"{HERE}, snapshots")
-        where = f"{HERE}, snapshot {snapshot_id}"
-        refuse_null(row, where)
-        check_shape(row, version, where=where)
+        number = row.get("snapshot-id")
+        remedy = f"remove snapshot {number} (remove-snapshots), after a rollback to another one if it is current"
+        yield _Part(partial(_check_snapshot, row, metadata), remedy)
+    yield _Part(partial(_check_snapshot_numbers, metadata))
+    yield _Part(partial(_check_current_snapshot, metadata))
+    for name, ref in references(metadata).items():
+        yield _Part(
+            partial(_check_reference, name, ref, known=known), f"remove reference '{name}' (remove-snapshot-ref)"
+        )
+    yield _Part(partial(_check_logs, metadata))
+
+
+def _check_snapshot(row: Json, metadata: Json) -> None:
+    snapshot_id = integer_at(row, "snapshot-id", where=f"{HERE}, snapshots")
+    where = f"{HERE}, snapshot {snapshot_id}"
+    refuse_null(row, where)
+    check_shape(row, integer_at(metadata, "format-version", where=HERE), where=where)
+
+
+def _check_snapshot_numbers(metadata: Json) -> None:
+    known: set[object] = set()
+    for row in rows(metadata, "snapshots"):
+        snapshot_id = hashable(row.get("snapshot-id"))
         if snapshot_id in known:
-            raise BadRequest(f"{where}: it is there twice")
+            raise BadRequest(f"{HERE}, snapshot {snapshot_id}: it is there twice")
         known.add(snapshot_id)
-    if version > 1:
-        last = integer_at(metadata, "last-sequence-number", where=HERE, low=0)
-        highest = max((optional_integer_at(row, "sequence-number", where=HERE) or 0 for row in snapshots), default=0)
-        if highest > last:
-            raise BadRequest(f"{HERE}: last-sequence-number {last} is below sequence number {highest} of a snapshot")
+    if metadata.get("format-version") == 1:
+        return
+    last = integer_at(metadata, "last-sequence-number", where=HERE, low=0)
+    highest = highest_sequence_number(metadata)
+    if highest > last:
+        raise BadRequest(f"{HERE}: last-sequence-number {last} is below sequence number {highest} of a snapshot")
+
+
+def highest_sequence_number(metadata: Json) -> int:
+    """Return the highest sequence number of a document's snapshots; 0 without any. Raises BadRequest."""
+    numbers = (optional_integer_at(row, "sequence-number", where=HERE) or 0 for row in rows(metadata, "snapshots"))
+    return max(numbers, default=0)
+
+
+def _check_current_snapshot(metadata: Json) -> None:
     current = current_snapshot_id(metadata)
-    if current is not None and current not in known:
+    if current is not None and current not in [row.get("snapshot-id") for row in rows(metadata, "snapshots")]:
         raise BadRequest(f"{HERE}: current snapshot {current} is not one of the snapshots")
-    refs = references(metadata)
-    for name, ref in refs.items():
-        if integer_at(ref, "snapshot-id", where=f"{HERE}, reference '{name}'") not in known:
-            raise BadRequest(f"{HERE}: reference '{name}' points to a missing snapshot")
-        _check_reference(name, ref)
-    if MAIN in refs and refs[MAIN]["snapshot-id"] != current:
-        main = refs[MAIN]["snapshot-id"]
+    main = references(metadata).get(MAIN, {"snapshot-id": current}).get("snapshot-id")
+    if main != current:
         raise BadRequest(f"{HERE}: the current snapshot {current} is not that of branch main ({main})")
-    _check_logs(metadata)
 
 
 def _check_logs(metadata: Json) -> None:
@@ -187,21 +303,34 @@ def _check_logs(metadata: Json) -> None:
                 raise BadRequest(f"{HERE}: {key} is not sorted by time: {later} comes after {earlier}")
 
 
-def _check_files_and_keys(metadata: Json) -> None:
+def _file_parts(metadata: Json) -> Iterator[_Part]:
     for entry in rows(metadata, "statistics"):
-        where = f"{HERE}, statistics"
-        check_statistics(entry, where=where)
-        for one in (entry, *objects_at(entry, "blob-metadata", where=where)):
-            refuse_null(one, where)
+        remedy = f"remove the statistics of snapshot {entry.get('snapshot-id')} (remove-statistics)"
+        yield _Part(partial(_check_statistics, entry), remedy)
     for entry in rows(metadata, "partition-statistics"):
-        check_file(entry, where=f"{HERE}, partition-statistics")
-        refuse_null(entry, f"{HERE}, partition-statistics")
+        remedy = f"remove the partition statistics of snapshot {entry.get('snapshot-id')} (remove-partition-statistics)"
+        yield _Part(partial(_check_entry, entry, check_file, key="partition-statistics"), remedy)
     for entry in rows(metadata, "encryption-keys"):
-        check_key(entry, where=f"{HERE}, encryption-keys")
-        refuse_null(entry, f"{HERE}, encryption-keys")
+        remedy = f"remove encryption key {entry.get('key-id')} (remove-encryption-key) if no file needs it"
+        yield _Part(partial(_check_entry, entry, check_key, key="encryption-keys"), remedy)
 
 
-def _check_reference(name: str, ref: Json) -> None:
+def _check_statistics(entry: Json) -> None:
+    where = f"{HERE}, statistics"
+    check_statistics(entry, where=where)
+    for one in (entry, *objects_at(entry, "blob-metadata", where=where)):
+        refuse_null(one, where)
+
+
+def _check_entry(entry: Json, check: Callable[..., None], *, key: str) -> None:
+    check(entry, where=f"{HERE}, {key}")
+    refuse_null(entry, f"{HERE}, {key}")
+
+
+def _check_reference(name: str, ref: Json, *, known: set[object]) -> None:
+    snapshot_id = integer_at(ref, "snapshot-id", where=f"{HERE}, reference '{name}'")
+    if snapshot_id not in known:
+        raise BadRequest(f"{HERE}: reference '{name}' points to a missing snapshot")
     expected = ("branch",) if name == MAIN else ("branch", "tag")
     if ref.get("type") not in expected:
         raise BadRequest(f"{HERE}: reference '{name}' must be a {' or '.join(expected)}")

@@ -12,6 +12,7 @@ from limnos.formats.iceberg.update_refs import drop_ref
 from limnos.model.errors import BadRequest, CommitConflict
 
 _SNAPSHOT = "add-snapshot"
+_OPERATIONS = ("append", "replace", "overwrite", "delete")
 
 
 def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
@@ -56,8 +57,14 @@ def check_shape(snapshot: json_types.Json, version: int, *, where: str) -> None:
         json_types.strings_at(snapshot, "manifests", where=where)
     if snapshot.get("summary") is not None:
         summary = json_types.string_map_at(snapshot, "summary", where=where)
-        json_types.text_at({**summary}, "operation", where=f"{where}, summary")
+        operation = json_types.text_at({**summary}, "operation", where=f"{where}, summary")
+        if operation not in _OPERATIONS:
+            raise BadRequest(
+                f"{where}: operation '{json_types.preview_value(operation)}' is none of {', '.join(_OPERATIONS)}"
+            )
     json_types.optional_string_at(snapshot, "key-id", where=where)
+    for key in ("first-row-id", "added-rows"):
+        json_types.optional_integer_at(snapshot, key, where=where, low=0)
 
 
 def _take_sequence_number(draft: MetadataDraft, snapshot: json_types.Json) -> None:

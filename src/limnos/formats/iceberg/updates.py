@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from limnos.formats.iceberg import (
+    mending,
     update_keys,
     update_orders,
     update_properties,
@@ -55,6 +56,7 @@ ACTIONS: dict[str, Callable[[MetadataDraft, Json], None]] = {
     "remove-partition-statistics": update_statistics.remove_partition_statistics,
     "add-encryption-key": update_keys.add_encryption_key,
     "remove-encryption-key": update_keys.remove_encryption_key,
+    mending.MEND: mending.mend_metadata,
 }
 
 

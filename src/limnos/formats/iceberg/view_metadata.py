@@ -25,7 +25,7 @@ from limnos.formats.iceberg.json_types import (
 )
 from limnos.formats.iceberg.metadata import properties_of, property_of, rows, whole_number
 from limnos.formats.iceberg.schema import columns
-from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_null_defaults
+from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_unreadable
 from limnos.model.errors import BadRequest
 
 VERSION = 1
@@ -117,6 +117,19 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
     Raises:
         BadRequest: The document is not valid metadata, or has a property that names a class.
     """
+    check_readable(metadata)
+    refuse_view_classes(properties_of(metadata))
+    for entry in objects_at(metadata, "version-log", where=HERE) if latest_ms is not None else ():
+        check_time(
+            integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log"),
+            latest_ms=latest_ms or 0,
+            what="time of a view version",
+            next_step="register the view after that time",
+        )
+
+
+def check_readable(metadata: Json) -> None:
+    """Check that all readers accept a document as metadata of a view. Raises BadRequest."""
     if "table-uuid" in metadata or "partition-specs" in metadata:
         raise BadRequest("This is the metadata of a table; register it as a table")
     version = integer_at(metadata, "format-version", where=HERE)
@@ -124,7 +137,7 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
         raise BadRequest(f"{HERE}: format-version {preview_value(version)} is not supported (supported: v{VERSION})")
     check_uuid(text_at(metadata, "view-uuid", where=HERE))
     text_at(metadata, "location", where=HERE)
-    refuse_view_classes(properties_of(metadata))
+    properties_of(metadata)
     _check_schemas(metadata)
     for one in objects_at(metadata, "versions", where=HERE):
         integer_at(one, "version-id", where=f"{HERE}, versions", low=0, high=INT_MAX)
@@ -133,11 +146,7 @@ def check_registrable(metadata: Json, *, latest_ms: int | None = None) -> None:
             refuse_null({"summary": one["summary"]}, f"{HERE}, versions")
         check_version(one)
     for entry in objects_at(metadata, "version-log", where=HERE):
-        at = integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
-        if latest_ms is not None:
-            check_time(
-                at, latest_ms=latest_ms, what="time of a view version", next_step="register the view after that time"
-            )  # fmt: skip
+        integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
         integer_at(entry, "version-id", where=f"{HERE}, version-log")
     check_current(metadata)
 
@@ -147,7 +156,7 @@ def _check_schemas(metadata: Json) -> None:
     for schema in rows(metadata, "schemas"):
         integer_at(schema, "schema-id", where=f"{HERE}, schemas", low=0, high=INT_MAX)
         columns(schema)
-        refuse_null_defaults(schema, HERE)
+        refuse_unreadable(schema, HERE)
 
 
 def check_current(metadata: Json) -> None:

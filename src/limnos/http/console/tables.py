@@ -48,6 +48,7 @@ from limnos.http.response import Response
 from limnos.model.kinds import Kind
 from limnos.services.governance.details import ObjectDetails, details_load
 from limnos.services.iceberg.restricted_tables import TableVisibility, document_for_caller, table_visibility
+from limnos.services.iceberg.unreadable_documents import reader_problems
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, format_of
 
@@ -104,6 +105,8 @@ class TablePage(msgspec.Struct, frozen=True):
     metadata: str
     is_metadata_cut: bool
     is_bound: bool
+    problems: tuple[str, ...]
+    """Why some readers refuse the table's metadata, with what corrects it."""
     preview: PreviewTab
     part: TabPart
 
@@ -164,6 +167,7 @@ async def _page(
         len(metadata.snapshots), page_request.base + run_path(address.metalake, run=""), properties_of(metadata.properties) if tab == "properties" else (),
         _partitions(metadata), _sorting(metadata), snippets_of(page_request, address) if tab == "connect" else (),
         text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound,
+        () if is_bound else tuple(await reader_problems(page_request.ctx.services, state.visible.document)),
         await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
         await _tab_part(page_request, address, metadata=metadata, tab=tab),
     )  # fmt: skip

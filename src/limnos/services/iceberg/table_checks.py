@@ -20,6 +20,7 @@ from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.added_files import OwnFiles, own_files
 from limnos.services.iceberg.scan_queue import SCAN_QUEUE
+from limnos.services.iceberg.unreadable_documents import reader_problems
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
@@ -33,6 +34,8 @@ SLICE_S: Final = 10.0
 """The time after which a slice ends, once its current files are done, in seconds."""
 _FILES_AT_A_TIME: Final = 200
 MISSING, SIZE, UNREADABLE, OUTSIDE = "missing", "size", "unreadable", "outside"
+REFUSED: Final = "refused"
+"""The problem of a metadata document that some readers refuse."""
 _ADVICE: Final = {
     ("metadata", MISSING): "restore it, or register the table again with its newest existing metadata file",
     ("manifest list", MISSING): "its snapshot cannot be read: restore it, or roll the table back to another snapshot and expire this one",
@@ -59,11 +62,13 @@ class FileFinding(NamedTuple):
     snapshot_id: int | None
     size_told: int | None
     size_found: int | None
+    note: str = ""
+    """The problem and its remedy, if they are not those of all such files."""
 
     @property
     def advice(self) -> str:
         """Advice on how to repair the file."""
-        return _ADVICE.get((self.kind, self.problem)) or _WRONG[self.problem]
+        return self.note or _ADVICE.get((self.kind, self.problem)) or _WRONG[self.problem]
 
 
 class CheckSlice(NamedTuple):
@@ -122,7 +127,8 @@ async def table_check(
         check = _SliceCheck(files, files_max=files_max, every=every)
         results = await ctx.services.offloader.do("iceberg-snapshots", document.body)
         if position == _START:
-            await check.begin(document, msgspec.json.decode(results[1], type=list[ListedFile]))
+            problems = await reader_problems(ctx.services, document)
+            await check.begin(document, msgspec.json.decode(results[1], type=list[ListedFile]), problems=problems)
         snapshots = msgspec.json.decode(results[0], type=list[SnapshotFiles])
         left = _remaining_snapshots(snapshots, current=msgspec.json.decode(results[2]), every=every, position=position)
         return await check.run(left, position=position)
@@ -179,8 +185,14 @@ class _SliceCheck:
         """Return whether the slice has used up its files or its time."""
         return self.has_moved and (self.files_left <= 0 or asyncio.get_running_loop().time() > self._until)
 
-    async def begin(self, document: MetadataDocument, statistics: Sequence[ListedFile]) -> None:
-        """Check the files outside of snapshots: the metadata file and statistics."""
+    async def begin(
+        self, document: MetadataDocument, statistics: Sequence[ListedFile], *, problems: Sequence[str]
+    ) -> None:
+        """Report the problems of the metadata document, and check the files outside of snapshots: the metadata file
+        and statistics.
+        """
+        location = document.metadata_location
+        self.findings += [FileFinding("metadata", REFUSED, location, None, None, None, note) for note in problems]
         await self._check_sizes([ListedFile(document.metadata_location, None)], kind="metadata", snapshot=None)
         await self._check_sizes(statistics, kind="statistics", snapshot=None)
 

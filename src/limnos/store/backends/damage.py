@@ -11,11 +11,12 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from sqlalchemy import Connection, create_engine
 from sqlalchemy.exc import DBAPIError
 
+from limnos.model.entities import MetadataDocument
 from limnos.store.backends.migrate import engine_url
 from limnos.store.objects.documents import DAMAGE_PAGE, intact_document_of
 from limnos.store.sql import Params, Row, Sql
@@ -24,6 +25,13 @@ NAMED_MAX: Final = 20
 """The maximum number of damaged documents that are named."""
 DOCUMENTS_AT_ONCE: Final = 100
 _TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
+
+
+Inspect: TypeAlias = Callable[[MetadataDocument], None]
+
+
+def _ignore(_: MetadataDocument) -> None:
+    """Do nothing with a document."""
 
 
 class Damage(NamedTuple):
@@ -39,12 +47,14 @@ def first_damage(path: Path) -> Damage | None:
         return next(_by_table(connection, lambda table: _first_row(connection, table)), None)
 
 
-def find_damage(database: str) -> list[Damage]:
-    """Read a whole store, an SQLite file or a PostgreSQL database, and return its damage."""
-    return _find_on_postgres(database) if "://" in database else _find_on_sqlite(Path(database))
+def find_damage(database: str, *, inspect: Inspect = _ignore) -> list[Damage]:
+    """Read a whole store, an SQLite file or a PostgreSQL database, and return its damage. `inspect` is called with each
+    metadata document that is not damaged.
+    """
+    return _find_on_postgres(database, inspect) if "://" in database else _find_on_sqlite(Path(database), inspect)
 
 
-def _find_on_sqlite(path: Path) -> list[Damage]:
+def _find_on_sqlite(path: Path, inspect: Inspect) -> list[Damage]:
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
         connection.text_factory = lambda text: text.decode(errors="replace")  # other text than was written is damage
         try:
@@ -56,7 +66,8 @@ def _find_on_sqlite(path: Path) -> list[Damage]:
             damage = [Damage("the file", "quick_check reports damage outside the tables")]
         try:
             damage += _damaged_documents(
-                lambda statement, params: connection.execute(statement.sqlite, statement.values(params)).fetchall()
+                lambda statement, params: connection.execute(statement.sqlite, statement.values(params)).fetchall(),
+                inspect,
             )
         except sqlite3.DatabaseError:
             if not damage:  # else the damaged table is named already
@@ -99,21 +110,22 @@ def _quick_check(connection: sqlite3.Connection, table: str | None = None) -> st
     return None if finding == "ok" else _line(finding)
 
 
-def _find_on_postgres(url: str) -> list[Damage]:
+def _find_on_postgres(url: str, inspect: Inspect) -> list[Damage]:
     engine = create_engine(engine_url(url), isolation_level="AUTOCOMMIT")
     try:
         with engine.connect() as connection:
-            return list(_damaged_documents_on_postgres(connection))
+            return list(_damaged_documents_on_postgres(connection, inspect))
     finally:
         engine.dispose()
 
 
-def _damaged_documents_on_postgres(connection: Connection) -> Iterator[Damage]:
+def _damaged_documents_on_postgres(connection: Connection, inspect: Inspect) -> Iterator[Damage]:
     try:
         yield from _damaged_documents(
             lambda statement, params: [
                 tuple(row) for row in connection.exec_driver_sql(statement.psycopg, dict(params))
-            ]
+            ],
+            inspect,
         )
     except DBAPIError as error:
         yield Damage("table document", _line(str(error.orig)))
@@ -123,13 +135,16 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _damaged_documents(rows: Callable[[Sql, Params], list[Row]]) -> Iterable[Damage]:
-    """Yield each document whose digest differs, the first `NAMED_MAX` of them."""
+def _damaged_documents(rows: Callable[[Sql, Params], list[Row]], inspect: Inspect) -> Iterable[Damage]:
+    """Yield each document whose digest differs, the first `NAMED_MAX` of them. Passes the others to `inspect`."""
     after, count = -1, 0
     while page := rows(DAMAGE_PAGE, {"after": after, "limit": DOCUMENTS_AT_ONCE}):
         after = page[-1][0]
         for row in page:
-            if intact_document_of(row) is None:
+            document = intact_document_of(row)
+            if document is not None:
+                inspect(document)
+            else:
                 count += 1
                 yield Damage(f"the metadata of object {row[0]}", "it is not what was written: its digest differs")
                 if count == NAMED_MAX:

@@ -37,6 +37,8 @@ async def table_check(request: Request, ctx: Context) -> Response:
         ctx, RequestScope(metalake, catalog), path=path, every=snapshots == "all", after=request.query("after")
     )
     findings = [{**each._asdict(), "told": each.advice} for each in check_slice.findings]
+    for each in findings:
+        del each["note"]  # `told` has it
     return json_response({"files": check_slice.files, "findings": findings, "after": check_slice.after})
 
 

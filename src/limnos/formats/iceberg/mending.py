@@ -1,0 +1,109 @@
+"""Corrections of stored documents that some readers refuse, where nothing is lost: the update `limnos-mend-metadata`.
+
+May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know files or stores.
+Releases before the checks of `registered_metadata` stored such documents. Decision record 0195.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from limnos.formats.iceberg.draft import MetadataDraft
+from limnos.formats.iceberg.json_types import Json, without_nulls
+from limnos.formats.iceberg.metadata import encode, rows
+from limnos.formats.iceberg.registered_metadata import ReaderProblem, find_reader_problems, highest_sequence_number
+from limnos.formats.iceberg.stored_schemas import corrected_schema
+from limnos.formats.iceberg.view_metadata import check_readable
+from limnos.model.errors import BadRequest
+
+MEND: Final = "limnos-mend-metadata"
+MENDABLE: Final = f"'limnos table mend' corrects it without losing anything (one commit with {MEND})"
+
+
+def mend_metadata(draft: MetadataDraft, _: Json) -> None:
+    """Correct the document so that all readers accept it. No-op if they do already.
+
+    Raises BadRequest, with what the owner can do, for problems that cannot be corrected without losing something.
+    """
+    draft.settle()
+    if not find_reader_problems(draft.doc):
+        return
+    corrected = _corrected(draft.doc)
+    left = find_reader_problems(corrected)
+    if left:
+        raise BadRequest(
+            f"The table cannot be mended without losing something: {'; '.join(describe_problem(each) for each in left)}"
+        )
+    draft.replace_document(corrected)
+
+
+def find_problems(metadata: Json) -> list[ReaderProblem]:
+    """Return why some readers refuse a stored document of a table or view, each with what corrects it."""
+    if "view-uuid" in metadata:
+        try:
+            check_readable(metadata)
+        except BadRequest as error:
+            return [ReaderProblem(error.message, "drop the view and create it again")]
+        return []
+    problems = find_reader_problems(metadata)
+    if not problems:
+        return []
+    left = find_reader_problems(_corrected(metadata))
+    mendable = [ReaderProblem(each.reason, MENDABLE) for each in problems if each not in left]
+    return mendable + left
+
+
+def describe_problem(problem: ReaderProblem) -> str:
+    """Return a problem and its remedy as one text."""
+    return f"{problem.reason}. To correct it, {problem.remedy}"
+
+
+def _corrected(metadata: Json) -> Json:
+    """Return a document that states the same as readers accept it, as far as that is possible."""
+    corrected = dict(metadata)
+    try:
+        for key, correct in _CORRECTIONS.items():
+            if metadata.get(key) is not None:
+                corrected[key] = [correct(row) for row in rows(metadata, key)]
+        if metadata.get("format-version") != 1:
+            _correct_snapshots(corrected)
+    except BadRequest:
+        return metadata
+    return corrected
+
+
+def _correct_snapshots(corrected: Json) -> None:
+    """Remove repeated equal snapshots, and raise the last sequence number to that of the snapshots."""
+    unique = {encode(row): row for row in rows(corrected, "snapshots")}
+    if len(unique) < len(rows(corrected, "snapshots")):
+        corrected["snapshots"] = list(unique.values())
+    last, highest = corrected.get("last-sequence-number"), highest_sequence_number(corrected)
+    if isinstance(last, int) and last < highest:
+        corrected["last-sequence-number"] = highest
+
+
+def _correct_entry(entry: Json) -> Json:
+    """Return a snapshot, a statistics file or a key without nulls, with the values of its maps as strings."""
+    corrected = dict(without_nulls(entry))
+    for key in ("summary", "properties"):
+        if isinstance(values := corrected.get(key), dict):
+            corrected[key] = {name: _text_of(value) for name, value in values.items() if value is not None}
+    if isinstance(blobs := corrected.get("blob-metadata"), list):
+        corrected["blob-metadata"] = [_correct_entry(blob) if isinstance(blob, dict) else blob for blob in blobs]
+    return corrected
+
+
+def _text_of(value: object) -> object:
+    return msgspec.json.encode(value).decode() if isinstance(value, (bool, int, float)) else value
+
+
+_CORRECTIONS: Final[dict[str, Callable[[Json], Json]]] = {
+    "schemas": corrected_schema,
+    "snapshots": _correct_entry,
+    "statistics": _correct_entry,
+    "partition-statistics": _correct_entry,
+    "encryption-keys": _correct_entry,
+}
