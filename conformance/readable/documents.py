@@ -200,8 +200,8 @@ class Chains:
             snapshot = self._snapshot(base)
             damaged[key] = [*rows(base, key), snapshot, *([snapshot] if self._chance(0.2) else [])]
         else:
-            made = {"statistics": self._statistics, "partition-statistics": self._file}
-            part = made[key](base) if key in made else self._key(base)["encryption-key"]
+            builders = {"statistics": self._statistics, "partition-statistics": self._file}
+            part = builders[key](base) if key in builders else self._key(base)["encryption-key"]
             damaged[key] = [*rows(base, key), part]  # type: ignore[list-item]
         if not find_problems(damaged):
             yield StoredDocument("table", f"unchecked {key}", damaged)
