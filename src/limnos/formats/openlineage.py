@@ -41,6 +41,7 @@ class _Symlinks(_EventPart, frozen=True):
 
 class _CatalogFacet(_EventPart, frozen=True):
     name: Text | None = None
+    warehouse_uri: str | None = None
 
 
 class _VersionFacet(_EventPart, frozen=True):
@@ -131,7 +132,8 @@ class _Event(_EventPart, frozen=True):
 class EventDataset(NamedTuple):
     """A dataset in an OpenLineage event.
 
-    `aliases` are its names in the facet `symlinks`; `catalog` is the catalog's name in the producer's session.
+    `aliases` are its names in the facet `symlinks`; `catalog` is the catalog's name in the producer's session, and
+    `warehouse` the one by which the session asked its server for it.
     """
 
     namespace: str
@@ -139,6 +141,7 @@ class EventDataset(NamedTuple):
     aliases: tuple[tuple[str, str], ...] = ()
     catalog: str | None = None
     snapshot: int | None = None
+    warehouse: str | None = None
 
     @property
     def key(self) -> tuple[str, str]:
@@ -259,6 +262,7 @@ def _dataset(dataset: _Dataset) -> EventDataset:
         () if facets.symlinks is None else tuple([(each.namespace, each.name) for each in facets.symlinks.identifiers]),
         None if facets.catalog is None else facets.catalog.name,
         int(version) if version.isascii() and version.isdigit() and len(version) < 20 else None,
+        None if facets.catalog is None else facets.catalog.warehouse_uri or None,
     )
 
 

@@ -18,6 +18,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.formats.iceberg.field_names import NOTHING, FieldNames, field_names
 from limnos.formats.openlineage import ColumnLink, EventDataset, EventLineage, EventOutput
+from limnos.formats.openlineage_namespaces import PREFIX
 from limnos.model.decisions import Decision
 from limnos.model.errors import NotFound, NotInUse, PermissionDenied
 from limnos.model.kinds import Kind
@@ -174,6 +175,10 @@ class _LineageIntake:
     def _item(self, event: EventLineage, output: EventOutput) -> _LineageItem | None:
         target = self.datasets[output.dataset.key]
         named = [self.datasets[each.key] for each in event.sources]
+        if all(each.node_id is None and not each.is_hidden for each in (target, *named)):
+            for each in (target, *named):
+                self.left_out[RejectedDataset(each.dataset.key, _unknown_reason(each.dataset))] = None
+            return None
         named = [each for each in named if each.node_id is None or each.node_id != target.node_id]
         for each in (target, *named):
             if each.is_hidden:
@@ -181,7 +186,7 @@ class _LineageIntake:
         sources = tuple([each for each in named if not each.is_hidden])
         anchor = target if target.node_id is not None else next((each for each in sources if each.node_id), None)
         if target.is_hidden or anchor is None or not sources:
-            return None  # the target is hidden, or no dataset is an object of this server
+            return None  # an end is hidden, or the target is made of itself alone
         return _LineageItem(event, output, target, sources, anchor)
 
     def leave_out(self, dataset: ResolvedDataset, verb: str) -> None:
@@ -260,6 +265,14 @@ class _LineageIntake:
 def display_name(key: LineageKey) -> str:
     """Return a dataset's namespace and name as a string of limited length, for a message."""
     return f"{key[0]} {key[1]}"[:300]
+
+
+def _unknown_reason(dataset: EventDataset) -> str:
+    """Return why a dataset of an event without any object of this server is not stored."""
+    return (
+        "neither end is a table or view of this metalake: if it is one, give the metalake the property "
+        f"{PREFIX}{dataset.namespace} = NAME=CATALOG, where NAME is what names in that namespace begin with"
+    )
 
 
 def _end(dataset: ResolvedDataset) -> LineageEnd:

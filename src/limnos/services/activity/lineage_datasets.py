@@ -1,8 +1,8 @@
 """Lineage datasets: maps OpenLineage datasets to objects of this server, first by location and then by name.
 
 May import the layers below. A name is considered if the catalog's URL in the producer's event is this server's, or is
-`limnos://<metalake>`. A location belongs to at most one table, so it takes precedence over a catalog name, which a
-producer's session chose.
+`limnos://<metalake>`, or if a property of the metalake maps the producer's namespace to a catalog. A location belongs
+to at most one table, so it takes precedence over a catalog name, which a producer's session chose.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from urllib.parse import SplitResult, urlsplit
 from limnos.access.actions import Action
 from limnos.files.locations import normalise
 from limnos.formats.openlineage import EventDataset
+from limnos.formats.openlineage_namespaces import mapped_path
 from limnos.model.decisions import SecurableChain
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
-from limnos.names import display
+from limnos.names import display, iceberg
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_levels
 from limnos.services.lookup.change_publishing import ChangesOutdated
@@ -133,7 +134,7 @@ async def _dataset_candidates(
         holder = next((holders[place] for place in places[each.key] if place in holders), None)
         is_own = holder is not None and _is_of(holder, node_positions, metalake_id=home.metalake_id)
         at = (holder, homes.get(holder, 0)) if holder is not None and is_own else None
-        is_ours, paths = _paths(each, metalake, authority=authority)
+        is_ours, paths = _paths(each, metalake, authority=authority, properties=home.properties)
         clues.append(_DatasetCandidate(each, paths, is_ours or at is not None, at))
     return clues
 
@@ -165,11 +166,18 @@ def _candidate_locations(dataset: EventDataset) -> tuple[str, ...]:
     return (location, *reversed(parent_locations(location)))
 
 
-def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[bool, tuple[ObjectPath, ...]]:
+def _paths(
+    dataset: EventDataset, metalake: str, *, authority: str, properties: Mapping[str, str]
+) -> tuple[bool, tuple[ObjectPath, ...]]:
     """Return whether a dataset's namespace denotes this server, and the possible paths of its name."""
     paths: list[ObjectPath] = []
     is_ours = False
     for namespace, name in (*dataset.aliases, dataset.key):
+        mapped = mapped_path(properties, namespace, name=name)
+        if mapped is not None:
+            is_ours = True
+            paths += _checked_dataset(mapped)
+            continue
         parts = _split(namespace) if "://" in namespace else None
         if parts is None:
             continue
@@ -179,9 +187,21 @@ def _paths(dataset: EventDataset, metalake: str, *, authority: str) -> tuple[boo
                 paths += _parse_address(name)
         elif parts.scheme in {"http", "https"} and parts.netloc.lower() == authority.lower():
             is_ours = True
-            if dataset.catalog is not None:
-                paths += _checked_dataset((dataset.catalog, *name.split(".")))
+            catalog = _catalog_of(dataset, metalake)
+            if catalog is not None:
+                paths += _checked_dataset((catalog, *name.split(".")))
     return is_ours, tuple([path for path in dict.fromkeys(paths) if len(path) > 2])
+
+
+def _catalog_of(dataset: EventDataset, metalake: str) -> str | None:
+    """Return the catalog of a dataset: its warehouse, if that is the name of one, else the name in the producer's
+    session, which is the session's own. None without either, and for a warehouse of another metalake.
+    """
+    try:
+        owner, catalog = iceberg.decode_warehouse(dataset.warehouse or "")
+    except InvalidName:
+        return dataset.catalog  # a location, or nothing
+    return catalog if owner in (None, metalake) else None
 
 
 def _split(namespace: str) -> SplitResult | None:

@@ -13,6 +13,7 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.principal_names import check_new_user
 from limnos.access.subjects import principal_of
+from limnos.formats.openlineage_namespaces import check_namespaces
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse
@@ -84,9 +85,11 @@ async def _is_member(ctx: Context, node: Node) -> bool:
 async def metalake_create(ctx: Context, *, name: str, comment: str | None, properties: dict[str, str]) -> Node:
     """Create a metalake; the caller becomes its first user and its owner.
 
-    Raises AlreadyExists, InvalidName, PermissionDenied, BadRequest if the caller's name is not allowed for a new user.
+    Raises AlreadyExists, InvalidName, PermissionDenied, BadRequest if the caller's name is not allowed for a new user,
+    or for a property that cannot be read.
     """
     check_metalake_name(name)
+    check_namespaces(properties)
 
     def decide(request_view: RequestView) -> Permit[MetalakeCreate]:
         decision = request_view.require(Action.METALAKE_CREATE, (ChainLink.absent(Kind.METALAKE, name),))
@@ -123,7 +126,7 @@ async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> No
     """Rename a metalake, or change its comment or properties.
 
     Raises NotFound, AlreadyExists (the new name), InUse (settings mean another metalake by the new name), InvalidName,
-    NotInUse, PermissionDenied.
+    BadRequest for a property that cannot be read, NotInUse, PermissionDenied.
     """
 
     def decide(request_view: RequestView) -> Permit[MetalakeAlter]:
@@ -131,6 +134,7 @@ async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> No
         request_view.require_in_metalake_use()
         if edits.name is not None:
             check_metalake_name(edits.name)
+        check_namespaces(edits.sets)
         command = MetalakeAlter(request_view.metalake, edits, default=ctx.services.defaults.metalake)
         return request_view.permit(command, decision, zone=ROOT_ID)
 

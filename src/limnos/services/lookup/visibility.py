@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from types import MappingProxyType
+from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
+from limnos.model.records import MetalakeRecord
 from limnos.names.path import Levels
 from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
 from limnos.services.request.browsing import is_permitted
@@ -30,10 +32,11 @@ ATTEMPTS_MAX: Final = 20
 
 
 class UsableCatalogs(NamedTuple):
-    """A metalake, and those of its catalogs that the caller may use, by id."""
+    """A metalake with its properties, and those of its catalogs that the caller may use, by id."""
 
     metalake_id: int
     catalogs: dict[int, str]
+    properties: Mapping[str, str] = MappingProxyType({})
 
 
 class VisibleObject(NamedTuple):
@@ -69,7 +72,8 @@ def usable_catalogs_of(request_view: RequestView) -> UsableCatalogs:
         positions = list_filter(request_view.subject, Action.CATALOG_LIST, outer, request_view.owner_of).positions(
             fact.ids, fact.owners
         )
-    return UsableCatalogs(metalake_id, {fact.ids[at]: fact.names[at] for at in positions})
+    properties = cast("MetalakeRecord", request_view.metalake.record).properties
+    return UsableCatalogs(metalake_id, {fact.ids[at]: fact.names[at] for at in positions}, properties)
 
 
 def require_nodes_cached(request_view: RequestView, ids: Iterable[int]) -> None:

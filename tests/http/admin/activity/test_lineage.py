@@ -141,6 +141,94 @@ def test_datasets_resolve_by_symlink_then_by_location(node: DriverNode) -> None:
     assert (outside["kind"], outside["namespace"], outside["name"]) == ("outside", "http://elsewhere/iceberg", "a.s")
 
 
+def test_warehouse_outranks_the_name_of_a_session(node: DriverNode) -> None:
+    """The `catalog` facet's warehouse is a catalog here, its name is the session's own. A warehouse of another metalake
+    is none of this server's tables; a location of files names no catalog.
+    """
+    tables(node, "s", "t")
+
+    def of_spark(table: str, **facet: str) -> dict:
+        link_to = {"identifiers": [{"namespace": URI, "name": f"a.{table}", "type": "TABLE"}]}
+        catalog = {"framework": "iceberg", "type": "rest", "metadataUri": URI, "source": "spark", **facet}
+        return dataset(f"/nowhere/{table}", namespace="file", symlinks=link_to, catalog=catalog)
+
+    for number, facet in enumerate(
+        (
+            {"name": "lake", "warehouseUri": "main"},
+            {"name": "lake", "warehouseUri": "lake/main"},
+            {"name": "main", "warehouseUri": "s3://bucket/warehouse"},
+        )
+    ):
+        assert store_events(node, event(of_spark("t", **facet), of_spark("s", **facet), job=f"job {number}")) == 1
+    for facet in ({"name": "main", "warehouseUri": "other/main"}, {"name": "main", "warehouseUri": "gone"}):
+        assert send(node, event(of_spark("t", **facet), of_spark("s", **facet))).status == 403
+
+    (edge,) = graph(node, "path=main.a.t")["edges"]
+    assert [each["job"]["name"] for each in edge["said"]] == ["job 2", "job 1", "job 0"]
+
+
+DUCKDB, TRINO, SPARK = "duckdb:///home/ana/shop/dev.duckdb", "trino://trino.example.com:8080", "spark://spark:10001"
+PRODUCERS = {
+    "lineage.namespace.duckdb://*": "lake=main, Other=gone",
+    f"lineage.namespace.{TRINO}": "iceberg = main",
+    "lineage.namespace.spark://*": "*=main",
+}
+JOB_FACETS = {"jobType": {"integration": "DBT", "jobType": "MODEL", "processingType": "BATCH"}}
+
+
+def set_properties(node: DriverNode, properties: dict[str, str]) -> DriverAnswer:
+    """Set properties of the metalake."""
+    updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in properties.items()]
+    return node.ask("PUT", "/api/metalakes/lake", {"updates": updates})
+
+
+@pytest.mark.parametrize(
+    "namespace, prefix, job",
+    [
+        (DUCKDB, "lake.", {"namespace": "dbt", "name": "lake.a.shop.totals", "facets": JOB_FACETS}),
+        (TRINO, "iceberg.", {"namespace": "trino.example.com", "name": "20260131_120000_00001_abcde"}),
+        (SPARK, "", {"namespace": "dbt", "name": "a.shop.totals", "facets": JOB_FACETS}),
+    ],
+    ids=["dbt on DuckDB", "Trino", "dbt on Spark"],
+)
+def test_namespaces_of_producers_map_to_catalogs(node: DriverNode, namespace: str, prefix: str, job: dict) -> None:
+    """Datasets of dbt and of engines are tables of the catalogs to which the metalake's properties map their names,
+    with their columns. Without the property the answer says which one is missing.
+    """
+    tables(node, "orders", "totals")
+    columns = {"fields": {"city": {"inputFields": [
+        {"namespace": namespace, "name": f"{prefix}a.orders", "field": "city", "transformations": [{"type": "DIRECT", "subtype": "IDENTITY"}]}
+    ]}}}  # fmt: skip
+    schema = {"fields": [{"name": "city", "type": "varchar"}]}
+    target = dataset(f"{prefix}a.totals", namespace=namespace, columnLineage=columns, schema=schema)
+    sent = {**event(target, dataset(f"{prefix}a.orders", namespace=namespace, schema=schema)), "job": job}
+    unmapped = send(node, sent).json()
+    assert (unmapped["kept"], [each["name"] for each in unmapped["left_out"]]) == (
+        0,
+        [f"{prefix}a.totals", f"{prefix}a.orders"],
+    )
+    assert all(f"lineage.namespace.{namespace} = NAME=CATALOG" in each["reason"] for each in unmapped["left_out"])
+
+    assert set_properties(node, PRODUCERS).status == 200
+
+    assert send(node, sent).json() == {"kept": 1, "left_out": []}
+    assert edges(node, "path=main.a.totals") == [("main.a.orders", "main.a.totals")]
+    assert edges(node, "path=main.a.totals&column=city") == [("main.a.orders/city", "main.a.totals/city")]
+    lost = send(node, event(dataset("main.a.totals"), dataset(f"{prefix}a.gone", namespace=namespace))).json()
+    assert (lost["kept"], lost["left_out"][0]["name"]) == (0, f"{prefix}a.gone"), "it is no dataset of another system"
+    if prefix:
+        elsewhere = dataset("memory.a.x", namespace=namespace)
+        assert store_events(node, event(dataset("main.a.totals"), elsewhere, job="load")) == 1
+
+
+@pytest.mark.parametrize("value", ["main", "=main", "lake=", "lake=main,", ""])
+def test_malformed_map_of_a_namespace_is_400(node: DriverNode, value: str) -> None:
+    """A property that maps no names to catalogs is refused where it is set."""
+    answer = set_properties(node, {"lineage.namespace.duckdb://*": value})
+
+    assert (answer.status, b"lake=main" in answer.body) == (400, True)
+
+
 def test_a_location_outranks_a_wrong_name(node: DriverNode) -> None:
     """If the reported name is one table and the location another table's, the location decides."""
     tables(node, "s", "t", "u")
@@ -451,7 +539,8 @@ def test_external_dataset_connects_tables(node: DriverNode) -> None:
     file = dataset("dir/x.csv", namespace="s3://bucket")
     assert store_events(node, event(file, dataset("main.a.s"))) == 1
     assert store_events(node, event(dataset("main.a.t"), file)) == 1
-    assert store_events(node, event(file, dataset("y", namespace="s3://other"))) == 0
+    unrelated = send(node, event(file, dataset("y", namespace="s3://other"))).json()
+    assert (unrelated["kept"], [each["name"] for each in unrelated["left_out"]]) == (0, ["dir/x.csv", "y"])
 
     assert edges(node, "path=main.a.t&depth=3") == [("dir/x.csv", "main.a.t"), ("main.a.s", "dir/x.csv")]
     assert edges(node, "path=main.a.s&depth=3&direction=down") == [("dir/x.csv", "main.a.t"), ("main.a.s", "dir/x.csv")]
