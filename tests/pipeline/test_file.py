@@ -74,7 +74,7 @@ catalog: main
 parameters: {day: date, limit: {type: int, default: 10, comment: Rows.}}
 sources:
   flights: data/flights.csv.gz
-  typed: {files: "s3://b/x/*", format: csv, schema: id bigint, options: {header: true, n: 1e3}, malformed: keep}
+  typed: {files: "s3://b/x/*", format: csv, schema: id bigint, options: {header: true, maxColumns: 1e3}, malformed: keep}
   airports: {table: raw.`n.y`.airports, comment: Places.}
   orders: {jdbc: "jdbc:postgresql://db/shop", query: SELECT 1, user: u, password_env: PW, partition_column: id, partitions: 4}
 steps:
@@ -116,7 +116,7 @@ def test_every_part_of_declaration_can_be_written_in_file(tmp_path: Path) -> Non
     ]  # fmt: skip
     assert flights == Files(path="data/flights.csv.gz", format="csv")
     assert typed == Files(
-        path="s3://b/x/*", format="csv", schema="id bigint", options={"header": "true", "n": "1e3"},
+        path="s3://b/x/*", format="csv", schema="id bigint", options={"header": "true", "maxColumns": "1e3"},
         malformed=MalformedRowPolicy.KEEP,
     )  # fmt: skip
     assert airports == TableSource(table=("raw", "n.y", "airports"))

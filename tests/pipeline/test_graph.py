@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limnos.pipeline.declaration import Parts, Pipeline, SourcePosition, Sql, StepDeclaration
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    Expectation,
+    ExpectationAction,
+    Files,
+    Parts,
+    Pipeline,
+    RuleKind,
+    SourcePosition,
+    Sql,
+    StepDeclaration,
+)
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.problems import InvalidPipeline
 
@@ -83,6 +96,31 @@ def test_step_names_with_same_spelling_are_refused() -> None:
 
     with pytest.raises(InvalidPipeline, match="two steps write"):
         order_steps(_pipeline(*steps), {})
+
+
+def test_step_that_makes_a_side_table_of_another_is_refused() -> None:
+    """A step must not create the table in which another one keeps its quarantined rows."""
+    rule = Expectation(name="r", kind=RuleKind.ROW, action=ExpectationAction.QUARANTINE, condition="TRUE")
+    one = replace(_step("a.x"), expectations=(rule,))
+
+    with pytest.raises(InvalidPipeline) as refused:
+        order_steps(_pipeline(one, _step("a.x__quarantine", line=7)), {})
+
+    assert str(refused.value).startswith("p.yaml:7:3: a.x__quarantine is the table in which step a.x keeps")
+    assert len(order_steps(_pipeline(one, _step("a.x__malformed"), _step("a.y__quarantine")), {})) == 1
+
+
+def test_sources_that_differ_by_case_are_refused() -> None:
+    """The second source is named with its position."""
+    sources = tuple(
+        DeclaredSource(name=name, kind=Files(path="x.csv", format="csv"), at=SourcePosition("p.yaml", line, 3))
+        for line, name in enumerate(("src", "other", "SRC"))
+    )
+
+    with pytest.raises(InvalidPipeline) as refused:
+        order_steps(replace(_pipeline(_step("a.x")), sources=sources), {})
+
+    assert str(refused.value) == "p.yaml:2:3: the sources 'src' and 'SRC' differ by case alone: rename one"
 
 
 def test_tables_of_other_catalogs_or_no_namespace_are_refused() -> None:

@@ -241,6 +241,13 @@ def _disk_full_error() -> SqlppError:
     )
 
 
+def _unreadable_column_error() -> SqlppError:
+    return compilation(
+        "A table of the statement has columns that Iceberg cannot read: one of a name that Iceberg reserves, such as "
+        "_file, or two that differ by case alone. Rename them with an Iceberg client (ALTER TABLE … RENAME COLUMN)"
+    )
+
+
 _MARKS: Mapping[str, Callable[[], SqlppError]] = {
     LOCK_LOST: _lock_lost_error,
     "ARITHMETIC_OVERFLOW": _overflow_error,
@@ -265,6 +272,8 @@ _MARKS: Mapping[str, Callable[[], SqlppError]] = {
         "The engine could not reach the server; try again", number=BROKEN
     ),
     "No space left on device": _disk_full_error,
+    "conflict with names reserved for Iceberg metadata columns": _unreadable_column_error,
+    "Cannot build lower case index": _unreadable_column_error,
 }
 _CONFLICTS = (
     "CommitFailedException",

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from limnos.engine.iceberg_library import library_of
 from limnos.engine.names import quote_name
 from limnos.spark.allowed_classes import check_table
-from limnos.sqlpp.errors import SnapshotMoved, SqlppError
+from limnos.sqlpp.errors import SnapshotMoved, SqlppError, compilation
 from limnos.sqlpp.jobs import form_of as made_form
-from limnos.sqlpp.stored import OPEN, StorageForm, columns, form_of, has_open
+from limnos.sqlpp.stored import OPEN, StorageForm, columns, form_of, has_open, open_paths
 
 if TYPE_CHECKING:
     from py4j.java_gateway import JavaObject
@@ -77,7 +77,11 @@ def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
     """
     table = load_iceberg_table(spark, ref)
     snapshot = pinned_snapshot(table, ref)
-    form = made_form(ref) if ref.type else form_of(json.loads(_schema_json(spark, table, snapshot=snapshot)))
+    if ref.type:
+        form = made_form(ref)
+        _refuse_unreadable_columns(table, form, ref)
+        return DatasetTable(quote_name(*ref.path), form, snapshot, loaded=table, ref=ref)
+    form = form_of(json.loads(_schema_json(spark, table, snapshot=snapshot)))
     return DatasetTable(quote_name(*ref.path), form, snapshot, loaded=table, ref=ref)
 
 
@@ -125,6 +129,21 @@ def require_pinned(table: JavaObject, ref: DatasetRef) -> None:
     current = table.currentSnapshot()
     if (None if current is None else int(current.snapshotId())) != pinned_snapshot(table, ref):
         raise SnapshotMoved
+
+
+def _refuse_unreadable_columns(table: JavaObject, form: StorageForm, ref: DatasetRef) -> None:
+    """Check that the table has no column for a field that is now stored in the open part. Raises SqlppError.
+
+    Former releases made such columns, which Iceberg's Java library does not read.
+    """
+    for path in open_paths(form.type):
+        if table.schema().findField(path) is not None:
+            raise compilation(
+                f"Dataset {ref.name} was made by an older release with a column for the field {path}, and a column of "
+                "this name cannot be read. Make a new dataset with the same type, which stores the field in another "
+                "way, and load the objects again. To read the old ones, rename the column with an Iceberg client "
+                "(ALTER TABLE … RENAME COLUMN)"
+            )
 
 
 def _is_metadata(table: JavaObject) -> bool:

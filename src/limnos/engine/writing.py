@@ -272,9 +272,13 @@ class DatasetWriter:
 
 def _last_of_each_key(frame: DataFrame, keys: list[str]) -> DataFrame:
     """Return the last row of each key, in the order of the files and of the rows in them."""
-    order = f"PARTITION BY {', '.join(keys)} ORDER BY _metadata.file_name DESC, _metadata.row_index DESC"
+    from pyspark.sql import Window, functions  # noqa: PLC0415 - heavy
+
+    place = frame.metadataColumn("_metadata")  # a field of the objects may have this name, too
+    newest = [place.getField(name).desc() for name in ("file_name", "row_index")]
+    order = Window.partitionBy(*(functions.expr(key) for key in keys)).orderBy(*newest)
     columns = [quote_name(name) for name in frame.columns]
-    numbered = frame.selectExpr(*columns, f"row_number() OVER ({order}) AS `{NUMBER}`")
+    numbered = frame.withColumn(NUMBER, functions.row_number().over(order))
     return numbered.where(f"`{NUMBER}` = 1").select(*columns)
 
 

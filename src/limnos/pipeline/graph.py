@@ -1,7 +1,7 @@
 """The order of a pipeline's steps, as levels.
 
 Computes levels of steps that may run at the same time, from a declaration and the tables that each step reads. May
-import `names`, `declaration` and `problems`; the engine finds the tables of a query.
+import `names`, `declaration`, `side_tables` and `problems`; the engine finds the tables of a query.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from limnos.names import display
+from limnos.names.columns import case_twins
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.problems import InvalidPipeline, Problem, nearest_word
+from limnos.pipeline.side_tables import tables_of
 
 Needs = dict[Parts, frozenset[Parts]]
 """A mapping from the table of a step to the tables of the steps that must be done first."""
@@ -21,10 +23,17 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
     file.
 
     `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step creates are not
-    dependencies. Raises InvalidPipeline if two steps create one table, a table is in another catalog or has no
-    namespace, `after` names no step, or steps form a cycle.
+    dependencies. Raises InvalidPipeline if two steps create one table, or one creates a side table of another, if names
+    of sources differ by case alone, if a table is in another catalog or has no namespace, if `after` names no step, or
+    if steps form a cycle.
     """
-    problems = [*_duplicate_tables(pipeline), *_foreign_tables(pipeline), *_unknown_after(pipeline)]
+    problems = [
+        *_duplicate_tables(pipeline),
+        *_side_tables_of_others(pipeline),
+        *_source_twins(pipeline),
+        *_foreign_tables(pipeline),
+        *_unknown_after(pipeline),
+    ]
     if problems:
         raise InvalidPipeline(problems)
     return _levels(pipeline.steps, needs(pipeline, reads))
@@ -55,6 +64,30 @@ def _duplicate_tables(pipeline: Pipeline) -> list[Problem]:
                 )
             )
     return problems
+
+
+def _side_tables_of_others(pipeline: Pipeline) -> list[Problem]:
+    """Find steps that create the side table of another step, such as `x__quarantine`."""
+    steps = {step.table: step for step in pipeline.steps}
+    return [
+        Problem(
+            f"{steps[table].name} is the table in which step {step.name} keeps the rows that it sets aside: "
+            "choose another name",
+            steps[table].at,
+        )
+        for step in pipeline.steps
+        for table in tables_of(pipeline, step)[1:]
+        if table in steps
+    ]
+
+
+def _source_twins(pipeline: Pipeline) -> list[Problem]:
+    """Find sources whose names differ by case alone. Spark's names of temporary views ignore case."""
+    places = {source.name: source.at for source in pipeline.sources}
+    return [
+        Problem(f"the sources '{earlier}' and '{name}' differ by case alone: rename one", places[name])
+        for earlier, name in case_twins([source.name for source in pipeline.sources])
+    ]
 
 
 def _foreign_tables(pipeline: Pipeline) -> list[Problem]:

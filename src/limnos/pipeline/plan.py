@@ -25,6 +25,7 @@ from limnos.pipeline.declaration import (
     StepDeclaration,
     TableSource,
 )
+from limnos.pipeline.engine.output_columns import column_problems
 from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.problems import InvalidPipeline, Problem
@@ -114,6 +115,7 @@ def check(
         problems = (*problems, *unwritable_catalogs(client, pipeline))
     try:
         reads, unchecked = _reads(pipeline, spark, catalogs=catalogs)
+        problems = (*problems, *(column_problems(pipeline, spark=spark) if reads is not None else ()))
         levels = order_steps(pipeline, tables(reads)) if reads is not None else order_steps(pipeline, {})
     except InvalidPipeline as error:
         return CheckResult(pipeline=pipeline, problems=(*problems, *error.problems))

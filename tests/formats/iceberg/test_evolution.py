@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.formats.iceberg.evolution import is_promotion
+from limnos.formats.iceberg.evolution import check_column_names, is_promotion
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.schema import columns
 from limnos.formats.iceberg.types import parse_primitive
 from limnos.model.errors import BadRequest
+from limnos.names.columns import METADATA_COLUMNS
 from tests.formats.iceberg.samples import add, appended, commit, field, ref, schema, table
 
 TYPES = (
@@ -115,3 +117,30 @@ def test_rows_with_a_parent_keep_their_columns() -> None:
     """A commit that adds rows to those that exist does not change the type of a column."""
     with pytest.raises(BadRequest, match="name of type string cannot become int"):
         evolve(appended(1), ID, field(2, "name", "int"), DAY, more=(add(2, parent=1), ref(2)))
+
+
+@pytest.mark.parametrize("name", sorted(METADATA_COLUMNS))
+def test_names_of_metadata_columns_are_refused(name: str) -> None:
+    """A new column, a renamed one, and one of a new table or of a replaced one must not have such a name; a nested
+    field may.
+    """
+    inner: Json = {"type": "struct", "fields": [field(5, name)]}
+    for fields in ((ID, NAME, DAY, field(4, name)), (ID, field(2, name, "string"), DAY)):
+        with pytest.raises(BadRequest, match=f"field '{name}': Iceberg reserves this name"):
+            evolve(appended(1), *fields)
+        with pytest.raises(BadRequest, match="Iceberg reserves this name"):
+            evolve(table(2), *fields)
+
+    assert evolve(appended(1), ID, NAME, DAY, field(4, "s", inner))["current-schema-id"] == 1
+
+
+def test_reserved_column_of_an_older_release_stays() -> None:
+    """A table that has such a column takes other columns, and its rename, but no second one."""
+    old = columns(schema(ID, field(2, "_file", "string")))
+
+    check_column_names(columns(schema(ID, field(2, "_file", "string"), field(3, "more"))), old)
+    check_column_names(columns(schema(ID, field(2, "file", "string"))), old)
+    with pytest.raises(BadRequest, match="'_pos'"):
+        check_column_names(columns(schema(ID, field(2, "_file", "string"), field(3, "_pos"))), old)
+    with pytest.raises(BadRequest, match="'_file'"):
+        check_column_names(columns(schema(ID, field(3, "_file", "string"))), old)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from limnos.formats.iceberg.json_types import Json
-from limnos.formats.iceberg.registered_metadata import check_registrable
+from limnos.formats.iceberg.registered_metadata import check_registrable, find_reader_problems
 from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import (
     FILE,
@@ -169,3 +169,16 @@ def test_version_3_without_next_row_id_is_refused() -> None:
         check_registrable({**table(3), "next-row-id": None})
 
     assert "'next-row-id' is required" in caught.value.message
+
+
+def test_reserved_name_of_a_column_is_not_registrable() -> None:
+    """A file whose current schema has a column `_file` is refused, and one that had it in an older schema is not."""
+    base = table()
+    old = {**schema(field(1, "id"), field(2, "_file", "string")), "schema-id": 1}
+    both = {**base, "schemas": [*rows(base, "schemas"), old]}
+
+    check_registrable(both)
+    with pytest.raises(BadRequest, match="field '_file': Iceberg reserves this name"):
+        check_registrable({**both, "current-schema-id": 1})
+    (problem,) = find_reader_problems({**both, "current-schema-id": 1})
+    assert problem.remedy.startswith("rename the column")

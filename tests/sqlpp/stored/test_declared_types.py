@@ -13,7 +13,10 @@ from limnos.sqlpp.stored import (
     RecordType,
     Scalar,
     StorageForm,
+    columns,
+    has_open,
     is_built_in,
+    open_paths,
     storage_form_of_record,
 )
 from limnos.sqlpp.tree import CreateType
@@ -53,3 +56,18 @@ def test_built_in_type_names_are_reserved() -> None:
     """Names of built-in types cannot be used for new types."""
     assert is_built_in("Int8")
     assert not is_built_in("emp")
+
+
+def test_names_that_engines_cannot_read_have_no_columns() -> None:
+    """Top-level names that Iceberg reserves, and all but one of the names that differ by case alone, are stored in the
+    open part. Of those a key's has the column, else the first one.
+    """
+    form = spelled(
+        "closed { ID: int, id: int, _file: int, _File: int?, _open: int?, _OPEN: int?, "
+        "s: [{ a: int?, A: int?, _file: int? }]? }"
+    )
+
+    assert [field.name for field in form.type.fields if field.in_open_part] == ["ID", "_file", "_File", "_OPEN"]
+    assert list(open_paths(form.type)) == ["ID", "_file", "_File", "_OPEN", "s.element.A"]
+    assert [field.name for field in columns(form.type)] == ["id", "s"]
+    assert has_open(form.type)

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.draft import HERE, MetadataDraft
-from limnos.formats.iceberg.evolution import check_evolution
+from limnos.formats.iceberg.evolution import check_column_names, check_evolution
 from limnos.formats.iceberg.json_types import Json, integer_at
 from limnos.formats.iceberg.metadata import current_schema, current_snapshot_id, previous_versions_max, rows
 from limnos.formats.iceberg.schema import SchemaColumns, columns
@@ -98,7 +98,7 @@ def _settle_layout(draft: MetadataDraft) -> None:
     order = _default_row(draft, "sort-orders", "default-sort-order-id")
     schema_columns = draft.columns_of(schema)
     fields = partitioning.stored_fields(spec)
-    _check_rows_stay_readable(draft, schema_columns)
+    _check_new_schema(draft, schema_columns)
     partitioning.check_binding(fields, schema_columns)
     for each in draft.rows("partition-specs"):
         partitioning.check_readable(partitioning.stored_fields(each), schema_columns)
@@ -109,10 +109,20 @@ def _settle_layout(draft: MetadataDraft) -> None:
         draft.doc["partition-spec"] = fields
 
 
-def _check_rows_stay_readable(draft: MetadataDraft, after: SchemaColumns) -> None:
-    """Check a new current schema, if rows remain that were written with the former one. Raises BadRequest."""
-    if draft.origin is None or draft.origin.get("current-schema-id") == draft.doc.get("current-schema-id"):
+def _check_new_schema(draft: MetadataDraft, after: SchemaColumns) -> None:
+    """Check a new current schema: its names, and that rows which remain from the former one can be read with it. Raises
+    BadRequest.
+    """
+    if draft.origin is None:
+        check_column_names(after)
         return
+    if draft.origin.get("current-schema-id") == draft.doc.get("current-schema-id"):
+        return
+    try:
+        before = columns(current_schema(draft.origin))
+    except BadRequest:
+        return  # from a release that stored what readers refuse: this commit mends the table
+    check_column_names(after, before)
     current = current_snapshot_id(draft.doc)
     snapshot = None if current is None else draft.rows("snapshots").find(current)
     if snapshot is None or (current in draft.added_snapshots and snapshot.get("parent-snapshot-id") is None):
@@ -120,10 +130,6 @@ def _check_rows_stay_readable(draft: MetadataDraft, after: SchemaColumns) -> Non
     summary = snapshot.get("summary")
     if isinstance(summary, dict) and summary.get("total-records") == "0":
         return
-    try:
-        before = columns(current_schema(draft.origin))
-    except BadRequest:
-        return  # from a release that stored what readers refuse: this commit mends the table
     check_evolution(before, after, version=draft.version)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.draft import empty_history
+from limnos.formats.iceberg.evolution import check_column_names
 from limnos.formats.iceberg.json_types import Json, as_object, as_string_map, preview_value
 from limnos.formats.iceberg.metadata import DEFAULT_VERSION, VERSIONS, VERSIONS_TEXT, strip_slash
 from limnos.formats.iceberg.schema import SchemaColumns, check_version, columns, with_fresh_ids
@@ -53,6 +54,7 @@ def new_table(
     arguments = as_object(schema, "Field 'schema'")
     schema_columns = columns(arguments)
     check_version(schema_columns, version)
+    check_column_names(schema_columns)
     _check_metrics(stored, schema_columns)
     fresh, ids = with_fresh_ids(in_stored_form(arguments, schema_columns))
     spec = _spec(partition_spec, schema_columns, ids.renumbered)

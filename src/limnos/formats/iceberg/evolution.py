@@ -1,6 +1,6 @@
 """Changes of a table's current schema: allowed while the rows that exist can still be read with it.
 
-May import `limnos.model.errors` and this package's schema and types. Must not know tables or commits. Source: Iceberg
+May import `limnos.model.errors`, `names` and this package's schema and types. Must not know tables or commits. Source: Iceberg
 specification, "Schema Evolution".
 """
 
@@ -12,6 +12,7 @@ from typing import Final
 from limnos.formats.iceberg.schema import PROBLEMS_MAX, SchemaColumn, SchemaColumns
 from limnos.formats.iceberg.types import PrimitiveType
 from limnos.model.errors import BadRequest
+from limnos.names.columns import METADATA_COLUMNS
 
 _DECIMAL: Final = re.compile(r"decimal\((\d+), (\d+)\)")
 _WIDER: Final = frozenset({("int", "long"), ("float", "double")})
@@ -46,6 +47,21 @@ def check_evolution(before: SchemaColumns, after: SchemaColumns, *, version: int
             f"Rows of the table could not be read with this schema: {'; '.join(problems[:PROBLEMS_MAX])}. Add another "
             "column instead, or replace the table with its rows"
         )
+
+
+def check_column_names(after: SchemaColumns, before: SchemaColumns | None = None) -> None:
+    """Check that a current schema has no top-level column with the name of one of Iceberg's metadata columns.
+
+    Spark, Flink and Trino could write such a column, and not read it. A table that has one in `before` keeps it, so that
+    it takes other commits. Raises BadRequest.
+    """
+    for name in sorted(METADATA_COLUMNS & after.by_name.keys()):
+        old = None if before is None else before.by_id.get(after.by_name[name].id)
+        if old is None or old.name != name:
+            raise BadRequest(
+                f"Invalid schema, field '{name}': Iceberg reserves this name for a metadata column, so that Spark and "
+                "other engines could not read the column; choose another name"
+            )
 
 
 def _problem(old: SchemaColumn | None, new: SchemaColumn, *, before: SchemaColumns, version: int) -> str | None:

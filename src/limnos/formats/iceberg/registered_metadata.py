@@ -16,6 +16,7 @@ from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.client_times import check_time
 from limnos.formats.iceberg.commit_finish import CLOCK_SKEW_MS
 from limnos.formats.iceberg.draft import HERE
+from limnos.formats.iceberg.evolution import check_column_names
 from limnos.formats.iceberg.json_types import (
     INT_MAX,
     Json,
@@ -165,13 +166,14 @@ def _layout_parts(metadata: Json) -> Iterator[_Part]:
         first = "add a schema without the fault and make it current (add-schema, set-current-schema -1), then "
         remedy = f"{first * is_current}remove schema {number} (remove-schemas)"
         yield _Part(partial(_check_schema, schema), remedy)
+    rename = "rename the column (add-schema with its other name, set-current-schema -1)"
+    yield _Part(lambda: check_column_names(columns(current_schema(metadata))), rename)
     for spec in objects_at(metadata, "partition-specs", where=HERE):
         number = spec.get("spec-id")
         is_default = number == metadata.get("default-spec-id")
         first = "add a spec without the fault and make it the default (add-spec, set-default-spec -1), then "
         removal = f"{first * is_default}remove spec {number} (remove-partition-specs)"
         yield _Part(partial(_check_spec, spec), removal)
-        rename = "rename the column (add-schema with its other name, set-current-schema -1)"
         yield _Part(partial(_check_spec_columns, spec, metadata), f"{rename}, or {removal}")
     yield _Part(partial(_check_last_partition_id, metadata))
     for order in objects_at(metadata, "sort-orders", where=HERE):

@@ -9,7 +9,7 @@ lists and maps.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ from pyspark.sql.types import (
 
 from limnos.model.errors import BadRequest
 from limnos.names import engine
+from limnos.names.columns import case_twins, is_reserved, reserved_column_message
 
 Route = tuple[str, ...]
 _DIGITS: dict[type[DataType], int] = {ByteType: 3, ShortType: 5, IntegerType: 10, LongType: 20}
@@ -98,11 +99,18 @@ def storable(schema: StructType) -> StructType:
 
 def require_single_names(schema: StructType) -> None:
     """Raise BadRequest if two columns have the same name, ignoring case."""
-    seen: set[str] = set()
-    for column in schema.fields:
-        if column.name.lower() in seen:
-            raise BadRequest(f"The query has two columns {column.name!r}: rename one with AS.")
-        seen.add(column.name.lower())
+    for earlier, name in case_twins(schema.names):
+        other = "" if earlier == name else f", which differ by case alone ({earlier!r} is the other)"
+        raise BadRequest(f"The query has two columns {name!r}{other}: rename one with AS.")
+
+
+def require_free_names(step: str, names: Iterable[str]) -> None:
+    """Raise BadRequest for a column with a name that Iceberg reserves: its table, or the table's changes, could not be
+    read.
+    """
+    for name in names:
+        if is_reserved(name):
+            raise BadRequest(f"Step {step}: {reserved_column_message(name)}")
 
 
 def ddl(kind: DataType) -> str:

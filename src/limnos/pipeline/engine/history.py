@@ -78,7 +78,8 @@ def _bring_source(
     timed = step.write.as_of is not None
     counts = key_counts(source, shape.keys, also=(_AT,) if timed else ())
     if not counts.are_keys:
-        require_keys(source, (*step.write.keys, _AT) if timed else step.write.keys, step=step.name)
+        names = (*step.write.keys, _AT) if timed else step.write.keys
+        require_keys(source, names, step=step.name, labels={_AT: f"as_of {step.write.as_of}"})
     if not counts.rows and not step.write.delete_missing:
         return
     if branch.base is None:  # the table has no rows yet

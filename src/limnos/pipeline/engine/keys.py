@@ -6,7 +6,7 @@ merge silently inserts duplicate new keys, and inserts NULL keys again in each r
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
 from operator import or_
 from typing import Any
@@ -33,15 +33,19 @@ class KeyViolation(BadRequest):
         self.finding = finding
 
 
-def keys_finding(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
-    """Return a finding that counts the rows whose key is NULL or a duplicate."""
+def keys_finding(
+    frame: DataFrame, keys: Sequence[str], *, labels: Mapping[str, str] | None = None
+) -> ExpectationFinding:
+    """Return a finding that counts the rows whose key is NULL or a duplicate. `labels` has the names in messages of
+    columns whose own names the declaration lacks.
+    """
     counts = key_counts(frame, keys)
     if not counts.are_keys:
-        return _broken(frame, keys)
+        return _broken(frame, keys, labels=dict(labels or {}))
     return _finding(f"every row has a unique key ({', '.join(keys)})", checked=counts.rows)
 
 
-def _broken(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
+def _broken(frame: DataFrame, keys: Sequence[str], *, labels: Mapping[str, str]) -> ExpectationFinding:
     """Group by each key and describe the keys with the most violations."""
     columns = [f.col(quote_column(each)) for each in keys]
     counted = frame.groupBy(*columns).agg(f.count(f.lit(1)).alias(_COUNT))
@@ -53,10 +57,11 @@ def _broken(frame: DataFrame, keys: Sequence[str]) -> ExpectationFinding:
     result = counted.agg(rows.alias("rows"), empty.alias("empty"), broken.alias("broken")).collect()[0]
     examples = counted.where(bad).orderBy(f.col(_COUNT).desc()).limit(_SAMPLES).collect()
     sample = "; ".join(
-        ", ".join(f"{each}={row[each]!r}" for each in keys) + f" ({row[_COUNT]} rows)" for row in examples
+        ", ".join(f"{labels.get(each, each)}={row[each]!r}" for each in keys) + f" ({row[_COUNT]} rows)"
+        for row in examples
     )
     message = (
-        f"{result['empty']} rows have a NULL in their key ({', '.join(keys)}), {result['broken'] - result['empty']} share it "
+        f"{result['empty']} rows have a NULL in their key ({', '.join(labels.get(each, each) for each in keys)}), {result['broken'] - result['empty']} share it "
         f"with another row: {sample}"
     )
     return _finding(message, checked=result["rows"], broken=result["broken"], sample=sample)
@@ -114,14 +119,21 @@ def _each(result: Any) -> Iterator[Any]:  # noqa: ANN401 - Scala's collections
         yield walk.next()
 
 
-def require_keys(frame: DataFrame, keys: Sequence[str], *, step: str, distinct: bool = False) -> None:
+def require_keys(
+    frame: DataFrame,
+    keys: Sequence[str],
+    *,
+    step: str,
+    distinct: bool = False,
+    labels: Mapping[str, str] | None = None,
+) -> None:
     """Raise KeyViolation unless the key columns are unique and not NULL.
 
-    `distinct`: the keys are guaranteed to be unique, so that only NULLs are checked.
+    `distinct`: the keys are guaranteed to be unique, so that only NULLs are checked. `labels` as for `keys_finding`.
     """
     if distinct and frame.where(reduce(or_, [f.col(quote_column(each)).isNull() for each in keys])).isEmpty():
         return
-    finding = keys_finding(frame, keys)
+    finding = keys_finding(frame, keys, labels=labels)
     if not finding.held:
         raise KeyViolation(
             f"Step {step}: {finding.message}. Nothing was written: make the query return each key once.",

@@ -21,7 +21,8 @@ from limnos.pipeline.engine.incremental import marks_of as inputs_told
 from limnos.pipeline.engine.inputs import inputs_of, table_texts, values_of
 from limnos.pipeline.engine.keys import KeyViolation
 from limnos.pipeline.engine.lineage import lineage_of
-from limnos.pipeline.engine.tables import prepare
+from limnos.pipeline.engine.sources.values import FILE_COLUMN, RESERVED_FILE_COLUMN
+from limnos.pipeline.engine.tables import prepare, rename_column
 from limnos.pipeline.engine.writes import WriteResult, write
 from limnos.pipeline.failures import DataBroken
 from limnos.pipeline.lineage import QueryLineage, lineage_of_tables
@@ -126,9 +127,9 @@ class _StepExecution:
                 self.findings += malformed.findings()
         # In one write, because a step may read several such sources and has one branch per table.
         if frames := [malformed.rows for malformed in inputs.malformed if malformed.keep]:
-            self._write(
-                _side_table_step(self.step, MALFORMED), reduce(lambda one, other: one.unionByName(other), frames)
-            )
+            side = _side_table_step(self.step, MALFORMED)
+            rename_column(self.spark, side.table, old=RESERVED_FILE_COLUMN, new=FILE_COLUMN)
+            self._write(side, reduce(lambda one, other: one.unionByName(other), frames))
 
     def _judged(self) -> StepOutcome:
         """Return the outcome. Raises DataBroken if a finding forbids publishing."""
@@ -245,6 +246,7 @@ def _side_table_step(step: StepDeclaration, suffix: str) -> StepDeclaration:
         table=table,
         body=step.body,
         write=WriteDeclaration(mode=WriteMode.APPEND),
+        allowed=step.allowed,
         comment=f"{_ASIDE[suffix]} {step.name}",
     )
 

@@ -25,6 +25,7 @@ from limnos.pipeline.engine.changes import (
     ddl,
     dotted_path,
     quote_column,
+    require_free_names,
     require_single_names,
     storable,
 )
@@ -79,6 +80,7 @@ def preparation(
     """
     struct_type = columns_of(step, frame)
     require_single_names(struct_type)
+    require_free_names(step.name, struct_type.names)
     _check_columns(step, struct_type)
     metadata = metadata_of(spark, step.table)
     if metadata is None:
@@ -95,7 +97,7 @@ def preparation(
     changes = changes_between(have, struct_type)
     dropped = _allowed_drops(step, changes, metadata=metadata)
     _check_lossy(step, changes)
-    statements = (*_evolving(step, changes, have=have), *_layout_statements(step, metadata))
+    statements = (*_evolving(step, changes, have=have), *_layout_statements(step, metadata, struct_type))
     return TablePreparation(
         is_new=False,
         columns=struct_type,
@@ -123,6 +125,14 @@ def prepare(
     for statement in table_preparation.statements:
         spark.sql(statement)
     return table_preparation
+
+
+def rename_column(spark: SparkSession, table: Parts, *, old: str, new: str) -> None:
+    """Rename a column of a table; does nothing if the table does not exist or has no such column."""
+    metadata = metadata_of(spark, table)
+    if metadata is not None and any(each.name == old for each in metadata.schema.fields):
+        name = engine.render_spark(table)
+        spark.sql(f"ALTER TABLE {name} RENAME COLUMN {quote_column(old)} TO {quote_column(new)}")
 
 
 def columns_of(step: StepDeclaration, frame: DataFrame) -> StructType:
@@ -226,7 +236,7 @@ def _making(
         if step.table[:length] in existing_tables:
             continue  # it existed when the run began: if it is missing now, CREATE TABLE must fail
         yield f"CREATE NAMESPACE IF NOT EXISTS {engine.render_spark(step.table[:length])}"
-    comments = _comments(step)
+    comments = _comments(step, struct_type)
     columns = [_column(each, comments.get((each.name.lower(),))) for each in struct_type.fields]
     properties = dict(step.properties) | ({MADE_BY: run_of(branch)} if branch else {})
     name = engine.render_spark(step.table)
@@ -266,7 +276,7 @@ def _evolving(step: StepDeclaration, changes: ColumnChanges, *, have: StructType
             yield f"ALTER TABLE {name} ALTER COLUMN {quote_column(path[0])} DROP NOT NULL"
 
 
-def _layout_statements(step: StepDeclaration, metadata: TableMetadata) -> Iterator[str]:
+def _layout_statements(step: StepDeclaration, metadata: TableMetadata, columns: StructType) -> Iterator[str]:
     """Yield the statements for layout, properties and comments that differ from the declaration."""
     name = engine.render_spark(step.table)
     properties = {key: value for key, value in step.properties.items() if _property(metadata, key) != value}
@@ -275,7 +285,7 @@ def _layout_statements(step: StepDeclaration, metadata: TableMetadata) -> Iterat
     if properties:
         yield f"ALTER TABLE {name} SET TBLPROPERTIES ({_pairs(properties)})"
     docs = column_docs(metadata)
-    for path, comment in _comments(step).items():
+    for path, comment in _comments(step, columns).items():
         if docs.get(path) != comment:
             yield f"ALTER TABLE {name} ALTER COLUMN {engine.render_spark(path)} COMMENT {literal(comment)}"
     added, dropped = _partition_changes(step, metadata)
@@ -299,8 +309,11 @@ def _sorting(step: StepDeclaration) -> str:
     return f"ALTER TABLE {engine.render_spark(step.table)} WRITE ORDERED BY {', '.join(sort_term(each).sql() for each in step.sort)}"
 
 
-def _comments(step: StepDeclaration) -> dict[Parts, str]:
-    return {tuple(each.name.lower().split(".")): each.comment for each in step.columns if each.comment is not None}
+def _comments(step: StepDeclaration, columns: StructType) -> dict[Parts, str]:
+    """Return the declared comments by column path. A name with dots is first looked up as a single name."""
+    single = {each.lower() for each in columns.names}
+    names = {each.name.lower(): each.comment for each in step.columns if each.comment is not None}
+    return {(name,) if name in single else tuple(name.split(".")): comment for name, comment in names.items()}
 
 
 def _property(metadata: TableMetadata, key: str) -> str | None:

@@ -13,6 +13,7 @@ from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import Files, Jdbc, MalformedRowPolicy, PythonSource, SourceKind, Stream, TableSource
 from limnos.pipeline.keys.shared import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
 from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Values, WholeNumber
+from limnos.pipeline.reader_options import option_problem
 
 SUFFIXES: Mapping[str, str] = {
     ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
@@ -34,12 +35,15 @@ _SECRET = re.compile(
 )
 
 
-def _files(values: Values, site: NodeSite) -> Files:
+def _files(values: Values, site: NodeSite, *, stream: bool = False) -> Files:
     written = values["files"]
     kind = values.get("format") or SUFFIXES.get(re.sub(r"^.*(\.[^./*]+)$", r"\1", _COMPRESSED.sub("", written.lower())))
     if kind is None:
         raise site.bad(f"the format of '{written}' does not follow from its ending: add 'format: csv' (or another)")
     options = dict(pairs(values.get("options", ())))
+    for name, _, at in values.get("options", ()):
+        if (problem := option_problem(kind, name, stream=stream)) is not None:
+            site.notes.add(problem, at)
     if written.lower().endswith((".tsv", ".tsv.gz")):
         options.setdefault("sep", "\t")
     return Files(
@@ -75,7 +79,7 @@ def _python_source(values: Values, site: NodeSite) -> PythonSource:
 
 
 def _stream(values: Values, site: NodeSite) -> Stream:
-    files = _files(values, site) if "files" in values else None
+    files = _files(values, site, stream=True) if "files" in values else None
     if files is not None and files.schema is None:
         raise site.bad("a stream of files needs 'schema': there may be no file yet to infer it from")
     kafka = dict(pairs(values["kafka"])) if "kafka" in values else None

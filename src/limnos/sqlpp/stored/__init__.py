@@ -14,7 +14,7 @@ from limnos.sqlpp.stored.invariants import (
     takes_outside_writers,
 )
 from limnos.sqlpp.stored.rows import Plain, object_shaper, read_open_part, reader_of, to_object, to_row
-from limnos.sqlpp.stored.schema import OPEN, columns, form_of, has_open, properties_of, schema_of
+from limnos.sqlpp.stored.schema import OPEN, columns, form_of, has_open, open_paths, properties_of, schema_of
 from limnos.sqlpp.stored.types import (
     BUILT_IN,
     AnyType,

@@ -94,7 +94,9 @@ def has_column(field: FieldType) -> bool:
     """Return whether a field has a separate column. A name with a dot has none: some engines would parse it as two
     names.
     """
-    return bool(field.name) and "." not in field.name and field.name != OPEN and _has_column_type(field.type)
+    if field.in_open_part or not field.name or "." in field.name or field.name == OPEN:
+        return False
+    return _has_column_type(field.type)
 
 
 def has_open(record: RecordType) -> bool:
@@ -104,6 +106,18 @@ def has_open(record: RecordType) -> bool:
     if record.foreign:
         return False
     return record.open or any(field.optional or not has_column(field) for field in record.fields)
+
+
+def open_paths(type_: DeclaredType, *, above: str = "") -> Iterator[str]:
+    """Yield the paths, as Iceberg writes them, of the fields that have no column because of their name alone."""
+    if isinstance(type_, RecordType):
+        for field in type_.fields:
+            if field.in_open_part:
+                yield f"{above}{field.name}"
+            else:
+                yield from open_paths(field.type, above=f"{above}{field.name}.")
+    elif isinstance(type_, (ArrayType, BagType)):
+        yield from open_paths(type_.item, above=f"{above}element.")
 
 
 def columns(record: RecordType) -> tuple[FieldType, ...]:
@@ -128,7 +142,8 @@ def schema_of(form: StorageForm) -> dict[str, Json]:
     for path in form.keys:
         if not all(has_column(field) for field in _types_along(form.type, path)):
             raise compilation(
-                f"The key {'.'.join(path)} has a name that is not possible for a column: `{OPEN}`, or one with a dot"
+                f"The key {'.'.join(path)} has a name that is not possible for a column: `{OPEN}`, one that Iceberg "
+                "reserves, one with a dot, or one that differs from another field's by case alone"
             )
     numbers = iter(range(1, 1 << 31))
     identifiers: list[int] = []

@@ -83,6 +83,8 @@ class FieldType(Struct, frozen=True):
     name: str
     type: DeclaredType
     optional: bool = False
+    in_open_part: bool = False
+    """Whether the field is stored in the open part, because engines could not read a column of its name."""
 
 
 class RecordType(Struct, frozen=True, tag_field="kind", tag="record"):
@@ -144,7 +146,7 @@ def type_at(record: RecordType, path: tuple[str, ...]) -> FieldType | None:
             return None
         optional = optional or field.optional
         within = field.type
-    return None if field is None else FieldType(field.name, field.type, optional)
+    return None if field is None else FieldType(field.name, field.type, optional, field.in_open_part)
 
 
 def check(form: StorageForm) -> None:

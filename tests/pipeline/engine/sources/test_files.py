@@ -165,7 +165,7 @@ def test_malformed_csv_rows_are_counted(
     assert read.malformed.keep is (action is MalformedRowPolicy.KEEP)
     malformed_rows = sorted(read.malformed.rows.collect(), key=lambda row: str(row[0]))
     assert [row._text for row in malformed_rows] == ["3", "4,a,b", "bad,y"]
-    assert {row._file for row in malformed_rows} == {f"file:{file}"}
+    assert {row._path for row in malformed_rows} == {f"file:{file}"}
     assert malformed_rows[0]._source == "people"
     assert malformed_rows[0]._run == "run-1"
     assert malformed_rows[0]._at == datetime(2026, 1, 2, 3, 4, 5)  # noqa: DTZ001 - the session's zone is UTC

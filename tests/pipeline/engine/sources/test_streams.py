@@ -105,7 +105,7 @@ def test_malformed_stream_rows_are_counted_and_stored(streams: Streams) -> None:
 
     assert [tuple(row) for row in read.frame.collect()] == [(1, "x")]
     assert (finding.broken, finding.checked) == (2, 3)
-    assert sorted(Path(row._file).name for row in read.malformed.rows.collect()) == ["a.csv", "b.csv"]
+    assert sorted(Path(row._path).name for row in read.malformed.rows.collect()) == ["a.csv", "b.csv"]
 
 
 def test_inferred_schema_is_stored_in_the_pin(streams: Streams) -> None:

@@ -15,6 +15,7 @@ from typing import Protocol
 from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F  # noqa: N812
+from pyspark.sql.types import DataType, IntegralType, LongType, StringType
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Expectation, Parts, RuleKind, Scalar, StepDeclaration
@@ -225,8 +226,26 @@ def _dangling_references(context: _RuleContext, rule: Expectation, *, theirs: Se
     keys = other.select(*(F.col(quote_identifier((column,))) for column in theirs)).distinct().alias("other")
     on = F.lit(True)
     for here, current in zip(rule.columns, theirs, strict=True):
-        on = on & (F.col("mine." + quote_identifier((here,))) == F.col("other." + quote_identifier((current,))))
+        on = on & _equal(mine, keys, here=here, there=current)
     return mine.join(keys, on, "left_anti")
+
+
+def _equal(mine: DataFrame, keys: DataFrame, *, here: str, there: str) -> Column:
+    """Return the condition that a reference equals a key. Of a text and another type the text is converted; a text that
+    is no value of that type equals nothing, where SQL's equality would end the run.
+    """
+    left, right = F.col(f"mine.{quote_identifier((here,))}"), F.col(f"other.{quote_identifier((there,))}")
+    kinds = [frame.select(column).schema.fields[0].dataType for frame, column in ((mine, left), (keys, right))]
+    texts = [isinstance(kind, StringType) for kind in kinds]
+    if texts == [True, False]:
+        left = left.try_cast(_equality_type(kinds[1]))
+    if texts == [False, True]:
+        right = right.try_cast(_equality_type(kinds[0]))
+    return left == right
+
+
+def _equality_type(kind: DataType) -> DataType:
+    return LongType() if isinstance(kind, IntegralType) else kind
 
 
 def _empty(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -> ExpectationFinding:

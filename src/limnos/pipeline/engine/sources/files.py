@@ -18,9 +18,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, DataFrameReader, Observation
 from pyspark.sql import functions as F  # noqa: N812
 from pyspark.sql.streaming.readwriter import DataStreamReader
-from pyspark.sql.types import StringType, StructType
+from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType, VariantType
 
-from limnos.pipeline.declaration import Expectation, ExpectationAction, Files, MalformedRowPolicy, RuleKind
+from limnos.names.columns import case_twins
+from limnos.pipeline.declaration import Expectation, ExpectationAction, Files, MalformedRowPolicy, RuleKind, Stream
 from limnos.pipeline.engine.expectations.flags import sample
 from limnos.pipeline.engine.expectations.judgement import finding
 from limnos.pipeline.engine.expectations.rows import AT_COLUMN, RUN_COLUMN, read_observation
@@ -35,7 +36,6 @@ from limnos.pipeline.engine.sources.fingerprints import (
     take_fingerprint,
 )
 from limnos.pipeline.engine.sources.listing import (
-    LISTING_OPTIONS,
     base_path,
     content_digest,
     list_files,
@@ -55,13 +55,15 @@ from limnos.pipeline.engine.sources.values import (
     first_line,
 )
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
+from limnos.pipeline.reader_options import LISTING_OPTIONS, option_problem
 
 _Reader = TypeVar("_Reader", "DataFrameReader", "DataStreamReader")
 
 FORMATS = ("csv", "json", "parquet", "orc", "text")
 _TEXTUAL = ("csv", "json")
 """The formats that may have malformed rows."""
-_OURS = ("mode", "columnNameOfCorruptRecord", "badRecordsPath", "basePath", "enforceSchema", "mergeSchema", "schema")
+_NOT_OF_HEADERS = ("header", "nullvalue", "emptyvalue", "inferschema", "samplingratio")
+"""Options that do not concern the text of a header."""
 _ACTIONS = {
     MalformedRowPolicy.FAIL: ExpectationAction.FAIL,
     MalformedRowPolicy.KEEP: ExpectationAction.QUARANTINE,
@@ -110,12 +112,10 @@ def have_files_changed(request: SourceReadRequest, files: Files) -> bool:
 def _check(request: SourceReadRequest, files: Files) -> None:
     if files.format not in FORMATS:
         raise request.failed(f"there is no format {files.format!r}: write one of {', '.join(FORMATS)}.")
-    known = {option.lower(): option for option in _OURS}
-    taken_over = [name for name in files.options if name.lower() in known]
-    if taken_over:
-        raise request.failed(
-            f"the option {taken_over[0]} is set by `malformed` and `schema`: use those, and leave the option out."
-        )
+    stream = isinstance(request.source.kind, Stream)
+    for name in files.options:
+        if (problem := option_problem(files.format, name, stream=stream)) is not None:
+            raise request.failed(problem)
 
 
 def _pinned_files(request: SourceReadRequest, states: tuple[SourceFileState, ...]) -> tuple[SourceFileState, ...]:
@@ -135,7 +135,8 @@ def _pinned_files(request: SourceReadRequest, states: tuple[SourceFileState, ...
 def _reader(
     request: SourceReadRequest, files: Files, *, among: Sequence[SourceFileState], path: str
 ) -> DataFrameReader:
-    options = {name: value for name, value in files.options.items() if name not in LISTING_OPTIONS}
+    selecting = {option.lower() for option in LISTING_OPTIONS}
+    options = {name: value for name, value in files.options.items() if name.lower() not in selecting}
     root = base_path(among, path)
     if root is not None:
         options["basePath"] = root
@@ -163,8 +164,10 @@ def _schema(
         if fingerprint is None or fingerprint.schema is None
         else StructType.fromJson(json.loads(fingerprint.schema))
     )
-    if pinned is not None and files.format == "csv":
+    if pinned is not None and (files.format == "csv" or not states):
         return pinned, True  # the header is compared below; values that do not fit make malformed rows
+    if not states:
+        raise request.failed("its files are empty, so no schema can be inferred from them: write `schema`.")
     struct_type = _infer_schema(request, files, states=states, path=path)
     if pinned is not None:
         _refuse_change(request, pinned=pinned, actual=struct_type)
@@ -176,7 +179,7 @@ def _infer_schema(
 ) -> StructType:
     reader = _reader(request, files, among=states, path=path)
     infer = {"csv": ("inferSchema", True), "parquet": ("mergeSchema", True), "orc": ("mergeSchema", True)}
-    if files.format in infer:
+    if files.format in infer and not _has_option(files, infer[files.format][0]):
         reader = reader.option(*infer[files.format])
     try:
         schema = reader.option("columnNameOfCorruptRecord", BAD).load(paths_of(states)).schema
@@ -225,8 +228,8 @@ def _check_headers(
     requested_names = [field.name for field in schema.fields if field.name not in partitions]
     by_age = sorted(among, key=lambda file: file.changed_ms)
     for file in {file.path: file for file in (by_age[0], by_age[-1])}.values():
-        reader = request.spark.read.format("csv").options(**_header_options(files))
-        header = reader.load(paths_of([file])).columns
+        header = _header(request, files, file)
+        _check_header_names(request, file, header)
         if header and [name.lower() for name in header] != [name.lower() for name in requested_names]:
             what = f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and {', '.join(requested_names)} was expected"
             raise request.failed(
@@ -234,24 +237,29 @@ def _check_headers(
             )
 
 
+def _header(request: SourceReadRequest, files: Files, file: SourceFileState) -> list[str]:
+    """Return the names in a file's header as Spark reads them; empty if the file has no line."""
+    options = {name: value for name, value in files.options.items() if name.lower() not in _NOT_OF_HEADERS}
+    row = request.spark.read.format("csv").options(**options, header="false").load(paths_of([file])).first()
+    return [] if row is None else ["" if name is None else str(name) for name in row]
+
+
+def _check_header_names(request: SourceReadRequest, file: SourceFileState, header: Sequence[str]) -> None:
+    """Raise SourceFailed for names that are equal, differ by case alone, or are empty: Spark reads no such file."""
+    place = f"the header of {path_without_credentials(file.path)}"
+    twin = next(case_twins(header), None)
+    if twin is not None:
+        raise request.failed(f"{place} has the column {twin[0]!r} and the column {twin[1]!r}: rename one in the file.")
+    if "" in header:
+        raise request.failed(f"{place} has no name for column {header.index('') + 1}: write one into the file.")
+
+
+def _has_option(files: Files, option: str) -> bool:
+    return option.lower() in {name.lower() for name in files.options}
+
+
 def _has_header(files: Files) -> bool:
     return any(name.lower() == "header" and value.lower() == "true" for name, value in files.options.items())
-
-
-def _header_options(files: Files) -> Mapping[str, str]:
-    shaping = (
-        "header",
-        "sep",
-        "delimiter",
-        "quote",
-        "escape",
-        "encoding",
-        "charset",
-        "comment",
-        "multiline",
-        "linesep",
-    )
-    return {name: value for name, value in files.options.items() if name.lower() in shaping}
 
 
 # ---------------------------------------------------------------------------------------- malformed rows
@@ -262,11 +270,16 @@ def _split_malformed(
 ) -> tuple[DataFrame, MalformedRows]:
     """Split the rows into valid rows, which fit the schema, and malformed rows, with their text and file."""
     parsed = permissive(files, reader, schema=schema).load(paths)
-    parsed = parsed.select("*", F.col("_metadata.file_path").alias(FILE))
+    parsed = with_file(parsed)
     observation = Observation()
     whole = parsed.observe(observation, *_counts(parsed))
     good = whole.where(F.col(BAD).isNull()).drop(BAD, FILE)
     return good, malformed_rows(request, files, parsed=parsed, observation=observation)
+
+
+def with_file(frame: DataFrame) -> DataFrame:
+    """Add the path of each row's file as the column `FILE`. The files may have a column `_metadata` of their own."""
+    return frame.select("*", frame.metadataColumn("_metadata").getField("file_path").alias(FILE))
 
 
 def permissive(files: Files, reader: _Reader, *, schema: StructType) -> _Reader:
@@ -323,14 +336,24 @@ def stream_schema(
 def _counts(parsed: DataFrame) -> list[Column]:
     """Return aggregates: all rows, malformed rows, and a checksum of every column.
 
-    The checksum is not used. It keeps Spark from skipping columns that the query does not need.
+    The checksum is not used. It keeps Spark from skipping columns that the query does not need. Spark has no checksum
+    of maps and variants; a test for NULL needs their values, too.
     """
-    every = [F.col(quote_identifier((name,))) for name in parsed.columns]
+    columns = [(F.col(quote_identifier((field.name,))), field.dataType) for field in parsed.schema.fields]
+    every = [column if _has_checksum(kind) else column.isNotNull() for column, kind in columns]
     return [
         F.count(F.lit(1)).alias("rows"),
         F.count_if(F.col(BAD).isNotNull()).alias("malformed"),
         F.bit_xor(F.xxhash64(*every)).alias("every"),
     ]
+
+
+def _has_checksum(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return all(_has_checksum(field.dataType) for field in kind.fields)
+    if isinstance(kind, ArrayType):
+        return _has_checksum(kind.elementType)
+    return not isinstance(kind, (MapType, VariantType))
 
 
 def _finding(

@@ -56,7 +56,7 @@ def _stage_frame(request: SourceReadRequest, kind: PythonSource, *, frame: DataF
     try:
         return stage(frame)
     except (PySparkException, Py4JJavaError) as error:
-        raised = re.findall(r"^\s*(?:[a-z_.]+\.)?(\w+(?:Error|Exception)): (.+)$", str(error), re.MULTILINE)
+        raised = re.findall(r"^\s*(?:[A-Za-z_.]+\.)?(\w+(?:Error|Exception|Invalid)): (.+)$", str(error), re.MULTILINE)
         last = next((f"{kind_}: {words}" for kind_, words in raised if kind_ not in _SPARKS), first_line(error))
         raise request.failed(f"{kind.function} failed: {last}") from error
 
@@ -151,6 +151,7 @@ def _task(
         for _one in _:  # consume the single input row
             pass
         yielded: Any = function(**values)
+        count = 0
         for batch in yielded:
             if not isinstance(batch, (pa.RecordBatch, pa.Table)):
                 raise TypeError(f"{name} yielded {type(batch).__name__}: yield Arrow batches or tables.")
@@ -158,6 +159,37 @@ def _task(
             if lacking:
                 raise ValueError(f"{name} yielded no column {lacking[0]!r}; it has {', '.join(batch.schema.names)}.")
             table = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+            for field in arrow:
+                _require_fit(table.column(field.name), field, name=name, rows_before=count)
+            count += table.num_rows
             yield from table.select(arrow.names).cast(arrow).to_batches()
 
     return batches
+
+
+def _require_fit(column: Any, field: Any, *, name: str, rows_before: int) -> None:  # noqa: ANN401 - of pyarrow
+    """Raise ValueError with the first row whose value does not fit the declared column: another type, or NULL."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    def fits(part: Any) -> bool:  # noqa: ANN401
+        try:
+            part.cast(field.type)
+        except pa.ArrowException:
+            return False
+        return field.nullable or not part.null_count
+
+    if fits(column):
+        return
+    expected = f"{field.type}{'' if field.nullable else ' and not NULL'}"
+    if not len(column):
+        raise ValueError(f"{name} yielded the column {field.name!r} as {column.type}, and it must be {expected}.")
+    first, end = 0, len(column)
+    while end - first > 1:
+        middle = (first + end) // 2
+        if fits(column.slice(first, middle - first)):
+            first = middle
+        else:
+            end = middle
+    raise ValueError(
+        f"{name} yielded {column[first].as_py()!r} in row {rows_before + first + 1}, column {field.name!r}, which must be {expected}."
+    )

@@ -19,9 +19,8 @@ from pyspark.sql import functions as F  # noqa: N812
 from limnos.pipeline.declaration import Files
 from limnos.pipeline.engine.sources.fingerprints import SourceFileState
 from limnos.pipeline.engine.sources.values import SourceReadRequest, first_line
+from limnos.pipeline.reader_options import LISTING_OPTIONS
 
-LISTING_OPTIONS = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
-"""Options of Spark that select files. They do not affect the parsing of files."""
 CONTENT_BYTES_MAX = 16 * 1024 * 1024
 """The total size up to which the content of local files is digested, in bytes, to detect an edit that keeps size and
 time.
@@ -45,19 +44,28 @@ def locate_path(request: SourceReadRequest, path: str) -> str:
 
 
 def list_files(request: SourceReadRequest, files: Files, *, path: str) -> tuple[SourceFileState, ...]:
-    """List the files that exist now, sorted by path. Raises SourceFailed if there are none or the listing fails."""
+    """List the files that exist now and are not empty, sorted by path; none if all files are empty.
+
+    A file of zero bytes has no rows, and is listed once it has some. Raises SourceFailed if there is no file, if a
+    Parquet file is empty, or if the listing fails.
+    """
     reader = request.spark.read.format("binaryFile")
-    for option in LISTING_OPTIONS:
-        if option in files.options:
-            reader = reader.option(option, files.options[option])
+    selecting = {option.lower() for option in LISTING_OPTIONS}
+    reader = reader.options(**{name: value for name, value in files.options.items() if name.lower() in selecting})
     try:
-        rows = reader.load(path).select("path", "length", F.unix_millis("modificationTime").alias("at")).collect()
+        listed = reader.load(path)
+        rows = listed.select("path", "length", F.unix_millis("modificationTime").alias("at")).collect()
+        every = listed.inputFiles() if not rows or files.format == "parquet" else []
     except (PySparkException, Py4JJavaError) as error:
         raise request.failed(_why(error, path_without_credentials(path))) from error
     states = tuple(
         sorted(SourceFileState(path=row["path"], size_bytes=row["length"], changed_ms=row["at"]) for row in rows)
     )
-    if not states:
+    if files.format == "parquet" and len(every) > len(states):
+        full = {_bare(state.path) for state in states}
+        empty = min(one for one in every if _bare(one) not in full)
+        raise request.failed(f"{path_without_credentials(empty)} is empty, so it is not a Parquet file: remove it.")
+    if not states and not every:
         raise request.failed(f"there is no file at {path_without_credentials(path)}. {_hint(path)}")
     return states
 
@@ -128,7 +136,14 @@ def _why(error: PySparkException | Py4JJavaError, path: str) -> str:
     return f"{path} cannot be listed: {first_line(error)}"
 
 
+def _bare(path: str) -> str:
+    """Return a path without the slashes of an empty authority, which Spark writes in two ways."""
+    return path.replace("file:///", "file:/", 1)
+
+
 def _hint(path: str) -> str:
+    if path.rpartition("/")[2].startswith(("_", ".")):
+        return "Spark hides files whose names begin with _ or a dot: give the file another name."
     if _SCHEME.match(path):
         return "Check the URL and its pattern; directories are not searched recursively unless recursiveFileLookup is true."
     return f"It was searched in {Path(path).parent}; paths are relative to the pipeline's file."

@@ -22,7 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812
 
 from limnos.pipeline.declaration import Stream
 from limnos.pipeline.engine.naming import BAD, FILE, quote_identifier
-from limnos.pipeline.engine.sources.files import malformed_rows, permissive, stream_schema
+from limnos.pipeline.engine.sources.files import malformed_rows, permissive, stream_schema, with_file
 from limnos.pipeline.engine.sources.listing import locate_path
 from limnos.pipeline.engine.sources.values import MalformedRows, SourceRead, SourceReadRequest, first_line
 from limnos.pipeline.engine.staging import release, stage
@@ -87,7 +87,7 @@ def _streaming(request: SourceReadRequest, stream: Stream, *, stored_schema: obj
             reader = request.spark.readStream.format(stream.files.format).options(**stream.files.options)
             frame = permissive(stream.files, reader, schema=schema).load(path)
             if BAD in frame.columns:
-                frame = frame.select("*", F.col("_metadata.file_path").alias(FILE))
+                frame = with_file(frame)
             return (schema.jsonValue() if inferred else None), frame
         if stream.table is not None:
             return None, request.spark.readStream.table(quote_identifier(stream.table))

@@ -19,8 +19,10 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import DeclaredSource, Scalar
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin
 
-TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_file", "_source"
+TEXT_COLUMN, FILE_COLUMN, SOURCE_COLUMN = "_text", "_path", "_source"
 """Columns of a table of malformed rows, in addition to the run's id and time."""
+RESERVED_FILE_COLUMN = "_file"
+"""The name of the file's column in tables of older releases. Iceberg reserves it, so such tables cannot be read."""
 
 
 class SourceFailed(BadRequest):
@@ -70,7 +72,7 @@ class MalformedRows:
     """Malformed rows of files, with findings that count them."""
 
     rows: DataFrame
-    """Columns `_text`, `_file`, `_source`, and `_run` and `_at` of the run. They are written if `keep` is set."""
+    """Columns `_text`, `_path`, `_source`, and `_run` and `_at` of the run. They are written if `keep` is set."""
     keep: bool
     findings: Callable[[], tuple[ExpectationFinding, ...]] = field(compare=False)
     """A function that returns one finding. If rows are counted during the write, call it after the write."""

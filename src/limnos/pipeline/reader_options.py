@@ -1,0 +1,131 @@
+"""Options of Spark's readers of CSV and JSON: those that a source may set, and the reasons against the others.
+
+May import `problems` and the standard library. Must not know Spark. A test compares the names with those of Spark's own
+classes. Spark ignores the case of names, and ignores unknown options, so a misspelt one would change nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from limnos.pipeline.problems import nearest_word
+
+_OURS: Final = "is set by `malformed` and `schema`: use those, and leave the option out"
+_WRITES: Final = "is an option of Spark's writer and changes nothing for a source: leave it out"
+_COMPRESSION: Final = (
+    "changes nothing for a source, because the file name's ending selects the compression: leave it out"
+)
+_INCOMPLETE: Final = "would leave out rows without a finding: correct or move the files"
+
+LISTING_OPTIONS: Final = ("recursiveFileLookup", "pathGlobFilter", "modifiedBefore", "modifiedAfter")
+"""Options of Spark that select files. They do not affect the parsing of files."""
+_STREAMING: Final = (
+    "maxFilesPerTrigger",
+    "maxBytesPerTrigger",
+    "maxCachedFiles",
+    "latestFirst",
+    "maxFileAge",
+    "fileNameOnly",
+    "discardCachedInputRatio",
+    "allowOverwrite",
+)
+_COMMON: Final = (
+    "encoding",
+    "charset",
+    "lineSep",
+    "multiLine",
+    "samplingRatio",
+    "locale",
+    "timeZone",
+    "dateFormat",
+    "timestampFormat",
+    "timestampNTZFormat",
+    "enableDateTimeParsingFallback",
+    *LISTING_OPTIONS,
+)
+HONOURED: Final[Mapping[str, tuple[str, ...]]] = {
+    "csv": (
+        *_COMMON,
+        "header",
+        "sep",
+        "delimiter",
+        "quote",
+        "escape",
+        "charToEscapeQuoteEscaping",
+        "comment",
+        "ignoreLeadingWhiteSpace",
+        "ignoreTrailingWhiteSpace",
+        "nullValue",
+        "emptyValue",
+        "nanValue",
+        "positiveInf",
+        "negativeInf",
+        "preferDate",
+        "inferSchema",
+        "maxColumns",
+        "maxCharsPerColumn",
+        "inputBufferSize",
+        "unescapedQuoteHandling",
+        "columnPruning",
+    ),
+    "json": (
+        *_COMMON,
+        "primitivesAsString",
+        "prefersDecimal",
+        "inferTimestamp",
+        "dropFieldIfAllNull",
+        "allowComments",
+        "allowUnquotedFieldNames",
+        "allowSingleQuotes",
+        "allowNumericLeadingZeros",
+        "allowNonNumericNumbers",
+        "allowBackslashEscapingAnyCharacter",
+        "allowUnquotedControlChars",
+        "useUnsafeRow",
+    ),
+}
+"""The options that a source may set, by format. They have the effect that they have in Spark."""
+_REFUSED: Final[Mapping[str, str]] = {
+    **dict.fromkeys(
+        ("mode", "columnNameOfCorruptRecord", "badRecordsPath", "schema", "enforceSchema", "mergeSchema"), _OURS
+    ),
+    "basePath": "is set from the pattern of `files`: leave it out",
+    "path": "is `files`: leave it out",
+    "paths": "is `files`: leave it out",
+    **dict.fromkeys(("compression", "codec"), _COMPRESSION),
+    **dict.fromkeys(("ignoreCorruptFiles", "ignoreMissingFiles"), _INCOMPLETE),
+    "cleanSource": "would remove files before the run is published: leave it out",
+    "sourceArchiveDir": "would move files before the run is published: leave it out",
+}
+REFUSED: Final[Mapping[str, Mapping[str, str]]] = {
+    "csv": {
+        **_REFUSED,
+        **dict.fromkeys(("quoteAll", "escapeQuotes", "extension"), _WRITES),
+        "singleVariantColumn": "would make one column of each row: declare the columns in `schema`",
+    },
+    "json": {
+        **_REFUSED,
+        **dict.fromkeys(("ignoreNullFields", "pretty", "writeNonAsciiCharacterAsCodePoint"), _WRITES),
+        "singleVariantColumn": "would make one column of each object: declare the columns in `schema`, for example `a variant`",
+    },
+}
+"""The options that a source may not set, with the reasons."""
+
+
+def option_problem(format_: str, name: str, *, stream: bool = False) -> str | None:
+    """Return why a source of a format may not have an option; None if it may, or if the options of the format are not
+    known here.
+
+    `stream`: the source is a stream, which has further options.
+    """
+    refused = {one.lower(): reason for one, reason in REFUSED.get(format_, _REFUSED).items()}
+    if name.lower() in refused:
+        return f"the option {name} {refused[name.lower()]}."
+    known = HONOURED.get(format_)
+    if known is None:
+        return None
+    known = (*known, *_STREAMING) if stream else known
+    if name.lower() in {one.lower() for one in known}:
+        return None
+    return f"there is no option {name} of {format_.upper()} files{nearest_word(name, known)}; see Spark's reader."
