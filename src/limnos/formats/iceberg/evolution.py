@@ -1,7 +1,7 @@
 """Changes of a table's current schema: allowed while the rows that exist can still be read with it.
 
-May import `limnos.model.errors`, `names` and this package's schema and types. Must not know tables or commits. Source: Iceberg
-specification, "Schema Evolution".
+May import `limnos.model.errors`, `names` and this package's schema and types. Must not know tables or commits. Source:
+Iceberg specification, "Schema Evolution".
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def check_evolution(before: SchemaColumns, after: SchemaColumns, *, version: int
 def check_column_names(after: SchemaColumns, before: SchemaColumns | None = None) -> None:
     """Check that a current schema has no top-level column with the name of one of Iceberg's metadata columns.
 
-    Spark, Flink and Trino could write such a column, and not read it. A table that has one in `before` keeps it, so that
-    it takes other commits. Raises BadRequest.
+    Spark, Flink and Trino could write such a column, and not read it. A table that has one in `before` keeps it, so
+    that it takes other commits. Raises BadRequest.
     """
     for name in sorted(METADATA_COLUMNS & after.by_name.keys()):
         old = None if before is None else before.by_id.get(after.by_name[name].id)
