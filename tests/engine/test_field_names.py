@@ -31,7 +31,7 @@ MORE = 70
 
 @pytest.mark.parametrize("variant", [False, True])
 @pytest.mark.parametrize("closed", [False, True])
-def test_fields_without_columns_are_kept(asking: EngineDataverse, do: Do, *, closed: bool, variant: bool) -> None:
+def test_fields_without_columns_are_stored(asking: EngineDataverse, do: Do, *, closed: bool, variant: bool) -> None:
     """Objects with such fields, declared or not, are inserted, read as a whole and by field, changed and deleted."""
     name = f"d{closed:d}{variant:d}"
     asking.make(name, f"{'closed ' if closed else ''}{TYPE}", "id", variant=variant)
@@ -62,7 +62,7 @@ def test_reserved_name_is_no_key(asking: EngineDataverse) -> None:
     asking.make("twin", "{ id: bigint, ID: bigint }", "ID")
 
 
-def test_column_of_an_older_release_is_told(asking: EngineDataverse, do: Do) -> None:
+def test_column_of_an_older_release_is_refused(asking: EngineDataverse, do: Do) -> None:
     """A dataset that an older release made with a column for each field is refused with advice; once the column has
     another name, the dataset takes objects.
     """

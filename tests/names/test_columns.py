@@ -15,7 +15,7 @@ def test_reserved_names_are_known_in_any_case(name: str) -> None:
     assert not is_reserved(name[1:])
 
 
-def test_message_says_what_could_not_be_read() -> None:
+def test_message_names_rows_or_changes() -> None:
     """A metadata column makes the rows unreadable, a column of changes the changes alone."""
     assert "the table's rows" in reserved_column_message("_file")
     assert "the table's changes" in reserved_column_message("_Change_Type")

@@ -79,7 +79,7 @@ def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
     snapshot = pinned_snapshot(table, ref)
     if ref.type:
         form = made_form(ref)
-        _refuse_unreadable_columns(table, form, ref)
+        _refuse_unreadable_columns(table, form, ref=ref)
         return DatasetTable(quote_name(*ref.path), form, snapshot, loaded=table, ref=ref)
     form = form_of(json.loads(_schema_json(spark, table, snapshot=snapshot)))
     return DatasetTable(quote_name(*ref.path), form, snapshot, loaded=table, ref=ref)
@@ -131,7 +131,7 @@ def require_pinned(table: JavaObject, ref: DatasetRef) -> None:
         raise SnapshotMoved
 
 
-def _refuse_unreadable_columns(table: JavaObject, form: StorageForm, ref: DatasetRef) -> None:
+def _refuse_unreadable_columns(table: JavaObject, form: StorageForm, *, ref: DatasetRef) -> None:
     """Check that the table has no column for a field that is now stored in the open part. Raises SqlppError.
 
     Former releases made such columns, which Iceberg's Java library does not read.

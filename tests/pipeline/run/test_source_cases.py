@@ -79,7 +79,7 @@ steps:
 """
 
 
-def test_kept_malformed_rows_are_read_by_spark(bench: Bench) -> None:
+def test_malformed_rows_are_read_by_spark(bench: Bench) -> None:
     """The side table has the row's text and file under names that Iceberg does not reserve."""
     bench.add("d/a.csv", "id,v\n1,x\n2,3\n")
 
@@ -204,7 +204,7 @@ steps: {SPACE.zero: {load: src, incremental: true, write: append}}
     assert bench.rows("SELECT * FROM SPACE.zero") == [(1, 2), (3, 4)]
 
 
-def test_blanks_after_commas_are_ignored_if_asked_for(bench: Bench) -> None:
+def test_blanks_after_commas_are_ignored_by_option(bench: Bench) -> None:
     """`ignoreLeadingWhiteSpace` counts for the header, too, with a schema and without one."""
     bench.add("a.csv", "id,  name,  amount\n1,  ann,  2.5\n")
     options = "options: {header: true, ignoreLeadingWhiteSpace: true}"

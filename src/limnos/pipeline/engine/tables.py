@@ -97,7 +97,7 @@ def preparation(
     changes = changes_between(have, struct_type)
     dropped = _allowed_drops(step, changes, metadata=metadata)
     _check_lossy(step, changes)
-    statements = (*_evolving(step, changes, have=have), *_layout_statements(step, metadata, struct_type))
+    statements = (*_evolving(step, changes, have=have), *_layout_statements(step, metadata, columns=struct_type))
     return TablePreparation(
         is_new=False,
         columns=struct_type,
@@ -276,7 +276,7 @@ def _evolving(step: StepDeclaration, changes: ColumnChanges, *, have: StructType
             yield f"ALTER TABLE {name} ALTER COLUMN {quote_column(path[0])} DROP NOT NULL"
 
 
-def _layout_statements(step: StepDeclaration, metadata: TableMetadata, columns: StructType) -> Iterator[str]:
+def _layout_statements(step: StepDeclaration, metadata: TableMetadata, *, columns: StructType) -> Iterator[str]:
     """Yield the statements for layout, properties and comments that differ from the declaration."""
     name = engine.render_spark(step.table)
     properties = {key: value for key, value in step.properties.items() if _property(metadata, key) != value}

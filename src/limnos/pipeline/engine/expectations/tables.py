@@ -226,16 +226,16 @@ def _dangling_references(context: _RuleContext, rule: Expectation, *, theirs: Se
     keys = other.select(*(F.col(quote_identifier((column,))) for column in theirs)).distinct().alias("other")
     on = F.lit(True)
     for here, current in zip(rule.columns, theirs, strict=True):
-        on = on & _equal(mine, keys, here=here, there=current)
+        on = on & _equal(mine, keys, column=here, key=current)
     return mine.join(keys, on, "left_anti")
 
 
-def _equal(mine: DataFrame, keys: DataFrame, *, here: str, there: str) -> Column:
+def _equal(mine: DataFrame, keys: DataFrame, *, column: str, key: str) -> Column:
     """Return the condition that a reference equals a key. Of a text and another type the text is converted; a text that
     is no value of that type equals nothing, where SQL's equality would end the run.
     """
-    left, right = F.col(f"mine.{quote_identifier((here,))}"), F.col(f"other.{quote_identifier((there,))}")
-    kinds = [frame.select(column).schema.fields[0].dataType for frame, column in ((mine, left), (keys, right))]
+    left, right = F.col(f"mine.{quote_identifier((column,))}"), F.col(f"other.{quote_identifier((key,))}")
+    kinds = [frame.select(value).schema.fields[0].dataType for frame, value in ((mine, left), (keys, right))]
     texts = [isinstance(kind, StringType) for kind in kinds]
     if texts == [True, False]:
         left = left.try_cast(_equality_type(kinds[1]))

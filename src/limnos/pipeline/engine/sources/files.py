@@ -2,8 +2,8 @@
 
 Opens exactly the files that a run reads. An undeclared schema is inferred once and recorded with the run; a later
 change of the files' schema is an error. Malformed rows are found by Spark's permissive mode with every column parsed,
-because Spark does not notice errors in columns that a query does not need. May import `pipeline`, py4j and PySpark.
-Must not know tables.
+because Spark does not notice errors in columns that a query does not need. May import `pipeline`, `names`, py4j and
+PySpark. Must not know tables.
 """
 
 from __future__ import annotations
@@ -228,8 +228,8 @@ def _check_headers(
     requested_names = [field.name for field in schema.fields if field.name not in partitions]
     by_age = sorted(among, key=lambda file: file.changed_ms)
     for file in {file.path: file for file in (by_age[0], by_age[-1])}.values():
-        header = _header(request, files, file)
-        _check_header_names(request, file, header)
+        header = _header(request, files, file=file)
+        _check_header_names(request, file, header=header)
         if header and [name.lower() for name in header] != [name.lower() for name in requested_names]:
             what = f"{path_without_credentials(file.path)} begins with {', '.join(header)}, and {', '.join(requested_names)} was expected"
             raise request.failed(
@@ -237,14 +237,14 @@ def _check_headers(
             )
 
 
-def _header(request: SourceReadRequest, files: Files, file: SourceFileState) -> list[str]:
+def _header(request: SourceReadRequest, files: Files, *, file: SourceFileState) -> list[str]:
     """Return the names in a file's header as Spark reads them; empty if the file has no line."""
     options = {name: value for name, value in files.options.items() if name.lower() not in _NOT_OF_HEADERS}
     row = request.spark.read.format("csv").options(**options, header="false").load(paths_of([file])).first()
     return [] if row is None else ["" if name is None else str(name) for name in row]
 
 
-def _check_header_names(request: SourceReadRequest, file: SourceFileState, header: Sequence[str]) -> None:
+def _check_header_names(request: SourceReadRequest, file: SourceFileState, *, header: Sequence[str]) -> None:
     """Raise SourceFailed for names that are equal, differ by case alone, or are empty: Spark reads no such file."""
     place = f"the header of {path_without_credentials(file.path)}"
     twin = next(case_twins(header), None)
