@@ -240,7 +240,7 @@ class Application:
                 return self.answer_from_cache(
                     cached_response, cacheable.key, started, request_id=request_id, peer=peer, headers=headers
                 )
-            header = _credential_header(target, headers)
+            header = b"" if target.anonymous else headers.get(b"authorization") or _header_of_key(target, headers)
             credential = self.services.authenticator.credential(header)
             if credential is None:
                 credential = await sign_in(self.services, header, request_id=request_id, asker=request)
@@ -248,6 +248,8 @@ class Application:
             ctx = Context(self.services, credential, request_id, asker=request)
             self._check_head(target, request, ctx=ctx)
             response = await self._handle(target.handler, request, ctx=ctx, target=target)
+            if self.admission.origins and target.takes_turns:  # health: the same for every origin
+                response.headers = (*response.headers, VARY)
             if cacheable is not None and response.validity is not None:
                 self._cache_response(cacheable, response, request=request)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
@@ -256,24 +258,20 @@ class Application:
         finally:
             if request.body_share is not None:
                 request.body_share.release()
+                request.body_share = None
             if task is not None:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
 
-    async def _handle(self, handler: Handler, request: Request, *, ctx: Context, target: RouteTarget) -> Response:
-        """Run the handler of a request, which takes turns if it uses much of the event loop."""
+    def _handle(self, handler: Handler, request: Request, *, ctx: Context, target: RouteTarget) -> Awaitable[Response]:
+        """Return the work of a request's handler, which takes turns if it uses much of the event loop."""
         use = request.loop_use
         if use is None or not target.takes_turns:
-            return await handler(request, ctx)  # health: the same for every origin
+            return handler(request, ctx)
         current_loop_use.set(use)
-        if self.loop_turns.dear and not target.anonymous:
-            await use.begin()
-        response = await use.run(handler(request, ctx))
         if self.loop_turns.dear:
-            use.end()
-        if self.admission.origins:
-            response.headers = (*response.headers, VARY)
-        return response
+            return use.run_in_turn(partial(handler, request, ctx), waits=not target.anonymous)
+        return use.run(handler(request, ctx))
 
     def _caller_of(self, request: Request) -> Caller:
         """Return who takes turns on the event loop for a request: its user, or its address if no user is known."""
@@ -326,13 +324,14 @@ class Application:
 
         The response is counted and logged now, or when the last chunk of a stream is sent.
         """
-        status, method, body = response.status, request.method, response.body
+        status, method, body, use = response.status, request.method, response.body, request.loop_use
+        request.loop_use = request.admit = None  # they refer to the request: without a cycle it is freed at once
         sent = [*response.headers, (b"x-request-id", request.id.encode())]
         if response.stream is not None and method != "HEAD":
             count = partial(self._count, target, response, request)
             pieces = StreamedBody(
                 response.stream, deadlines=self.deadlines, seconds=target.seconds or self.deadlines.seconds,
-                request_id=request.id, ended=count, loop_use=request.loop_use,
+                request_id=request.id, ended=count, loop_use=use,
             )  # fmt: skip
             return status, sent, pieces
         if status not in (204, 304) and response.stream is None:
@@ -430,13 +429,10 @@ def _incomplete_error(why: str, ctx: Context | None, *, retry_after_s: int) -> L
     return ServiceUnavailable(f"{why}, and nothing was changed: try again", retry_after_s=retry_after_s)
 
 
-def _credential_header(target: RouteTarget, headers: dict[bytes, bytes]) -> bytes:
-    """Return the Authorization header that a route reads; "" for none. Some clients send a token in `x-api-key`."""
-    if target.anonymous:
-        return b""
-    header = headers.get(b"authorization", b"")
-    key = headers.get(b"x-api-key", b"") if target.takes_key and not header else b""
-    return b"Bearer " + key if key else header
+def _header_of_key(target: RouteTarget, headers: dict[bytes, bytes]) -> bytes:
+    """Return the header `x-api-key`, in which some clients send a token, as an Authorization header; "" for none."""
+    key = headers.get(b"x-api-key", b"") if target.takes_key else b""
+    return b"Bearer " + key if key else b""
 
 
 async def _lifespan(scope: AsgiScope, receive: Receive, send: Send) -> None:

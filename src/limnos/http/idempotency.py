@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from hashlib import blake2b
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from limnos.http.request import Request
 from limnos.http.response import Response
@@ -85,7 +85,7 @@ def make_idempotent(route: Route[Handler], keyed: IdempotentRoute, terms: Idempo
     """Return the route with support for idempotency keys."""
     plan, handler = _IdempotentHandler(route, keyed, terms), route.handler
 
-    def handle(request: Request, ctx: Context) -> Awaitable[Response]:
+    def handle(request: Request, ctx: Context) -> Coroutine[Any, Any, Response]:
         sent = request.headers.get(HEADER)
         if sent is None or not ctx.services.defaults.idempotency_s:
             return handler(request, ctx)

@@ -6,8 +6,8 @@ or the application.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Final
 from typing import Protocol as Interface
 
 from limnos.http import health
@@ -22,7 +22,7 @@ from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
-Handler = Callable[[Request, Context], Awaitable[Response]]
+Handler = Callable[[Request, Context], Coroutine[Any, Any, Response]]
 
 
 class Protocol(Interface):

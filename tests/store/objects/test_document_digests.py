@@ -115,3 +115,11 @@ def test_write_of_an_older_release_is_accepted(lab: StoreLab, world: StoreWorld)
     assert (read.uuid, read.version) == ("other", 2)
     lab.write(lambda tx: tx.documents.swap(document(7, version=3), expected=2, relocates=False), zone=zone)
     assert lab.database.sql("SELECT digest FROM document") == [(digest_of(document(7, version=3), version=3),)]
+
+
+def test_digest_by_another_function_is_ignored() -> None:
+    """A positive digest is by another function than CRC-32C, and says nothing."""
+    whole = document(7)
+
+    assert digest_of(whole, version=1) < 0
+    assert is_intact(whole, (1 << 32) | 5)

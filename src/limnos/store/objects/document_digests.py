@@ -1,26 +1,30 @@
 """Digests of stored metadata documents, which show whether a document is still what was written.
 
-May import `model`. Must not know statements. A digest is a CRC-32, which detects each change of up to 32 bits in a row,
-and the document's version beside it. A digest of another version was left by a release without digests, which writes
-documents but not their digests: it says nothing, like NULL.
+May import `model`. Must not know statements. A digest is a CRC-32C, which detects each change of up to 32 bits in a
+row, and the document's version beside it. A digest of another version was left by a release without digests, which
+writes documents but not their digests: it says nothing, like NULL.
 """
 
 from __future__ import annotations
 
 from typing import Final
-from zlib import crc32
+
+import google_crc32c
 
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import StoreDamaged
 
 _VERSION_BITS: Final = 31
 _CRC_BITS: Final = 32
+_KIND: Final = -1 << (_VERSION_BITS + _CRC_BITS)
+"""The sign of digests by CRC-32C. Digests without it are by another function, and say nothing."""
 
 
 def digest_of(document: MetadataDocument, *, version: int) -> int:
-    """Return the digest of a document that is stored as `version`, as an integer of 63 bits."""
+    """Return the digest of a document that is stored as `version`, as a negative integer of 64 bits."""
     head = f"{document.uuid}\n{document.location}\n{document.metadata_location}".encode()
-    return _stamp(version) | crc32(document.body, crc32(head))
+    crc: int = google_crc32c.extend(google_crc32c.value(head), document.body)
+    return _stamp(version) | crc
 
 
 def is_intact(document: MetadataDocument, digest: int | None) -> bool:
@@ -42,4 +46,4 @@ def require_intact(document: MetadataDocument, digest: int | None) -> MetadataDo
 
 
 def _stamp(version: int) -> int:
-    return (version & ((1 << _VERSION_BITS) - 1)) << _CRC_BITS
+    return _KIND | (version & ((1 << _VERSION_BITS) - 1)) << _CRC_BITS

@@ -48,13 +48,9 @@ class Node:
         use = LoopUse(self.turns, lambda: caller, operation=operation)
         current_loop_use.set(use)
         try:
-            await use.begin()
-        except ServiceUnavailable:
+            return await use.run_in_turn(lambda: work, waits=True)
+        finally:
             work.close()
-            raise
-        result = await use.run(work)
-        use.end()
-        return result
 
     def long(self, caller: Caller, name: str, steps: int = 4, *, operation: str = "list") -> asyncio.Task[str]:
         """Start a long request."""

@@ -13,9 +13,9 @@ import asyncio
 import time
 import types
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeVar, cast
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.telemetry.metrics import Counter
@@ -120,19 +120,27 @@ class LoopUse:
             self._turns.require_room(caller)
             await self._turns.turn(caller)
 
-    def end(self) -> None:
-        """Record that the request has ended. Without `LoopTurns.dear` there is no need to call it."""
+    async def run_in_turn(self, start: Callable[[], Coroutine[Any, Any, T]], *, waits: bool) -> T:
+        """Start a coroutine of the request and run it, and record whether the operation needed turns.
+
+        `waits`: it does not start before its first turn. Without `LoopTurns.dear`, `run` is enough.
+        """
+        if waits:
+            await self.begin()
+        result = await self.run(start())
         if not self._was_dear:
             self._turns.mark(self._caller(), self._operation, is_dear=False)
+        return result
 
     @types.coroutine
-    def run(self, work: Awaitable[T]) -> Generator[object, Any, T]:
+    def run(self, work: Coroutine[Any, Any, T]) -> Generator[object, Any, T]:
         """Run a coroutine of the request, with a turn before each step that begins after the free time was used.
 
         Parts of the request in other tasks may run at the same time, and use the same free time.
         """
-        steps: Any = work.__await__()
-        advance, value, now = steps.send, None, self._turns.now
+        advance: Callable[[Any], object] = work.send
+        value: BaseException | None = None
+        now = self._turns.now
         try:
             while True:
                 began = now()
@@ -150,9 +158,9 @@ class LoopUse:
                         yield from self._turns.turn(self._caller())
                         self._used_s = 0.0
                 except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
-                    advance, value = steps.throw, error
+                    advance, value = cast("Callable[[Any], object]", work.throw), error
                 else:
-                    advance = steps.send
+                    advance = work.send
         except StopIteration as ended:
             result: T = ended.value
             return result
