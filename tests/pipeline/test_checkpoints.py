@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.pipeline.checkpoints import INPUTS, head_of, inputs_of, mark_of
+from limnos.pipeline.checkpoints import INPUTS, checkpoint_of, head_of, inputs_of
 
 FOUND: dict[str, object] = {
     "current-snapshot-id": 3,
@@ -21,8 +21,8 @@ def test_newest_checkpoint_of_main_is_used() -> None:
     """The newest checkpoint of `main` is used: maintenance snapshots after it are skipped, other branches are ignored,
     and a missing table has none.
     """
-    assert (head_of(FOUND), mark_of(FOUND, INPUTS)) == (3, "new")
-    assert (head_of(None), mark_of(None, INPUTS)) == (None, None)
+    assert (head_of(FOUND), checkpoint_of(FOUND)[INPUTS]) == (3, "new")
+    assert (head_of(None), checkpoint_of(None)) == (None, {})
 
 
 @pytest.mark.parametrize("text", [None, "", "no json", "[1]", "7", "null"])

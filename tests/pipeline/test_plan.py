@@ -16,6 +16,7 @@ from limnos.client import Client
 from limnos.client.errors import NotFoundError
 from limnos.pipeline.checkpoints import INPUTS
 from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.definitions import DEFINITION, UNRECORDED, declared_parts, encode
 from limnos.pipeline.file import read
 from limnos.pipeline.plan import CheckResult, check, plan
 from limnos.pipeline.problems import InvalidPipeline
@@ -271,20 +272,30 @@ class _OvertakenPipelines:
         return getattr(self.client.pipelines, name)
 
 
+READ_UP_TO = {"known": 5, "same": 77, "older": 5, "changed": 5}
+
+
 def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Client, namespace: str) -> None:
     """A plan lists the inputs of each step with the pins that a run would use; an incremental step begins at the
     checkpoint of its published table.
     """
     _table(server, namespace, "empty")
     _table(server, namespace, "orders", summary={})
-    _table(server, namespace, "known", summary={INPUTS: json.dumps({f"main.{namespace}.orders": 5})})
-    _table(server, namespace, "same", summary={INPUTS: json.dumps({f"main.{namespace}.orders": 77})})
+    recorded = {name: {INPUTS: json.dumps({f"main.{namespace}.orders": at})} for name, at in READ_UP_TO.items()}
+    same = _pipeline(f"{namespace}.same: {{sql: SELECT * FROM {namespace}.orders}}")
+    definition = encode(declared_parts(same, same.steps[0], sources=()))
+    for name, summary in recorded.items():
+        text = definition.replace('"the query":"', '"the query":"other') if name == "changed" else definition
+        further = {} if name == "older" else {DEFINITION: text}
+        _table(server, namespace, name, summary=summary | further)
     pipeline = _pipeline(
         f"""
         {namespace}.all: {{sql: "SELECT * FROM {namespace}.orders, {namespace}.empty, files"}}
         {namespace}.known: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
         {namespace}.same: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
         {namespace}.fresh: {{sql: SELECT * FROM {namespace}.orders JOIN {namespace}.all, incremental: true}}
+        {namespace}.older: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
+        {namespace}.changed: {{sql: SELECT * FROM {namespace}.orders, incremental: true}}
         """,
         head="sources: {files: data/*.csv}\n",
     )
@@ -295,7 +306,7 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
         one.step.table[-1]: [(read.name.split(".")[-1], read.kind, read.why) for read in one.reads] for one in planned
     }
     assert [(one.step.table[-1], one.level, one.is_new) for one in planned] == [
-        ("all", 0, True), ("known", 0, False), ("same", 0, False), ("fresh", 1, True),
+        ("all", 0, True), ("known", 0, False), ("same", 0, False), ("older", 0, False), ("changed", 0, False), ("fresh", 1, True),
     ]  # fmt: skip
     assert reads_by_step["all"] == [
         ("empty", "table", "it is empty"),
@@ -303,6 +314,8 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
         ("files", "source", "files data/*.csv, csv"),
     ]
     assert reads_by_step["known"][0][2].startswith("the rows after snapshot 5, if those can be read")
+    assert reads_by_step["older"][0][2] == f"the whole: {UNRECORDED}"
+    assert reads_by_step["changed"][0][2] == "the whole: the query changed since it was published"
     assert reads_by_step["same"][0][2] == "nothing: it was read up to snapshot 77"
     assert [why for _, _, why in reads_by_step["fresh"]] == [
         f"the result of step {namespace}.all in this run",

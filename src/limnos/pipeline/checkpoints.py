@@ -40,19 +40,19 @@ def head_of(fields: Json | None) -> int | None:
     return None if head == _NO_SNAPSHOT else head
 
 
-def mark_of(fields: Json | None, key: str) -> str | None:
-    """Return the value of the summary key `key` from the newest snapshot that has it.
+def checkpoint_of(fields: Json | None) -> Mapping[str, str]:
+    """Return the summary of the newest snapshot that has a checkpoint, by its key `INPUTS`.
 
-    Searches the head of `main` and its unexpired ancestors. Returns None if no snapshot has the key.
+    Searches the head of `main` and its unexpired ancestors. Returns an empty mapping if no snapshot has one.
     """
     metadata = _metadata(fields)
     known = {one.snapshot_id: one for one in metadata.snapshots}
     at = known.pop(metadata.current_snapshot_id or _NO_SNAPSHOT, None)
     while at is not None:  # maintenance adds snapshots after a run's; each snapshot is visited once
-        if key in at.summary:
-            return at.summary[key]
+        if INPUTS in at.summary:
+            return at.summary
         at = known.pop(at.parent_snapshot_id or _NO_SNAPSHOT, None)
-    return None
+    return {}
 
 
 def inputs_of(text: str | None) -> Mapping[str, int | str | None] | None:

@@ -44,3 +44,7 @@ class DataBroken(StepError):
         super().__init__(message)
         self.outcome = outcome
         self.broken = tuple(broken)
+
+
+class WholeReadNeeded(Exception):
+    """The rows of an increment do not suffice for the step's write. Nothing was written. The message is the reason."""

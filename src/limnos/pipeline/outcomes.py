@@ -84,3 +84,5 @@ class StepOutcome:
     lineage: QueryLineage | None = None
     """The lineage of the rows, reported when they are published. If None, the tables in the pins are reported instead.
     """
+    whole_because: str | None = None
+    """Of an incremental step, the reason why it read all of its inputs; None if it read increments."""

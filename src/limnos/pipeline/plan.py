@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from limnos.model.errors import ServiceUnavailable, UnsupportedOperation
 from limnos.names import display, engine
-from limnos.pipeline.checkpoints import INPUTS, head_of, inputs_of, mark_of
+from limnos.pipeline.checkpoints import INPUTS, checkpoint_of, head_of, inputs_of
 from limnos.pipeline.declaration import (
     DeclaredSource,
     Files,
@@ -25,6 +25,7 @@ from limnos.pipeline.declaration import (
     StepDeclaration,
     TableSource,
 )
+from limnos.pipeline.definitions import DEFINITION, declared_change
 from limnos.pipeline.engine.output_columns import column_problems
 from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.graph import order_steps
@@ -231,9 +232,12 @@ def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot:
     since = _published_snapshots(checked, step).get(engine.render_spark(table))
     if since is None:
         return "the whole: this step has published nothing from it yet"
+    if reason := _change(checked, step):
+        return f"the whole: {reason}"
     if since == snapshot:
         return f"nothing: it was read up to snapshot {since}"
-    return f"the rows after snapshot {since}, if those can be read and the query is the same, else the whole"
+    same = "the parameters, the Python code and the session's settings are the same"
+    return f"the rows after snapshot {since}, if those can be read and {same}, else the whole"
 
 
 def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping[str, int]:
@@ -241,9 +245,21 @@ def _published_snapshots(checked: CheckResult, step: StepDeclaration) -> Mapping
 
     It is read from the newest snapshot summary that has it.
     """
-    state = None if checked.table_lookups is None else checked.table_lookups.get(step.table)
-    mark = mark_of(None if state is None else state.metadata, INPUTS)
+    mark = _checkpoint(checked, step).get(INPUTS)
     return {name: snapshot for name, snapshot in (inputs_of(mark) or {}).items() if isinstance(snapshot, int)}
+
+
+def _checkpoint(checked: CheckResult, step: StepDeclaration) -> Mapping[str, str]:
+    state = None if checked.table_lookups is None else checked.table_lookups.get(step.table)
+    return checkpoint_of(None if state is None else state.metadata)
+
+
+def _change(checked: CheckResult, step: StepDeclaration) -> str | None:
+    """Return what the declaration of an incremental step has changed since it was published; None if nothing."""
+    checkpoint = _checkpoint(checked, step)
+    if not step.incremental or not checkpoint:
+        return None
+    return declared_change(checked.pipeline, step, recorded=checkpoint.get(DEFINITION))
 
 
 def _source_reads(
@@ -251,7 +267,13 @@ def _source_reads(
 ) -> list[PlannedRead]:
     reads = checked.reads or {}
     names = sorted(reads[step.name].sources) if step.name in reads else []
-    return [PlannedRead(name=name, kind="source", why=_of_source(sources[name])) for name in names if name in sources]
+    change = _change(checked, step)
+    more = "" if change is None else f"; the whole: {change}"
+    return [
+        PlannedRead(name=name, kind="source", why=f"{_of_source(sources[name])}{more}")
+        for name in names
+        if name in sources
+    ]
 
 
 def _of_source(source: DeclaredSource) -> str:

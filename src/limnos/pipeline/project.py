@@ -67,9 +67,10 @@ class Project:
         """
         from limnos.pipeline.run.start import start  # noqa: PLC0415 - needs the client's libraries only when it is run
 
+        pipeline = self.bound()
         with self._means(spark, client=client, listener=listener) as means:
             return start(
-                self.bound(),
+                pipeline,
                 means,
                 directory=self.directory,
                 file=None if self.file is None else str(self.file),
@@ -89,8 +90,9 @@ class Project:
         """Resume a run that was killed, failed, held or cancelled. Steps that changed since then run again."""
         from limnos.pipeline.run.resume import resume  # noqa: PLC0415
 
+        pipeline = self.bound()
         with self._means(spark, client=client, listener=listener) as means:
-            return resume(self.bound(), means, run_id=run, directory=self.directory, options=options)
+            return resume(pipeline, means, run_id=run, directory=self.directory, options=options)
 
     def check(self, spark: Session | None = None, *, client: Client | None = None) -> CheckResult:
         """Check the pipeline without changing anything.

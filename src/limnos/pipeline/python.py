@@ -8,11 +8,7 @@ package's values and schemas, `keys` and `yaml`. Must not know Spark.
 from __future__ import annotations
 
 import dataclasses
-import importlib
-import importlib.util
 import inspect
-import sys
-import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,6 +27,7 @@ from limnos.pipeline.directory import FunctionArgument, PipelineDirectory
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.keys.document import build_pipeline
 from limnos.pipeline.keys.steps import FUNCTION_STEP, STEP, StepDraft
+from limnos.pipeline.modules import enter_directory, import_module
 from limnos.pipeline.node_schemas import InvalidNode, NodeSite, ProblemNotes, TableName
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.yaml import ListNode, MapNode, ScalarNode, YamlNode
@@ -39,8 +36,6 @@ StepFunction = Callable[..., object]
 F = TypeVar("F", bound=StepFunction)
 _DECLARED = "__limnos_step__"
 _StepKeys = Mapping[str, object]
-_IMPORTED: dict[Path, set[str]] = {}
-"""The modules that this process imported from each pipeline's directory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,9 +107,15 @@ def pipeline(
 def bound(declaration: Pipeline, directory: Path) -> Pipeline:
     """Return the declaration with its functions imported; the directory takes precedence over installed modules.
 
+    Modules of the directory are imported again, so that changed files are noticed.
+
     Raises InvalidPipeline for a function that cannot be imported.
     """
     problems: list[Problem] = []
+    named = [step.body for step in declaration.steps] + [source.kind for source in declaration.sources]
+    functions = [one for one in named if isinstance(one, (PythonStep, PythonSource))]
+    if functions:
+        enter_directory(directory, again=any(one.callable is None for one in functions))
     steps = tuple(_bound_step(one, directory, problems=problems) for one in declaration.steps)
     sources = tuple(_bound_source(one, directory, problems=problems) for one in declaration.sources)
     if problems:
@@ -127,6 +128,7 @@ def load(path: Path) -> Pipeline:
 
     Raises InvalidPipeline if the file raises an exception, or has no pipeline or several.
     """
+    enter_directory(path.parent, again=True)
     try:
         module = import_module(path.stem, path.parent.absolute())
     except InvalidPipeline:
@@ -140,31 +142,6 @@ def load(path: Path) -> Pipeline:
             [Problem(f"the file {text}; a file must declare one pipeline", SourcePosition(str(path), 1, 1))]
         )
     return next(iter(pipelines.values()))
-
-
-def import_module(name: str, directory: Path) -> types.ModuleType:
-    """Import a module of the directory, or an installed module.
-
-    Modules from other pipelines' directories are first removed from `sys.modules`. The directory stays at the head of
-    `sys.path`, because functions may import from it while they run.
-    """
-    here = directory.resolve()
-    for other in [one for one in _IMPORTED if one != here]:
-        for stale in _IMPORTED.pop(other):
-            sys.modules.pop(stale, None)
-    sys.path[:] = [str(here), *(entry for entry in sys.path if entry != str(here))]
-    importlib.invalidate_caches()
-    before = set(sys.modules)
-    try:
-        return importlib.import_module(name)
-    finally:
-        new = set(sys.modules) - before
-        _IMPORTED.setdefault(here, set()).update(one for one in new if _lies_in(sys.modules[one], here))
-
-
-def _lies_in(module: types.ModuleType, directory: Path) -> bool:
-    file = getattr(module, "__file__", None)
-    return file is not None and Path(file).is_relative_to(directory)
 
 
 def _read_keys(entries: _StepKeys, at: SourcePosition, *, notes: ProblemNotes) -> dict[str, object]:

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from limnos.names import display
 from limnos.pipeline.declaration import (
     DeclaredSource,
+    Files,
     Load,
+    MalformedRowPolicy,
     Parts,
     Pipeline,
     SourcePosition,
@@ -114,6 +116,7 @@ def _reads(scope: _NameScope, step: StepDeclaration, *, problems: list[Problem])
     problems += [problem for one in names for problem in _unknown_source(scope, one, step=step)]
     problems += [problem for table, one in full for problem in _refuse_table_states(scope, table, at=one.at)]
     sources = frozenset(one.parts[0] for one in names)
+    problems += _refuse_rows_without_keys(scope, step, sources=[one.parts[0] for one in body if len(one.parts) == 1])
     tables = {table for table, one in full if not one.travels}
     return StepReads(
         tables=frozenset(tables | {table for name in sources for table in _source_tables(scope, name)}),
@@ -200,6 +203,23 @@ def _unknown_source(scope: _NameScope, mention: _NameMention, *, step: StepDecla
         "its namespace"
     )
     return [Problem(message, mention.at)]
+
+
+def _refuse_rows_without_keys(scope: _NameScope, step: StepDeclaration, *, sources: Sequence[str]) -> Sequence[Problem]:
+    """Refuse `delete_missing` over files whose malformed rows are left out: their keys would count as missing."""
+    if not step.write.delete_missing:
+        return []
+    kinds = {name: scope.sources[name].kind for name in dict.fromkeys(sources) if name in scope.sources}
+    files = {name: kind.files if isinstance(kind, Stream) else kind for name, kind in kinds.items()}
+    return [
+        Problem(
+            f"{step.name}: `delete_missing` would delete the keys of malformed rows, which source {name} leaves out "
+            f"(`malformed: {one.malformed.value}`): write `malformed: fail`, or leave `delete_missing` out",
+            step.at,
+        )
+        for name, one in files.items()
+        if isinstance(one, Files) and one.malformed is not MalformedRowPolicy.FAIL
+    ]
 
 
 def _refuse_table_states(scope: _NameScope, table: Parts, *, at: SourcePosition | None) -> Sequence[Problem]:

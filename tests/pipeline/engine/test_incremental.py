@@ -13,10 +13,11 @@ from pyspark.sql import DataFrame, SparkSession
 from limnos.client import Client
 from limnos.names import engine
 from limnos.pipeline.checkpoints import INPUTS
-from limnos.pipeline.declaration import Parts, Sql, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.declaration import Parts, Pipeline, Sql, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.definitions import DEFINITION, encode
 from limnos.pipeline.engine.branches import begin
+from limnos.pipeline.engine.definitions import definition_of
 from limnos.pipeline.engine.incremental import (
-    QUERY_MARK,
     ReadChoice,
     choose,
     marks_of,
@@ -24,7 +25,7 @@ from limnos.pipeline.engine.incremental import (
     read_whole,
 )
 from limnos.pipeline.engine.pinned_reads import pin_tables, with_reads
-from limnos.pipeline.engine.relations import relations
+from limnos.pipeline.engine.relations import query_names, relations
 from limnos.pipeline.engine.session import settings, snapshot_summary_settings
 from limnos.pipeline.engine.tables import prepare
 from limnos.pipeline.engine.writes import write
@@ -53,12 +54,19 @@ def declared(source: Parts, sql: str, how: WriteDeclaration = APPEND) -> StepDec
     return replace(step_of((*source[:2], "made"), how, incremental=True), body=Sql(text=text))
 
 
+def defined(spark: SparkSession, step: StepDeclaration) -> dict[str, str]:
+    """Return the definition of a step of a pipeline without sources and parameters."""
+    pipeline = Pipeline(name="p", catalog="main", steps=(step,))
+    query = query_names(spark, step.body.text)
+    return definition_of(spark, step, pipeline=pipeline, sources=(), query=query, values={})
+
+
 def reading(
     spark: SparkSession, step: StepDeclaration, source: Parts, *, full: bool = False
 ) -> tuple[ReadChoice, DataFrame, dict]:
     """Return the step's next read and its DataFrame; all rows if the plan requires it."""
     pins = pin_tables(spark, [source, (*source[:2], "names")])
-    chosen = choose(spark, step, pins=pins, full=full)
+    chosen = choose(spark, step, pins=pins, definition=defined(spark, step), full=full)
     named = relations(spark, step.body.text)
     frame = spark.sql(with_reads(spark, step.body.text, pinned_reads=chosen.pinned_reads, named=named, catalog="main"))
     reason = None if chosen.whole_because else not_incremental(frame, chosen)
@@ -76,7 +84,8 @@ def run(spark: SparkSession, admin: Client, step: StepDeclaration, source: Parts
     prepare(spark, step, frame=frame, branch=BRANCH)
     branch = begin(spark, step, branch=BRANCH)
     whole = chosen.whole_because is not None
-    write(spark, step, frame=frame, branch=branch, marks=marks_of(step, pins), whole=whole, run_at=RUN_AT)
+    marks = marks_of(pins, definition=defined(spark, step))
+    write(spark, step, frame=frame, branch=branch, marks=marks, whole=whole, run_at=RUN_AT)
     published(admin, spark, branch)
     return chosen
 
@@ -93,7 +102,7 @@ def test_second_run_reads_only_appended_rows(spark: SparkSession, admin: Client,
     spark.sql(f"UPDATE {name} SET v = 'x' WHERE id = 2")
     fourth = run(spark, admin, step, source)
 
-    assert first.whole_because == "nothing was published yet, or with another query"
+    assert first.whole_because == "nothing was published yet"
     assert (second.whole_because, second.increments) == (None, {source})
     assert second.pinned_reads[source].pin.since == first.pinned_reads[source].pin.snapshot
     assert third.nothing_new
@@ -101,7 +110,7 @@ def test_second_run_reads_only_appended_rows(spark: SparkSession, admin: Client,
     assert on_main(spark, step.table) == [(2, "X"), (3, "C")]
 
 
-NONE, NOT_READ = "nothing was published yet, or with another query", "was not read before"
+NONE, NOT_READ = "the checkpoint of the published table can't be read", "was not read before"
 FORGED = [
     ("{", NONE), ("[1]", NONE), ("17", NONE), ('{"T": 17}', "has expired, or the table was replaced"), ('{"T": "x"}', NOT_READ), ('{"T": [1]}', NOT_READ),
     ('{"T": true}', NOT_READ), ("{}", NOT_READ),
@@ -114,11 +123,10 @@ def test_invalid_checkpoint_causes_full_read(spark: SparkSession, admin: Client,
     """
     step = declared(source, "SELECT id, v FROM S")
     run(spark, admin, step, source)
-    query = marks_of(step, pin_tables(spark, [source]))[QUERY_MARK]
     table = engine.render_spark(source)
     reasons = []
     for mark, _ in FORGED:
-        forged = {INPUTS: mark.replace("T", table), QUERY_MARK: query}
+        forged = {INPUTS: mark.replace("T", table), DEFINITION: encode(defined(spark, step))}
         with settings(spark, snapshot_summary_settings(forged)):
             spark.sql(f"INSERT INTO {engine.render_spark(step.table)} VALUES (9, 'z')")
         reasons.append(reading(spark, step, source)[0].whole_because or "")
@@ -235,7 +243,7 @@ def test_changed_query_causes_full_read_and_rollback_does_not(
     spark.sql(f"CALL main.system.rollback_to_snapshot('{result_table}', {before})")
     again = run(spark, admin, step, source)
 
-    assert "another query" in (other.whole_because or "")
+    assert other.whole_because == "the query changed since it was published"
     assert full.whole_because == "a full run was requested"
     assert again.whole_because is None
     assert on_main(spark, step.table) == [(1, "a"), (2, "b"), (3, "c")]

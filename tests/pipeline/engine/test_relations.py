@@ -215,3 +215,40 @@ def test_grammatical_form_of_name_is_recognized() -> None:
 def test_second_parse_reuses_the_java_process() -> None:
     """A second parse uses the Java process of the first."""
     assert bare_grammar() is bare_grammar()
+
+
+QUALIFIED = {
+    "SELECT la.t.id, c.la.t.v FROM la.t WHERE LA.`T`.v > 0": "SELECT t.id, t.v FROM § AS t WHERE t.v > 0",
+    "SELECT la.t.*, x.y FROM la.t JOIN x": "SELECT t.*, x.y FROM § AS t JOIN x",
+    "SELECT la.t.v, lc.t.v.f FROM la.t, lc.t": "SELECT la__t.v, lc__t.v.f FROM § AS la__t, § AS lc__t",
+    "SELECT t.v, la.t.v FROM la.t, lc.t": "SELECT t.v, la.t.v FROM § AS t, § AS t",
+    "SELECT la.t.v FROM la.t AS o": "SELECT la.t.v FROM § AS o",
+    "SELECT f(la.t.v).la.t, a[0].b FROM la.t": "SELECT f(t.v).la.t, a[0].b FROM § AS t",
+}
+
+
+@pytest.mark.parametrize("sql", QUALIFIED)
+def test_columns_follow_the_alias_of_a_renamed_table(sql: str) -> None:
+    """Columns that a table's whole name qualifies are qualified by its alias. If several tables have the last part of
+    their names in common, each has its own alias, unless a column is qualified by that part alone.
+    """
+    names = relations(None, sql)
+    texts = {one.parts: "§" for one in names if len(one.parts) > 1}
+
+    assert splice_names(sql, names, texts=texts, renamed=frozenset(texts)) == QUALIFIED[sql]
+
+
+STAMPS = {
+    "SELECT id, :at AS at FROM a.t": {"at"},
+    "SELECT :at FROM a.t UNION ALL SELECT now() FROM a.t": {"at"},
+    "SELECT :at + INTERVAL 1 DAY AS at FROM a.t": set(),
+    "SELECT :at AS at FROM a.t WHERE x < :at": set(),
+    "SELECT * FROM (SELECT :at AS at FROM a.t)": set(),
+    "WITH c AS (SELECT :at AS at FROM a.t) SELECT * FROM c": set(),
+}
+
+
+@pytest.mark.parametrize("sql", STAMPS)
+def test_parameters_that_only_stamp_rows_are_known(sql: str) -> None:
+    """A parameter that is a column of the query itself, and is used nowhere else, chooses no rows."""
+    assert query_names(None, sql).stamps == STAMPS[sql]

@@ -86,8 +86,14 @@ def merged_exactly(table: Sequence[Row], source: Sequence[Row], now: dt.datetime
 
 
 def track_history(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:
-    """`history` of (id, v, w, at, gone) by `at`, tracking v. Result rows end in start, end, is current."""
-    return _timelines(table, {(row[0], row[3]): row for row in source}, width=5, tracked=1)
+    """`history` of (id, v, w, at, gone) by `at`, tracking v. Result rows end in start, end, is current.
+
+    A row of the table has its first event's time as start, and its newest event's time in `at`.
+    """
+    keys = {row[0] for row in source}
+    several = [row for row in table if row[0] in keys and row[3] > row[5] and (row[6] is None or row[3] < row[6])]  # type: ignore[operator]
+    newest = {(row[0], row[3]): row[:5] for row in several}
+    return _timelines(table, {**newest, **{(row[0], row[3]): row for row in source}}, width=5, tracked=1)  # type: ignore[dict-item]
 
 
 def kept_from_now(table: Sequence[Row], source: Sequence[Row], now: dt.datetime) -> list[Row]:

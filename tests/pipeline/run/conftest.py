@@ -213,10 +213,9 @@ class PipelineRig:
         return start(pipeline, self.means(), directory=Path(), options=RunOptions(**{"lease_s": 2, **options}))  # type: ignore[arg-type]
 
     def main(self, name: str) -> int | None:
-        """Return the `main` snapshot of a table."""
+        """Return the `main` snapshot of a table; None if it is empty or does not exist."""
         heads = heads_of(self.client, self.table(name))
-        assert heads is not None, name
-        return heads.main
+        return None if heads is None else heads.main
 
     def refs(self, name: str) -> set[str]:
         """Return all branches and tags of a table."""

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 from limnos.pipeline.declaration import Pipeline, Sql, StepDeclaration, WriteDeclaration, WriteMode
+from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.commit import key_of
@@ -30,7 +31,7 @@ BRANCH = StepBranch(
 
 def test_declaration_json_omits_defaults_and_positions() -> None:
     """Defaults and source positions are omitted; a body has its kind."""
-    document = record_json.encode_declaration(PIPELINE)
+    document = encode_declaration(PIPELINE)
 
     assert json.loads(json.dumps(document)) == {
         "name": "p",

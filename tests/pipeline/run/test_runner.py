@@ -21,7 +21,7 @@ from limnos.pipeline.run.held_runs import discard, publish_held
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
-from tests.pipeline.run.conftest import PipelineRig, commit
+from tests.pipeline.run.conftest import SCHEMA, PipelineRig, commit
 
 pytestmark = pytest.mark.integration
 
@@ -239,15 +239,36 @@ def test_resume_after_code_failure_does_not_reread_database(rig: PipelineRig) ->
 
 def test_invalid_data_publishes_nothing_and_keeps_the_branch(rig: PipelineRig) -> None:
     """The finding is in the record, the branch is kept for inspection, and `main` is unchanged."""
+    rig.run(rig.pipeline(b=""))
+    before = rig.main("b")
     rig.engine.after = breaking("b")
     ended = rig.run(rig.pipeline(a="", b="a"))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.DATA, 10)
-    assert (rig.main("a"), rig.main("b")) == (None, None)
-    assert rig.refs("b") == {f"{branches_prefix(ended.run)}1"}
+    assert (rig.main("a"), rig.main("b")) == (None, before)
+    assert rig.refs("b") == {"main", f"{branches_prefix(ended.run)}1"}
     assert [(each.rule, each.broken, each.held) for each in rig.client.runs.load(ended.run).findings] == [
         ("r", 2, False)
     ]
+
+
+def test_failed_first_run_leaves_no_table(rig: PipelineRig) -> None:
+    """After a first run that failed no reader finds its tables. They are in the trash, and resuming the run restores
+    what its finished steps made; a table that somebody else has created meanwhile is not touched.
+    """
+    rig.engine.before = failing("b")
+    ended = rig.run(rig.pipeline(a="", b="a", c=""))
+    listed = rig.client.tables.list(f"main.{rig.space}")
+    dropped = sorted(one.path[-1] for one in rig.client.trash.list(f"main.{rig.space}"))
+    create = {"do": "create-table", "path": list(rig.table("c")[1:]), "schema": SCHEMA}
+    rig.client.transactions.run("main", [create])
+    again = rig.renewed()
+    second = resumed(again, ended, a="", b="a", c="")
+
+    assert (ended.state, listed, dropped) == ("failed", (), ["a", "c"])
+    assert second.state == "published", second.message
+    assert sorted(name for name, _ in again.engine.carried) == [f"{rig.space}.b", f"{rig.space}.c"]
+    assert rig.main("a") is not None
 
 
 def test_denied_privilege_in_step_has_its_own_reason(rig: PipelineRig) -> None:

@@ -18,6 +18,7 @@ from limnos.model.errors import LimnosError
 from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.pinned_reads import pin_tables, reads
+from limnos.pipeline.engine.python_files import ship_files
 from limnos.pipeline.engine.session_pool import SparkSessions, active
 from limnos.pipeline.engine.sources import has_changed
 from limnos.pipeline.engine.spark_failures import failure_of
@@ -61,13 +62,11 @@ class SparkEngine:
         self._told: dict[str, TaskCounts] = {}
 
     def ship(self, pipeline: Pipeline, *, directory: Path) -> None:
-        """Send the pipeline's Python files to the executors, where Python functions run."""
-        for name in pipeline.python_files:
-            path = str(directory / name)
-            if self._classic:
-                self._spark.sparkContext.addPyFile(path)
-            else:
-                self._spark.addArtifacts(path, pyfile=True)
+        """Send the pipeline's Python files to the executors, where Python functions run.
+
+        Call it after the pipeline's functions were imported. Raises BadRequest for a file that Spark cannot send.
+        """
+        ship_files(self._spark, [directory / name for name in pipeline.python_files])
 
     def reads(self, pipeline: Pipeline) -> Mapping[str, frozenset[Parts]]:
         """Return the tables that each step reads, by the step's name."""

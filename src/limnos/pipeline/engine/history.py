@@ -6,7 +6,10 @@ Computes the new timelines of the source's keys, and applies them to the branch 
 A timeline is a set of events: at a time, a key gets a state, or its validity ends. The table's rows are converted back
 to events and the source's events are added; for the same moment the source has precedence. Adjacent equal states are
 merged, and the intervals between events are the new rows. So late changes, several changes of a key at once, ends and
-restarts need no special cases.
+restarts need no special cases. The whole model is in docs/explain/increments.md.
+
+A merged state leaves no row. With `as_of`, a row's own columns have the time of its newest event, and a late event
+between the start of a row and that time needs a whole read.
 """
 
 from __future__ import annotations
@@ -22,12 +25,14 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import StepDeclaration
 from limnos.pipeline.engine.branches import MERGES, WriteKind, branch_identifier, run_on_branch
 from limnos.pipeline.engine.changes import ddl, fitted_columns, quote_column
+from limnos.pipeline.engine.definitions import varies
 from limnos.pipeline.engine.distinct import key_counts
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.keys import require_keys
 from limnos.pipeline.engine.merging import comparable
 from limnos.pipeline.engine.session import temporary_view
 from limnos.pipeline.engine.staging import staged_rows
+from limnos.pipeline.failures import WholeReadNeeded
 from limnos.pipeline.outcomes import StepBranch
 
 _AT = "_limnos_at"
@@ -54,48 +59,66 @@ class _HistoryColumns:
     current: str
     time: DataType
     schema: StructType
+    as_of: str | None
+    """The expression for the time of a source's row, if the time of a table's newest event can be computed by it."""
 
 
-def keep_history(
-    step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType, run_at: dt.datetime | None
-) -> None:
-    """Apply the source's states to `branch`. States without a time are valid from `run_at`, the run's time.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySource:
+    """The rows for a history. `increment`: they are only new rows. `excluded` are rows that rules took out: their keys
+    are not missing. `run_at` is the run's time.
+    """
 
-    Raises KeyViolation (a key or its time is NULL, or a key occurs twice at the same time) and BadRequest before
-    anything is written.
+    frame: DataFrame
+    run_at: dt.datetime | None
+    increment: bool = False
+    excluded: DataFrame | None = None
+
+
+def keep_history(step: StepDeclaration, source: HistorySource, *, branch: StepBranch, schema: StructType) -> None:
+    """Apply the source's states to `branch`. States without a time are valid from the run's time.
+
+    Raises KeyViolation (a key or its time is NULL, or a key occurs twice at the same time), BadRequest, and
+    WholeReadNeeded (an increment has a late event that the table's rows cannot place) before anything is written.
     """
     shape = _shape(step, schema)
-    if run_at is None and (step.write.as_of is None or step.write.delete_missing):
+    if source.run_at is None and (step.write.as_of is None or step.write.delete_missing):
         raise BadRequest(f"Step {step.name}: a history without `as_of` needs the run's time.")
-    now = f.lit(run_at).cast(ddl(shape.time))
-    with staged_rows(_source(step, frame, shape=shape)) as source:
-        _bring_source(step, source, shape=shape, now=now, branch=branch)
+    with staged_rows(_source(step, source.frame, shape=shape)) as events:
+        _bring_source(step, events, source=source, shape=shape, branch=branch)
 
 
 def _bring_source(
-    step: StepDeclaration, source: DataFrame, *, shape: _HistoryColumns, now: Column, branch: StepBranch
+    step: StepDeclaration, events: DataFrame, *, source: HistorySource, shape: _HistoryColumns, branch: StepBranch
 ) -> None:
     timed = step.write.as_of is not None
-    counts = key_counts(source, shape.keys, also=(_AT,) if timed else ())
+    counts = key_counts(events, shape.keys, also=(_AT,) if timed else ())
     if not counts.are_keys:
         names = (*step.write.keys, _AT) if timed else step.write.keys
-        require_keys(source, names, step=step.name, labels={_AT: f"as_of {step.write.as_of}"})
+        require_keys(events, names, step=step.name, labels={_AT: f"as_of {step.write.as_of}"})
     if not counts.rows and not step.write.delete_missing:
         return
+    now = f.lit(source.run_at).cast(ddl(shape.time))
     if branch.base is None:  # the table has no rows yet
-        events = source if timed else source.withColumn(_AT, now)
+        events = events if timed else events.withColumn(_AT, now)
         frame = (
             _key_timelines(events, shape) if counts.are_keys else _intervals(events.withColumn(_RANK, f.lit(2)), shape)
         )
         insert(frame.select(*_columns(tuple(shape.schema.names))), branch=branch, kind=WriteKind.APPEND)
         return
-    have = source.sparkSession.table(branch_identifier(branch)).where(_column(shape.start).isNotNull())
-    events = _changed_events(source, have, shape=shape) if timed else _from_now_on(source, have, shape=shape, now=now)
+    have = events.sparkSession.table(branch_identifier(branch)).where(_column(shape.start).isNotNull())
+    new = _changed_events(events, have, shape=shape) if timed else _from_now_on(events, have, shape=shape, now=now)
     if step.write.delete_missing:
-        events = events.unionByName(_missing(source, have, shape=shape, now=now))
-    with staged_rows(events) as new:
-        if not new.isEmpty():
-            _merge(_affected_rows(have, new, shape=shape), new, shape=shape, branch=branch)
+        present = events if source.excluded is None else _with_keys(events, source.excluded, shape=shape)
+        new = new.unionByName(_missing(present, have, shape=shape, now=now))
+        new = new.unionByName(_returned(events, have, shape=shape, now=now)) if timed else new
+    with staged_rows(new) as staged:
+        if staged.isEmpty():
+            return
+        touched = _affected_rows(have, staged, shape=shape)
+        if source.increment and timed:
+            _require_placed(staged, touched, shape=shape)
+        _merge(touched, staged, shape=shape, branch=branch)
 
 
 def _key_timelines(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
@@ -107,12 +130,43 @@ def _key_timelines(events: DataFrame, shape: _HistoryColumns) -> DataFrame:
 
 
 def _merge(frame: DataFrame, events: DataFrame, *, shape: _HistoryColumns, branch: StepBranch) -> None:
-    with staged_rows(frame) as touched, staged_rows(_changes(touched, events, shape=shape)) as changes:
-        if changes.isEmpty():
-            return
-        with temporary_view(changes) as view:
-            statement = _statement(shape, branch=branch, view=view)
-            run_on_branch(changes.sparkSession, statement, branch=branch, kinds=MERGES)
+    with staged_rows(frame) as touched:
+        intervals = _intervals(_timeline_events(touched, events, shape=shape), shape)
+        with staged_rows(_differences(touched, intervals, shape=shape)) as changes:
+            if changes.isEmpty():
+                return
+            with temporary_view(changes) as view:
+                statement = _statement(shape, branch=branch, view=view)
+                run_on_branch(changes.sparkSession, statement, branch=branch, kinds=MERGES)
+
+
+def _require_placed(events: DataFrame, touched: DataFrame, *, shape: _HistoryColumns) -> None:
+    """Raise WholeReadNeeded if an event falls among states of which the table has one row."""
+    if shape.as_of is None:
+        return
+    merged = _confirmed(touched, shape).select(*_columns((*shape.keys, *shape.tracked, shape.start)), _OLD).alias("t")
+    late = f.lit(True)
+    for key in shape.keys:
+        late = late & f.col(f"s.{quote_column(key)}").eqNullSafe(f.col(f"t.{quote_column(key)}"))
+    late = (
+        late
+        & (f.col(f"s.{_AT}") >= f.col(f"t.{quote_column(shape.start)}"))
+        & (f.col(f"s.{_AT}") <= f.col(f"t.{_OLD}"))
+    )
+    same = ~f.col(f"s.{_END}")
+    for each in shape.tracked:
+        kind = shape.schema[each].dataType
+        own, other = (_comparable(f.col(f"{side}.{quote_column(each)}"), kind) for side in ("s", "t"))
+        same = same & own.eqNullSafe(other)
+    if not events.alias("s").join(merged, late & ~same, "left_semi").isEmpty():
+        raise WholeReadNeeded("a late row falls among equal states of its key, of which the history has one row")
+
+
+def _confirmed(rows: DataFrame, shape: _HistoryColumns) -> DataFrame:
+    """Return the table's rows that have several events, with the time of the newest one."""
+    at = f.expr(shape.as_of or "NULL").cast(ddl(shape.time))
+    known = rows.withColumn(_OLD, at).where(f.col(_OLD) > _column(shape.start))
+    return known.where(_column(shape.end).isNull() | (f.col(_OLD) < _column(shape.end)))
 
 
 def _shape(step: StepDeclaration, schema: StructType) -> _HistoryColumns:
@@ -138,6 +192,7 @@ def _shape(step: StepDeclaration, schema: StructType) -> _HistoryColumns:
         current=write.current,
         time=time,
         schema=schema,
+        as_of=None if write.as_of is None or varies(write.as_of) else write.as_of,
     )
 
 
@@ -193,6 +248,25 @@ def _without(events: DataFrame, rows: DataFrame, *, by: tuple[str, ...], shape: 
     return events.alias("s").join(rows.select(*_columns(by)).alias("t"), condition, "left_anti")
 
 
+def _with_keys(source: DataFrame, excluded: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
+    keys = StructType([shape.schema[each] for each in shape.keys])
+    return source.select(*_columns(shape.keys)).unionByName(excluded.select(*fitted_columns(excluded, keys)))
+
+
+def _returned(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
+    """Return states from `now` on for keys whose validity ended in the table after their newest state in the source.
+
+    The key was missing before, and the source has it again, although with an old time.
+    """
+    newest = Window.partitionBy(*_columns(shape.keys)).orderBy(f.col(_AT).desc())
+    states = source.withColumn(_OLD, f.row_number().over(newest)).where((f.col(_OLD) == 1) & ~f.col(_END)).drop(_OLD)
+    ends = have.groupBy(*_columns(shape.keys)).agg(
+        f.max(_column(shape.end)).alias(_OLD), f.bool_or(_column(shape.end).isNull()).alias(_GROUP)
+    )
+    closed = states.join(ends.where(~f.col(_GROUP)).drop(_GROUP), list(shape.keys)).where(f.col(_AT) < f.col(_OLD))
+    return closed.withColumn(_AT, f.greatest(now, f.col(_OLD))).drop(_OLD)
+
+
 def _missing(source: DataFrame, have: DataFrame, *, shape: _HistoryColumns, now: Column) -> DataFrame:
     """Return end events for current keys that the source lacks."""
     current = have.where(_column(shape.end).isNull())
@@ -209,16 +283,21 @@ def _affected_rows(have: DataFrame, events: DataFrame, *, shape: _HistoryColumns
     return have.join(events.select(*_columns(shape.keys)).distinct(), list(shape.keys), "left_semi")
 
 
-def _changes(touched: DataFrame, events: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
-    """Return the rows to insert, update or delete so that the table has the new timelines."""
+def _timeline_events(touched: DataFrame, events: DataFrame, *, shape: _HistoryColumns) -> DataFrame:
+    """Return all events of keys with new events: the table's rows as events, and the new ones, which win."""
     columns = _columns((*shape.keys, *shape.values))
     states = touched.select(*columns, _column(shape.start).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK))
     ends = touched.where(_column(shape.end).isNotNull()).select(
         *columns, _column(shape.end).alias(_AT), f.lit(True).alias(_END), f.lit(0).alias(_RANK)
     )
     new = events.select(*columns, _AT, _END, f.lit(2).alias(_RANK))
-    frame = _intervals(states.unionByName(ends).unionByName(new), shape)
-    return _differences(touched, frame, shape=shape)
+    every = states.unionByName(ends).unionByName(new)
+    if shape.as_of is None:
+        return every
+    again = _confirmed(touched, shape).select(
+        *columns, f.col(_OLD).alias(_AT), f.lit(False).alias(_END), f.lit(1).alias(_RANK)
+    )
+    return every.unionByName(again)
 
 
 def _intervals(events: DataFrame, shape: _HistoryColumns) -> DataFrame:

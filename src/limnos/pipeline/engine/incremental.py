@@ -7,7 +7,6 @@ snapshot, so a restored table and its pipeline agree.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING
 
 from limnos.names import engine
 from limnos.pipeline.checkpoints import INPUTS, inputs_of
-from limnos.pipeline.declaration import PythonStep, Sql, WriteMode
+from limnos.pipeline.declaration import WriteMode
+from limnos.pipeline.definitions import DEFINITION, change_reason, encode
+from limnos.pipeline.engine.definitions import NOT_INSPECTED
 from limnos.pipeline.engine.increments import Increment, increment
 from limnos.pipeline.engine.metadata import is_classic, metadata_of
 from limnos.pipeline.engine.parser import Java
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from limnos.pipeline.declaration import Parts, StepDeclaration
     from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot
 
-QUERY_MARK = "limnos.query"
-"""The summary key for the digest of the step's body and write mode. If they changed, the step cannot continue from an
-older checkpoint.
-"""
 _THROUGH = frozenset(
     {
         "Project", "Filter", "SubqueryAlias", "View", "Generate", "Sort", "CollectMetrics", "ResolvedHint", "RepartitionByExpression",
@@ -56,23 +53,28 @@ class ReadChoice:
     """Whether no table has new rows, so that the step has nothing to write."""
 
 
-def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin]) -> dict[str, str]:
-    """Return the checkpoint for the step's snapshot: pinned inputs and the digest of the step's body and write mode."""
+def marks_of(pins: Mapping[Parts, ReadPin], *, definition: Mapping[str, str]) -> dict[str, str]:
+    """Return the checkpoint for the step's snapshot: pinned inputs and the step's definition."""
     inputs = {engine.render_spark(table): _state(pin) for table, pin in pins.items()}
-    return {INPUTS: json.dumps(inputs, sort_keys=True), QUERY_MARK: _digest(step)}
+    return {INPUTS: json.dumps(inputs, sort_keys=True), DEFINITION: encode(definition)}
 
 
 def choose(
-    spark: SparkSession, step: StepDeclaration, *, pins: Mapping[Parts, ReadPin], full: bool = False
+    spark: SparkSession,
+    step: StepDeclaration,
+    *,
+    pins: Mapping[Parts, ReadPin],
+    definition: Mapping[str, str],
+    full: bool = False,
 ) -> ReadChoice:
     """Choose increments or a full read of an incremental step's pinned tables. `full` forces a full read."""
     whole = reads(spark, pins)
+    last: Mapping[str, int | str | None] = {}
     reason = "a full run was requested" if full else _mode_reason(step)
-    last = None if reason is not None else _last(spark, step)
-    if reason is None and last is None:
-        reason = "nothing was published yet, or with another query"
-    if reason is not None or last is None:
-        return _whole(whole, reason or "")
+    if reason is None:
+        last, reason = _last(spark, step, definition=definition)
+    if reason is not None:
+        return _whole(whole, reason)
     changed = {each: pin for each, pin in pins.items() if last.get(engine.render_spark(each), -1) != _state(pin)}
     if not changed:
         return ReadChoice(pinned_reads=whole, nothing_new=True)
@@ -139,7 +141,7 @@ def not_incremental(frame: DataFrame, chosen: ReadChoice, *, also: frozenset[str
     unchanged tables qualify. Operators that combine several rows do not.
     """
     if not is_classic(frame.sparkSession):
-        return "over Spark Connect plans can't be inspected"
+        return NOT_INSPECTED
     names = also | {chosen.pinned_reads[each].text for each in chosen.increments}
     plan = frame._jdf.queryExecution().analyzed()  # noqa: SLF001 - plans are Spark's own
     try:
@@ -217,29 +219,18 @@ def _mode_reason(step: StepDeclaration) -> str | None:
     return None
 
 
-def _last(spark: SparkSession, step: StepDeclaration) -> Mapping[str, int | str | None] | None:
-    """Return the inputs of the step's last checkpoint; None if there is none, or if the step's body or write mode has
-    changed since.
-    """
+def _last(
+    spark: SparkSession, step: StepDeclaration, *, definition: Mapping[str, str]
+) -> tuple[Mapping[str, int | str | None], str | None]:
+    """Return the inputs of the step's last checkpoint; or the reason why the step cannot continue from it."""
     metadata = metadata_of(spark, step.table)
-    if metadata is None:
-        return None
-    newest = checkpoint_snapshot(metadata)
-    if newest is None or newest.summary.get(QUERY_MARK) != _digest(step):
-        return None
-    return inputs_of_mark(newest)
-
-
-def _digest(step: StepDeclaration) -> str:
-    body = step.body
-    result: tuple[object, ...] = (step.write,)
-    if isinstance(body, Sql):
-        result += ("sql", body.text)
-    elif isinstance(body, PythonStep):
-        result += ("python", body.function, sorted(body.inputs.items()))
-    else:
-        result += ("load", body.source)
-    return hashlib.sha256(repr(result).encode()).hexdigest()[:16]
+    newest = None if metadata is None else checkpoint_snapshot(metadata)
+    if newest is None:
+        return {}, "nothing was published yet"
+    if reason := change_reason(newest.summary.get(DEFINITION), definition):
+        return {}, reason
+    last = inputs_of_mark(newest)
+    return ({}, "the checkpoint of the published table can't be read") if last is None else (last, None)
 
 
 def _whole(whole: Mapping[Parts, PinnedRead], reason: str) -> ReadChoice:

@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
 
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import StepContext
-from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, StepDeclaration
+from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, StepDeclaration, Stream, WriteMode
 from limnos.pipeline.engine import pinned_reads
+from limnos.pipeline.engine.changes import quote_column
+from limnos.pipeline.engine.definitions import definition_of, run_reason, varying_reason
 from limnos.pipeline.engine.incremental import ReadChoice, choose, not_incremental, read_whole
 from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.engine.source_opening import OpenedSource, SourceOpener
 from limnos.pipeline.engine.sources import MalformedRows
+from limnos.pipeline.engine.sources.fingerprints import EACH_MAX
 from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
 
 _CATALOG = "spark.sql.catalog."
+_RANK, _NEWEST = "_limnos_rank", "_limnos_newest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +41,13 @@ class StepInputs:
     frame: DataFrame
     pins: Mapping[Parts, ReadPin]
     """Pins: of tables by path, of sources by their one-part name."""
-    whole: bool = False
-    """Whether the step is incremental and this is a full read."""
+    definition: Mapping[str, str]
+    """The digests of the step's definition, for its checkpoint."""
+    whole_because: str | None = None
+    """Of an incremental step, the reason if this is a full read."""
     nothing_new: bool = False
+    newest_rows: Callable[[], DataFrame] | None = None
+    """Of files that a merge or history reads incrementally: for each key the rows of the newest file that has it."""
     malformed: tuple[MalformedRows, ...] = ()
     opened: tuple[OpenedSource, ...] = ()
 
@@ -69,14 +79,21 @@ def catalogs_of(spark: SparkSession) -> frozenset[str]:
     return frozenset(key for key in keys if "." not in key)
 
 
-def inputs_of(spark: SparkSession, step: StepDeclaration, *, context: StepContext, watched: bool = False) -> StepInputs:
+def inputs_of(
+    spark: SparkSession,
+    step: StepDeclaration,
+    *,
+    context: StepContext,
+    watched: bool = False,
+    whole_because: str | None = None,
+) -> StepInputs:
     """Build the step's rows. `watched`: the step writes the rows unchanged in one read, so that sources may count
-    malformed rows during the write.
+    malformed rows during the write. `whole_because`: why an incremental step must read all of its inputs.
 
     Raises BadRequest for a step that cannot be evaluated, NotFound or CommitConflict for a pin that is no longer valid,
     and Spark's errors.
     """
-    return _InputReader(spark, step, context=context, watched=watched).inputs()
+    return _InputReader(spark, step, context=context, watched=watched).inputs(whole_because)
 
 
 def values_of(context: StepContext) -> dict[str, Any]:
@@ -107,28 +124,51 @@ class _InputReader:
         self.query = QueryNames(relations=(), parameters=frozenset()) if text is None else query_names(spark, text)
         self.names = self._names()
         self.pins = _pins(self._tables(), context)
+        self.definition = definition_of(
+            spark, step, pipeline=context.pipeline, sources=self.names, query=self.query, values=self.values
+        )
 
-    def inputs(self) -> StepInputs:
-        """Return all rows; for an incremental step only new rows, if they can be determined."""
+    def inputs(self, reason: str | None) -> StepInputs:
+        """Return all rows; for an incremental step only new rows, if they can be determined and without a `reason`."""
         if not self.step.incremental:
-            return self._made(pinned_reads.reads(self.spark, self.pins), self.opening.opened(self.names, new=False))
-        chosen = choose(self.spark, self.step, pins=self.pins, full=self.context.full)
-        reason = chosen.whole_because
+            reason = "a full run was requested" if self.context.full and self._reads_stream() else None
+            sources = self.opening.opened(self.names, new=False)
+            return self._made(pinned_reads.reads(self.spark, self.pins), sources, whole_because=reason)
+        sources = ()
+        full = self.context.full
+        chosen = choose(self.spark, self.step, pins=self.pins, definition=self.definition, full=full)
+        reason = reason or chosen.whole_because or run_reason(self.spark, self.step, query=self.query)
         if reason is None:
             sources = self.opening.opened(self.names, new=True)
             reason = next((each.read.pin.whole_because for each in sources if each.read.pin.whole_because), None)
             if reason is None:
                 inputs = self._made(chosen.pinned_reads, sources, chosen=chosen)
-                if inputs.nothing_new:
-                    return inputs
                 also = frozenset(each.name for each in sources)
-                reason = not_incremental(inputs.frame, chosen, also=also)
+                reason = varying_reason(self.step, inputs.frame, values=self.values)
+                if reason is None and not inputs.nothing_new:
+                    reason = not_incremental(inputs.frame, chosen, also=also)
                 if reason is None:
                     return inputs
             for each in sources:
                 each.release()
         whole = read_whole(self.spark, pins=self.pins, reason=reason)
-        return self._made(whole.pinned_reads, self.opening.opened(self.names, new=False), whole=True)
+        sources = self.opening.opened(self.names, new=False, again=sources)
+        self._require_files(sources, reason=reason)
+        return self._made(whole.pinned_reads, sources, whole_because=reason)
+
+    def _reads_stream(self) -> bool:
+        streams = {each.name for each in self.context.pipeline.sources if isinstance(each.kind, Stream)}
+        return not streams.isdisjoint(self.names)
+
+    def _require_files(self, sources: tuple[OpenedSource, ...], *, reason: str) -> None:
+        """Raise BadRequest if a full read in mode `append`, which replaces all rows, lacks files that were read."""
+        for each in sources:
+            if each.read.are_files_missing and self.step.write.mode is WriteMode.APPEND and not self.context.full:
+                raise BadRequest(
+                    f"Step {self.step.name} must read all of its inputs ({reason}), and files of source {each.name} "
+                    "that it has read are gone: their rows would be lost. Put the files back, or run with --full, "
+                    "which makes the table from the files that are there."
+                )
 
     def _made(
         self,
@@ -136,23 +176,46 @@ class _InputReader:
         sources: tuple[OpenedSource, ...],
         *,
         chosen: ReadChoice | None = None,
-        whole: bool = False,
+        whole_because: str | None = None,
     ) -> StepInputs:
         tables = {table: read.pin for table, read in results.items() if table in self.pins}
         nothing_new = chosen is not None and chosen.nothing_new and all(each.nothing_new for each in sources)
         return StepInputs(
             frame=self._frame(results, sources),
-            pins={**tables, **{(each.name,): each.read.pin for each in sources}},
-            whole=whole,
+            pins={**tables, **{(each.name,): _told(each.read.pin, whole_because) for each in sources}},
+            definition=self.definition,
+            whole_because=whole_because,
             nothing_new=nothing_new,
+            newest_rows=self._newest_rows(results, sources, new=chosen is not None),
             malformed=tuple(each.read.malformed for each in sources if each.read.malformed is not None),
             opened=sources,
         )
 
+    def _newest_rows(
+        self, results: Mapping[Parts, pinned_reads.PinnedRead], sources: tuple[OpenedSource, ...], *, new: bool
+    ) -> Callable[[], DataFrame] | None:
+        """Return a function that reads the files one by one; None if the step's rows do not belong to single files."""
+        keyed = self.step.write.mode in (WriteMode.MERGE, WriteMode.HISTORY)
+        of_files = [each for each in sources if len(each.read.files) > 1]
+        if not (self.step.incremental and keyed and len(of_files) == 1 and not isinstance(self.step.body, PythonStep)):
+            return None
+        source = of_files[0]
+        if len(source.read.files) > EACH_MAX:
+            return None
+
+        def newest_rows() -> DataFrame:
+            frames = []
+            for rank, path in enumerate(source.read.files):
+                self.opening.file_frame(source, path=path, new=new)
+                frames.append(self._frame(results, sources).withColumn(_RANK, f.lit(rank)))
+            return _rows_of_newest_files(self.step, reduce(lambda one, other: one.unionAll(other), frames))
+
+        return newest_rows
+
     def _frame(self, results: Mapping[Parts, pinned_reads.PinnedRead], sources: tuple[OpenedSource, ...]) -> DataFrame:
         body = self.step.body
         if isinstance(body, Load):
-            return sources[0].read.frame
+            return self.spark.table(quote_column(sources[0].name))
         if isinstance(body, Sql):
             used = {name: value for name, value in self.values.items() if name in self.query.parameters}
             text = pinned_reads.with_reads(
@@ -190,6 +253,18 @@ class _InputReader:
 
     def _full(self, parts: Parts) -> Parts:
         return pinned_reads.full_name(self.spark, parts, catalog=self.context.pipeline.catalog)
+
+
+def _rows_of_newest_files(step: StepDeclaration, frame: DataFrame) -> DataFrame:
+    """Return the rows whose file is the newest, by the column `_RANK`, that has their key (and time of validity)."""
+    keys = [f.col(quote_column(each)) for each in step.write.keys]
+    moment = [] if step.write.as_of is None else [f.expr(step.write.as_of)]
+    newest = f.max(_RANK).over(Window.partitionBy(*keys, *moment))
+    return frame.withColumn(_NEWEST, newest).where(f.col(_RANK) == f.col(_NEWEST)).drop(_RANK, _NEWEST)
+
+
+def _told(pin: ReadPin, whole_because: str | None) -> ReadPin:
+    return pin if whole_because is None else replace(pin, whole_because=whole_because)
 
 
 def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:

@@ -22,10 +22,20 @@ from limnos.pipeline.engine.staging import staged_rows
 from limnos.pipeline.outcomes import StepBranch
 
 _DELETE = "_limnos_delete"
+_KEEP = "_limnos_keep"
 
 
-def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema: StructType) -> None:
+def merge(
+    step: StepDeclaration,
+    frame: DataFrame,
+    *,
+    branch: StepBranch,
+    schema: StructType,
+    excluded: DataFrame | None = None,
+) -> None:
     """Merge the DataFrame's rows into the new branch `branch`, by the step's keys.
+
+    `excluded` are rows that rules took out: with `delete_missing`, the table keeps its rows of these keys.
 
     Raises KeyViolation, and BadRequest if the plan would write elsewhere, before anything is written.
     """
@@ -35,7 +45,7 @@ def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema
     )
     rows = frame.select(*fitted_columns(frame, schema), column.alias(_DELETE))
     distinct = are_distinct(rows, step.write.keys)
-    with staged_rows(rows) as source, temporary_view(source) as view:
+    with staged_rows(rows) as source, temporary_view(_with_kept_keys(step, source, excluded, schema=schema)) as view:
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
         if branch.base is None:  # the table has no rows yet, so nothing can match
             insert(source.where(~f.col(_DELETE)).drop(_DELETE), branch=branch, kind=WriteKind.APPEND)
@@ -43,6 +53,20 @@ def merge(step: StepDeclaration, frame: DataFrame, *, branch: StepBranch, schema
         statement = _statement(step, schema, branch=branch, view=view)
         # Spark plans a merge that only inserts as an append.
         run_on_branch(spark, statement, branch=branch, kinds=MERGES | {WriteKind.APPEND})
+
+
+def _with_kept_keys(
+    step: StepDeclaration, source: DataFrame, excluded: DataFrame | None, *, schema: StructType
+) -> DataFrame:
+    """Add a row for each key that only excluded rows have, which the statement matches and leaves alone."""
+    rows = source.withColumn(_KEEP, f.lit(False))
+    if excluded is None or not step.write.delete_missing:
+        return rows
+    keys = {each.lower() for each in step.write.keys}
+    struct_type = StructType([each for each in schema.fields if each.name.lower() in keys])
+    kept = excluded.select(*fitted_columns(excluded, struct_type)).distinct()
+    kept = kept.join(source, struct_type.names, "left_anti").withColumns({_DELETE: f.lit(False), _KEEP: f.lit(True)})
+    return rows.unionByName(kept, allowMissingColumns=True)
 
 
 def differs(columns: Sequence[str], schema: StructType) -> str:
@@ -74,10 +98,10 @@ def _statement(step: StepDeclaration, schema: StructType, *, branch: StepBranch,
         clauses.append(f"WHEN MATCHED AND s.{_DELETE} THEN DELETE")
     if others:
         settings = ", ".join(f"{quote_column(each)} = s.{quote_column(each)}" for each in others)
-        clauses.append(f"WHEN MATCHED AND {differs(others, schema)} THEN UPDATE SET {settings}")
+        clauses.append(f"WHEN MATCHED AND NOT s.{_KEEP} AND {differs(others, schema)} THEN UPDATE SET {settings}")
     names = ", ".join(map(quote_column, schema.names))
     values = ", ".join(f"s.{quote_column(each)}" for each in schema.names)
-    clauses.append(f"WHEN NOT MATCHED AND NOT s.{_DELETE} THEN INSERT ({names}) VALUES ({values})")
+    clauses.append(f"WHEN NOT MATCHED AND NOT s.{_DELETE} AND NOT s.{_KEEP} THEN INSERT ({names}) VALUES ({values})")
     if write.delete_missing:
         clauses.append("WHEN NOT MATCHED BY SOURCE THEN DELETE")
     return " ".join(clauses)

@@ -124,7 +124,9 @@ class _Previewer:
         query = query_names(self._spark, body.text)
         texts = {one.parts: self._text(one.parts) for one in query.relations if not one.travels}
         args = {name: value for name, value in self._values.items() if name in query.parameters}
-        return self._spark.sql(splice_names(body.text, query.relations, texts=texts), args=args or None)
+        renamed = frozenset(parts for parts, text in texts.items() if text in self._views.values())
+        spliced = splice_names(body.text, query.relations, texts=texts, renamed=renamed)
+        return self._spark.sql(spliced, args=args or None)
 
     def _of_function(self, body: declaration.PythonStep) -> DataFrame:
         if body.callable is None:

@@ -9,7 +9,7 @@ overlooked. Spans count code points, like Python's strings. Names bound by WITH 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
@@ -49,6 +49,10 @@ class NamedRelation:
     """
     alias_at: int | None = field(default=None, compare=False)
     """The position for an alias; None if the query has one, or allows none there."""
+    qualifiers: tuple[tuple[int, int], ...] = field(default=(), compare=False)
+    """Spans of the table's name before columns, as `la.orders` in `la.orders.id`."""
+    alias: str | None = field(default=None, compare=False)
+    """The alias under which another relation can replace this one; None if no alias keeps the query's meaning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ class QueryNames:
 
     relations: tuple[NamedRelation, ...]
     parameters: frozenset[str]
+    stamps: frozenset[str] = frozenset()
+    """The parameters that are only columns of the result (`:run_at AS loaded_at`), so that they choose no rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +95,14 @@ def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
     grammar = grammar_of(spark)
     tree = grammar.tree(sql)
     _require_query(tree)
-    parameters = _parameters(tree)
+    parameters, stamps = _parameters(tree)
     if not parameters:  # Spark can plan a parameterized query only with the values
         grammar.accept(sql)
     clauses = [_with(context, grammar, sql=sql) for context in tree.find_contexts("ctes")]
     result = (_relation(context, grammar, sql=sql) for context in tree.find_contexts("identifierReference"))
     entries = [one for one in result if not _is_bound(one, clauses)]
-    return QueryNames(relations=tuple(sorted(entries, key=lambda one: one.start)), parameters=parameters)
+    ordered = _with_qualifiers(tree, sorted(entries, key=lambda one: one.start), grammar=grammar, sql=sql)
+    return QueryNames(relations=ordered, parameters=parameters, stamps=stamps)
 
 
 def relations(spark: SparkSession | None, sql: str) -> tuple[NamedRelation, ...]:
@@ -110,8 +117,8 @@ def splice_names(
 ) -> str:
     """Replace names by texts: ``c.a.t VERSION AS OF 12``, ``c.a.t.`branch_r` ``, or another name.
 
-    Names without a text, and names with their own AS OF, stay unchanged. Tables in `renamed` get their own name as
-    alias, so that `t.column` keeps its meaning.
+    Names without a text, and names with their own AS OF, stay unchanged. Tables in `renamed` get an alias, by which
+    columns are then qualified: `la.t.column` becomes `t.column`.
     """
     edits: list[tuple[int, int, str]] = []
     for one in relations:
@@ -119,10 +126,12 @@ def splice_names(
             continue
         edits.append((one.start, one.stop, one.form.value.format(texts[one.parts])))
         if one.parts in renamed and one.alias_at is not None:
-            edits.append((one.alias_at, one.alias_at, f" AS {engine.render_spark(one.parts[-1:])}"))
+            alias = engine.render_spark((one.alias or one.parts[-1],))
+            edits.append((one.alias_at, one.alias_at, f" AS {alias}"))
+            edits += [(start, stop, alias) for start, stop in one.qualifiers if one.alias is not None]
     pieces: list[str] = []
     end = 0
-    for start, stop, text in sorted(edits):
+    for start, stop, text in sorted(set(edits)):
         pieces += [sql[end:start], text]
         end = stop
     return "".join([*pieces, sql[end:]])
@@ -154,11 +163,29 @@ def _require_query(tree: ParseTree) -> None:
         )
 
 
-def _parameters(tree: ParseTree) -> frozenset[str]:
+def _parameters(tree: ParseTree) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the names of all parameters, and of those that are only columns of the result."""
     nameless = tree.find_contexts("QUESTION")
     if nameless:
         raise _at(nameless[0].getParent(), "'?' has no name: declare a parameter and write :name")
-    return frozenset(str(context.getText())[1:] for context in tree.find_contexts("namedParameterMarker"))
+    markers = [(str(context.getText())[1:], context) for context in tree.find_contexts("namedParameterMarker")]
+    names = frozenset(name for name, _ in markers)
+    return names, names - {name for name, context in markers if not _is_result_column(context)}
+
+
+def _is_result_column(context: Java) -> bool:
+    """Return whether an expression is by itself a column of the statement's result, not of a subquery or a CTE."""
+    while _kind(context) != "NamedExpressionContext":
+        context = context.getParent()
+        if context is None or (context.getChildCount() > 1 and _kind(context) != "NamedExpressionContext"):
+            return False
+    selects = 0
+    while context is not None:
+        if _kind(context) == "NamedQueryContext":
+            return False
+        selects += _kind(context) == "RegularQuerySpecificationContext"
+        context = context.getParent()
+    return selects == 1
 
 
 def _with(context: Java, grammar: SparkGrammar, *, sql: str) -> _WithClause:
@@ -194,6 +221,74 @@ def _relation(context: Java, grammar: SparkGrammar, *, sql: str) -> NamedRelatio
     if kind == "FunctionTableSubqueryArgumentContext":
         return NamedRelation(parts, start, stop, form=NameForm.ARGUMENT)
     raise _at(context, f"'{display.render(parts)}' is in a place where a step's SQL can't name a table")
+
+
+def _with_qualifiers(
+    tree: ParseTree, relations: Sequence[NamedRelation], *, grammar: SparkGrammar, sql: str
+) -> tuple[NamedRelation, ...]:
+    """Add to each table without an alias the places where its name qualifies a column, and a safe alias.
+
+    The alias is the table's last part. If several tables have the same last part, and nothing is qualified by it alone,
+    it is the whole name in one word.
+    """
+    tables = [one for one in relations if one.alias_at is not None and len(one.parts) > 1]
+    if not tables:
+        return tuple(relations)
+    paths = [_column_path(context, grammar, sql=sql) for context in _outermost_paths(tree)]
+    names = {one.parts[-1].lower() for one in tables}
+    several = {name for name in names if len({one.parts for one in tables if one.parts[-1].lower() == name}) > 1}
+    bare = {path[0][0].lower() for path in paths if path}
+    results: list[NamedRelation] = []
+    for one in relations:
+        last = one.parts[-1].lower()
+        alias: str | None = one.parts[-1]
+        if last in several:
+            alias = None if last in bare else "__".join(one.parts)
+        spans = tuple(span for path in paths if (span := _qualifier(path, one.parts)) is not None)
+        results.append(replace(one, qualifiers=spans, alias=alias) if one in tables else one)
+    return tuple(results)
+
+
+_ColumnPath = tuple[tuple[str, int, int], ...]
+"""The parts of a qualified column in a query: each name with the start of the path and its own end."""
+
+
+def _outermost_paths(tree: ParseTree) -> list[Java]:
+    """Return the qualified columns of a query, and the qualified stars."""
+    columns = [
+        context
+        for context in tree.find_contexts("primaryExpression")
+        if _kind(context) == "DereferenceContext" and _kind(context.getParent()) != "DereferenceContext"
+    ]
+    stars = [each.qualifiedName() for each in tree.find_contexts("primaryExpression") if _kind(each) == "StarContext"]
+    return [*columns, *(each for each in stars if each is not None)]
+
+
+def _column_path(context: Java, grammar: SparkGrammar, *, sql: str) -> _ColumnPath:
+    """Return the parts of a qualified column; empty if it is a field of another expression."""
+    if _kind(context) == "QualifiedNameContext":
+        tokens = list(context.identifier())
+    else:
+        tokens = []
+        while _kind(context) == "DereferenceContext":
+            tokens.append(context.identifier())
+            context = context.primaryExpression()
+        if _kind(context) != "ColumnReferenceContext":
+            return ()
+        tokens = [context, *reversed(tokens)]
+    start = _span(tokens[0])[0]
+    return tuple((grammar.name(_text(token, sql))[0], start, _span(token)[1]) for token in tokens)
+
+
+def _qualifier(path: _ColumnPath, table: Parts) -> tuple[int, int] | None:
+    """Return the span of the table's name, of at least two parts, at the start of a column's path."""
+    names = tuple(name.lower() for name, _, _ in path)
+    lowered = tuple(part.lower() for part in table)
+    for length in range(len(path), 1, -1):
+        common = min(length, len(lowered))
+        if names[length - common : length] == lowered[-common:] and common > 1:
+            return path[0][1], path[length - 1][2]
+    return None
 
 
 def _refuse_files(context: Java, parts: Parts) -> None:

@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from limnos.names import engine
-from limnos.pipeline.declaration import Stream
+from limnos.pipeline.declaration import Stream, WriteMode
 from limnos.pipeline.engine.incremental import checkpoint_snapshot, inputs_of_mark
 from limnos.pipeline.engine.metadata import metadata_of
 from limnos.pipeline.engine.sources import frame_of
 from limnos.pipeline.outcomes import ReadPin
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from limnos.pipeline.context import StepContext
     from limnos.pipeline.declaration import DeclaredSource, StepDeclaration
@@ -59,21 +59,36 @@ class SourceOpener:
         self._watched = watched
         self._known = {source.name: source for source in context.pipeline.sources}
 
-    def opened(self, names: Iterable[str], *, new: bool) -> tuple[OpenedSource, ...]:
-        """Open the named sources. `new`: read only data that is new since the step was last published."""
-        return tuple(self._opened(self._known[name], new=new) for name in names if name in self._known)
+    def opened(
+        self, names: Iterable[str], *, new: bool, again: Iterable[OpenedSource] = ()
+    ) -> tuple[OpenedSource, ...]:
+        """Open the named sources. `new`: read only data that is new since the step was last published. `again`: the
+        sources as they were opened before for the same step, whose pins are read.
+        """
+        pins = {each.name: each.read.pin for each in again if each.read.pin.fingerprint is not None}
+        return tuple(
+            self._opened(self._known[name], new=new, pin=pins.get(name)) for name in names if name in self._known
+        )
 
-    def _opened(self, source: DeclaredSource, *, new: bool) -> OpenedSource:
-        before = self._before(source.name)
+    def file_frame(self, opened: OpenedSource, *, path: str, new: bool) -> DataFrame:
+        """Return the rows of one file of an opened source, whose name is then the temporary view of these rows."""
+        return self._opened(self._known[opened.name], new=new, pin=opened.read.pin, only=path).read.frame
+
+    def _opened(
+        self, source: DeclaredSource, *, new: bool, pin: ReadPin | None, only: str | None = None
+    ) -> OpenedSource:
+        before = self._before(source, new=new)
         read = frame_of(
             self._spark,
             source,
             parameters=self._values,
-            pinned=self._pinned(source),
+            pinned=pin or self._pinned(source),
             before=before,
             incremental=new,
             directory=self._context.directory,
             watched=self._watched,
+            rereads=self._step.write.mode in (WriteMode.MERGE, WriteMode.HISTORY),
+            only=only,
         )
         read.frame.createOrReplaceTempView(source.name)
         same = before is not None and read.pin.fingerprint is not None and read.pin.fingerprint == before.fingerprint
@@ -92,10 +107,14 @@ class SourceOpener:
                 return self._context.pins[full]
         return self._context.sources.get(source.name)
 
-    def _before(self, name: str) -> ReadPin | None:
-        """Return the state of the source in the checkpoint of the step's published table."""
+    def _before(self, source: DeclaredSource, *, new: bool) -> ReadPin | None:
+        """Return the state of the source in the checkpoint of the step's published table; None for a full run, and for
+        a stream that an incremental step reads from its beginning.
+        """
+        if self._context.full or (isinstance(source.kind, Stream) and self._step.incremental and not new):
+            return None
         metadata = metadata_of(self._spark, self._step.table)
         newest = None if metadata is None else checkpoint_snapshot(metadata)
         entries = (inputs_of_mark(newest) if newest is not None else None) or {}
-        state = entries.get(engine.render_spark((name,)))
-        return ReadPin(name=name, fingerprint=state) if isinstance(state, str) else None
+        state = entries.get(engine.render_spark((source.name,)))
+        return ReadPin(name=source.name, fingerprint=state) if isinstance(state, str) else None

@@ -17,14 +17,14 @@ from limnos.names import engine
 from limnos.pipeline.declaration import Load, RuleKind, StepDeclaration, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import begin
 from limnos.pipeline.engine.expectations import RowRules, has_failed_expectation, table_findings
-from limnos.pipeline.engine.incremental import marks_of as inputs_told
+from limnos.pipeline.engine.incremental import marks_of as checkpoint_of
 from limnos.pipeline.engine.inputs import inputs_of, table_texts, values_of
 from limnos.pipeline.engine.keys import KeyViolation
 from limnos.pipeline.engine.lineage import lineage_of
 from limnos.pipeline.engine.sources.values import FILE_COLUMN, RESERVED_FILE_COLUMN
 from limnos.pipeline.engine.tables import prepare, rename_column
 from limnos.pipeline.engine.writes import WriteResult, write
-from limnos.pipeline.failures import DataBroken
+from limnos.pipeline.failures import DataBroken, WholeReadNeeded
 from limnos.pipeline.lineage import QueryLineage, lineage_of_tables
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.side_tables import MALFORMED, QUARANTINE, side_table
@@ -49,11 +49,6 @@ def carry_out(spark: SparkSession, step: StepDeclaration, *, context: StepContex
     return _StepExecution(spark, step, context=context).done()
 
 
-def marks_of(step: StepDeclaration, pins: Mapping[Parts, ReadPin], *, context: StepContext) -> dict[str, str]:
-    """Return the summary entries of the step's snapshots: run, step and checkpoint."""
-    return {RUN_MARK: context.run, STEP_MARK: step.name, **inputs_told(step, pins)}
-
-
 class _StepExecution:
     """A step in progress: its run, its branches, and the findings and durations collected so far."""
 
@@ -69,7 +64,8 @@ class _StepExecution:
         self.rows = 0
         self.bytes = 0
         self.pins: Mapping[Parts, ReadPin] = {}
-        self.whole = False
+        self.definition: Mapping[str, str] = {}
+        self.whole_because: str | None = None
         self.lineage: QueryLineage | None = None
 
     def done(self) -> StepOutcome:
@@ -77,23 +73,54 @@ class _StepExecution:
         DataBroken if a key or an expectation is violated.
         """
         rules = RowRules(self.step, parameters=self.values)
+        try:
+            self._read_and_write(rules)
+        except WholeReadNeeded as error:
+            self._start_over()
+            self._read_and_write(rules, whole_because=str(error))
+        self.context.check()
+        with self._phase("expectations"):
+            self.findings += self._table_findings()
+        return self._judged()
+
+    def _read_and_write(self, rules: RowRules, *, whole_because: str | None = None) -> None:
+        """Write the rows of the step's inputs. `whole_because`: the reason to read all of them. Raises DataBroken if a
+        key is violated, WholeReadNeeded before anything is written.
+        """
         with self._phase("reading"):
-            inputs = inputs_of(self.spark, self.step, context=self.context, watched=self._is_watched(rules))
+            watched = self._is_watched(rules)
+            inputs = inputs_of(
+                self.spark, self.step, context=self.context, watched=watched, whole_because=whole_because
+            )
         try:
             self.pins = inputs.pins
-            self.whole = inputs.whole
+            self.definition = inputs.definition
+            self.whole_because = inputs.whole_because
             with self._phase("planning"):
                 self.lineage = _lineage(inputs)
-            self._write_all(rules, inputs)
+            self._write_inputs(rules, inputs)
         except KeyViolation as error:
             self.findings.append(error.finding)
             raise DataBroken(str(error), outcome=self._outcome(), broken=(error.finding,)) from error
         finally:
             inputs.release()
-        self.context.check()
-        with self._phase("expectations"):
-            self.findings += self._table_findings()
-        return self._judged()
+
+    def _write_inputs(self, rules: RowRules, inputs: StepInputs) -> None:
+        """Write the rows. If files repeat each other's keys, the rows of the newest file count."""
+        try:
+            self._write_all(rules, inputs)
+        except KeyViolation:
+            if inputs.newest_rows is None:
+                raise
+            self._start_over()
+            with self._phase("reading"):
+                frame = inputs.newest_rows()
+            self._write_all(rules, replace(inputs, frame=frame))
+
+    def _start_over(self) -> None:
+        """Forget the branches and findings of a write that was refused before it wrote anything."""
+        self.branches.clear()
+        self.findings.clear()
 
     @contextmanager
     def _phase(self, name: str) -> Iterator[None]:
@@ -151,33 +178,38 @@ class _StepExecution:
             staged = rules.staged(inputs.frame, run=self.context.run, at=self.context.at)
         try:
             self.findings += staged.findings
-            self._write(self.step, staged.rows)
+            self._write(self.step, staged.rows, excluded=staged.excluded)
             if staged.quarantined is not None:
                 self._write(_side_table_step(self.step, QUARANTINE), staged.quarantined)
         finally:
             staged.release()
 
-    def _write(self, step: StepDeclaration, frame: DataFrame) -> WriteResult:
+    def _write(self, step: StepDeclaration, frame: DataFrame, *, excluded: DataFrame | None = None) -> WriteResult:
         """Prepare the table, begin its branch, write. The branch is recorded even if the write fails."""
         branch, schema = self._begin(step, frame)
-        marks = marks_of(self.step, self.pins, context=self.context)
-        whole = self.whole and step is self.step
+        whole = self.whole_because is not None and step is self.step
         with self._phase("writing"):
             written = write(
                 self.spark,
                 step,
                 frame=frame,
                 branch=branch,
-                marks=marks,
+                marks=self._marks(),
                 whole=whole,
                 run_at=self.context.at,
                 schema=schema,
+                excluded=excluded,
             )
         self.branches[-1] = replace(branch, head=written.head)
         if step is self.step:
             self.rows = written.rows
         self.bytes += written.bytes
         return written
+
+    def _marks(self) -> dict[str, str]:
+        """Return the summary entries of the step's snapshots: run, step and checkpoint."""
+        checkpoint = checkpoint_of(self.pins, definition=self.definition)
+        return {RUN_MARK: self.context.run, STEP_MARK: self.step.name, **checkpoint}
 
     def _begin(self, step: StepDeclaration, frame: DataFrame) -> tuple[StepBranch, StructType | None]:
         """Prepare the table and begin its branch. Returns the branch, and the table's columns if known."""
@@ -199,7 +231,9 @@ class _StepExecution:
         branch = self.branches[0]
         name = engine.render_spark(branch.table)
         mode = self.step.write.mode
-        if mode is WriteMode.REPLACE or (mode is WriteMode.APPEND and (self.whole or branch.base is None)):
+        if mode is WriteMode.REPLACE or (
+            mode is WriteMode.APPEND and (self.whole_because is not None or branch.base is None)
+        ):
             return self.spark.sql(f"SELECT * FROM {name} VERSION AS OF {written.head}")
         if mode is WriteMode.APPEND and written.head != branch.base:
             reader = self.spark.read.option("start-snapshot-id", str(branch.base))
@@ -236,6 +270,7 @@ class _StepExecution:
             seconds=time.monotonic() - self.began,
             phases=dict(self.phases),
             lineage=self.lineage,
+            whole_because=self.whole_because,
         )
 
 

@@ -17,11 +17,12 @@ from limnos.names import engine
 from limnos.pipeline.declaration import WriteMode
 from limnos.pipeline.engine.branches import WriteKind, base_mark, branch_identifier
 from limnos.pipeline.engine.changes import fit_frame
-from limnos.pipeline.engine.history import keep_history
+from limnos.pipeline.engine.history import HistorySource, keep_history
 from limnos.pipeline.engine.inserting import insert
 from limnos.pipeline.engine.merging import merge
 from limnos.pipeline.engine.metadata import TableMetadata, require_metadata
 from limnos.pipeline.engine.session import settings, snapshot_summary_settings
+from limnos.pipeline.failures import WholeReadNeeded
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -62,6 +63,7 @@ def write(
     whole: bool = False,
     run_at: dt.datetime | None = None,
     schema: StructType | None = None,
+    excluded: DataFrame | None = None,
 ) -> WriteResult:
     """Write the step's rows to `branch` in the step's mode, with `marks` in the snapshot's summary.
 
@@ -76,8 +78,10 @@ def write(
         whole: Whether an incremental step read all rows, so that in mode `append` they replace the earlier rows.
         run_at: The run's time, required for a history without `as_of` or with `delete_missing`.
         schema: The table's columns, if they are known.
+        excluded: Rows that rules took out, whose keys are not missing (`delete_missing`).
 
     Raises:
+        WholeReadNeeded: An incremental step must read all of its inputs. Nothing is written.
         KeyViolation: Before anything is written.
         BadRequest: The plan would write elsewhere. Nothing is written.
         NotFound: The branch or its table was dropped by another client.
@@ -87,7 +91,9 @@ def write(
     columns = schema or spark.table(engine.render_spark(branch.table)).schema
     with settings(spark, snapshot_summary_settings(entries)):
         try:
-            _carry_out(step, frame, branch=branch, schema=columns, whole=whole, run_at=run_at)
+            _carry_out(step, frame=frame, branch=branch, schema=columns, whole=whole, run_at=run_at, excluded=excluded)
+        except WholeReadNeeded:
+            raise
         except Exception:
             metadata = require_metadata(spark, branch.table)
             if not _has_landed(metadata, branch=branch, before=before, marks=entries):
@@ -98,18 +104,21 @@ def write(
 
 def _carry_out(
     step: StepDeclaration,
-    frame: DataFrame,
     *,
+    frame: DataFrame,
     branch: StepBranch,
     schema: StructType,
     whole: bool,
     run_at: dt.datetime | None,
+    excluded: DataFrame | None,
 ) -> None:
     mode = step.write.mode
     if mode is WriteMode.MERGE:
-        merge(step, frame, branch=branch, schema=schema)
+        merge(step, frame, branch=branch, schema=schema, excluded=excluded)
     elif mode is WriteMode.HISTORY:
-        keep_history(step, frame, branch=branch, schema=schema, run_at=run_at)
+        increment = step.incremental and not whole and branch.base is not None
+        source = HistorySource(frame=frame, run_at=run_at, increment=increment, excluded=excluded)
+        keep_history(step, source, branch=branch, schema=schema)
     else:
         kind = WriteKind.OVERWRITE if mode is WriteMode.APPEND and whole else _INSERTS[mode]
         insert(fit_frame(frame, schema), branch=branch, kind=kind)

@@ -16,14 +16,16 @@ from types import FrameType
 
 from limnos.client.activity.runs import Run
 from limnos.model.errors import BadRequest
+from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.engine.differences import BranchDifference, difference
 from limnos.pipeline.engine.driver import SparkEngine
 from limnos.pipeline.engine.launch import ServerConnection, spark_for
 from limnos.pipeline.project import Project, load
 from limnos.pipeline.run.backfill import BackfillResult, parse_range, run_range
 from limnos.pipeline.run.events import Listener, ignore_event
-from limnos.pipeline.run.held_runs import branches_of
+from limnos.pipeline.run.held_runs import branches_of, tables_of_run
 from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.refs import inspected_tables
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.retries import RetryPolicy
@@ -54,9 +56,10 @@ def run_file(
     Raises InvalidPipeline, BadRequest or ClientError for problems found before the run begins.
     """
     project = load(file)
-    with _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s) as means:
+    opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
+    with opened as (pipeline, means):
         return start(
-            project.bound(),
+            pipeline,
             means,
             directory=project.directory,
             file=str(file.absolute()),
@@ -78,11 +81,12 @@ def backfill(
     """Run the pipeline of a file once for each value of a parameter, in one Spark session."""
     project = load(file)
     values = parse_range(project.declaration, over)
-    with _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s) as means:
+    opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
+    with opened as (pipeline, means):
         return run_range(
             values,
             lambda value: start(
-                project.bound(),
+                pipeline,
                 means,
                 directory=project.directory,
                 file=str(file.absolute()),
@@ -97,8 +101,9 @@ def dry_run(
 ) -> tuple[StepIntent, ...]:
     """Return the steps that a run of the file would execute, in order. Nothing is written or registered."""
     project = load(file)
-    with _run_means(project, connection=connection, spark=spark, listener=ignore_event, away_s=options.away_s) as means:
-        return intents(project.bound(), means, parameters=parameters, options=options)
+    opened = _run_means(project, connection=connection, spark=spark, listener=ignore_event, away_s=options.away_s)
+    with opened as (pipeline, means):
+        return intents(pipeline, means, parameters=parameters, options=options)
 
 
 def resume_run(
@@ -114,8 +119,9 @@ def resume_run(
     with connection.client() as client:
         seen = RetryPolicy(options.away_s, stop=StopSignal()).call(lambda: client.runs.load(run))
     project = _project(seen, file)
-    with _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s) as means:
-        return resume(project.bound(), means, run_id=run, directory=project.directory, options=options)
+    opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
+    with opened as (pipeline, means):
+        return resume(pipeline, means, run_id=run, directory=project.directory, options=options)
 
 
 def diff_run(run: str, *, connection: ServerConnection, spark: SparkOptions, rows: int) -> tuple[BranchDifference, ...]:
@@ -125,13 +131,17 @@ def diff_run(run: str, *, connection: ServerConnection, spark: SparkOptions, row
     with connection.client() as client:
         seen = client.runs.load(run)
         keys = _keys(client.pipelines.load(seen.pipeline, version=seen.version).declaration or {})
-    branches = branches_of(seen)
-    if not branches:
-        raise BadRequest(f"run {run} has no finished step, so there is nothing to compare")
-    with spark_for(connection, master=spark.master, connect=spark.connect) as session:
-        return tuple(
-            difference(session, branch, keys=keys.get(".".join(branch.table), ()), rows=rows) for branch in branches
-        )
+        branches = branches_of(seen)
+        if not branches:
+            raise BadRequest(f"run {run} has no finished step, so there is nothing to compare")
+        new = [table for table, is_new in tables_of_run(seen).items() if is_new] if seen.state == "failed" else []
+        with (
+            inspected_tables(client, new, run=run),
+            spark_for(connection, master=spark.master, connect=spark.connect) as session,
+        ):
+            return tuple(
+                difference(session, branch, keys=keys.get(".".join(branch.table), ()), rows=rows) for branch in branches
+            )
 
 
 def _project(seen: Run, file: Path | None) -> Project:
@@ -161,7 +171,8 @@ def _keys(declaration: Mapping[str, object]) -> dict[str, tuple[str, ...]]:
 @contextmanager
 def _run_means(
     project: Project, *, connection: ServerConnection, spark: SparkOptions, listener: Listener, away_s: float
-) -> Iterator[RunMeans]:
+) -> Iterator[tuple[Pipeline, RunMeans]]:
+    """Open the clients and the Spark of a run. Yields the pipeline with its functions, and the means."""
     stop = StopSignal()
     with (
         connection.client() as client,
@@ -170,8 +181,9 @@ def _run_means(
         closing(SparkEngine(session, is_stopped=lambda: stop.reason is not None)) as engine,
         stop_on_signals(stop),
     ):
-        engine.ship(project.declaration, directory=project.directory)
-        yield RunMeans(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
+        pipeline = project.bound()
+        engine.ship(pipeline, directory=project.directory)
+        yield pipeline, RunMeans(client=client, heart=heart, engine=engine, stop=stop, listener=listener)
 
 
 @contextmanager

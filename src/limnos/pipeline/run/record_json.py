@@ -1,4 +1,4 @@
-"""JSON of a run's record: the declaration, pins, and outcomes of steps.
+"""JSON of a run's record: pins, digests and outcomes of steps.
 
 Encodes and decodes, so that another process than the runner's can resume, publish or discard a run. May import
 `pipeline`'s values.
@@ -7,75 +7,28 @@ Encodes and decodes, so that another process than the runner's can resume, publi
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from typing import TYPE_CHECKING, Any, TypedDict
+from dataclasses import fields
+from typing import Any, TypedDict
 
 from limnos.pipeline import lineage
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
+from limnos.pipeline.declaration_json import plain
+from limnos.pipeline.modules import code_of
 from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-_UNTOLD = ("at", "callable")
-
-
-def encode_declaration(pipeline: Pipeline) -> dict[str, object]:
-    """Encode a declaration without source positions and without fields that have their defaults."""
-    return _fields(pipeline)
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, Enum):
-        return value.value
-    if is_dataclass(value) and not isinstance(value, type):
-        return _fields(value)
-    if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(each) for each in value]
-    return value
-
-
-def _fields(value: DataclassInstance) -> dict[str, object]:
-    defaults = {field.name: field.default for field in fields(value) if field.name not in _UNTOLD}
-    result = {name: getattr(value, name) for name in defaults}
-    entries = {name: _plain(each) for name, each in result.items() if each != defaults[name]}
-    kind = _KINDS.get(type(value).__name__)
-    entry = {name: each for name, each in entries.items() if each not in ([], {})}
-    return entry if kind is None else {"kind": kind, **entry}
-
-
-_KINDS = {
-    "Files": "files", "TableSource": "table", "Jdbc": "jdbc", "PythonSource": "python", "Stream": "stream",
-    "Sql": "sql", "PythonStep": "python", "Load": "load",
-}  # fmt: skip
-"""The values of the field `kind`, which distinguishes the types that a field may have."""
 
 
 def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
-    """Return a digest of a step and all sources of the pipeline, including the source code of the step's Python
-    function.
+    """Return a digest of a step and all sources of the pipeline, including the code of their Python functions.
 
     A different digest means that the step has changed.
     """
-    sources = [_plain(source) for source in pipeline.sources]
-    text = json.dumps([_plain(step), _code_of(step), sources], sort_keys=True, default=str)
+    sources = [plain(source) for source in pipeline.sources]
+    functions = [getattr(one, "callable", None) for one in (step.body, *(source.kind for source in pipeline.sources))]
+    code = [None if function is None else code_of(function) for function in functions]
+    text = json.dumps([plain(step), code, sources], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-def _code_of(step: StepDeclaration) -> str:
-    function = getattr(step.body, "callable", None)
-    if function is None:
-        return ""
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):
-        return str(getattr(function, "__qualname__", ""))
 
 
 def encode_pins(pins: Mapping[Parts, ReadPin]) -> list[dict[str, object]]:

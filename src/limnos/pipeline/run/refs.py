@@ -6,12 +6,13 @@ Looks up tables; creates branches at the heads of finished steps; removes the br
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from limnos.client import Client
-from limnos.client.errors import ConflictError, NotFoundError, RefusedError
+from limnos.client.errors import ConflictError, DeniedError, NotFoundError, RefusedError
 from limnos.pipeline.context import MADE_BY, branches_prefix
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.outcomes import StepBranch
@@ -126,7 +127,7 @@ def _clear_branches_once(client: Client, tables: Mapping[Parts, bool], *, run: s
         name = ".".join(table)
         ours = sorted(each for each in heads.refs if each.startswith(branches_prefix(run)))
         operations = by_catalog.setdefault(table[0], [])
-        if is_new and set(heads.refs) == set(ours) and (ours or _is_made_by(heads, run)):
+        if is_new and _is_unpublished(heads, run):
             dropped.append(name)
             operations.append({"do": "drop-table", "path": list(table[1:])})
         elif ours:
@@ -136,6 +137,51 @@ def _clear_branches_once(client: Client, tables: Mapping[Parts, bool], *, run: s
         for start in range(0, len(operations), _DROPS_MAX):
             client.transactions.run(catalog, operations[start : start + _DROPS_MAX])
     return RemovedOutputs(tuple(branches), tuple(dropped))
+
+
+def drop_new_tables(client: Client, tables: Iterable[Parts], *, run: str) -> tuple[Parts, ...]:
+    """Drop the tables that the run created and has not published, so that no reader finds them. Returns those tables.
+
+    They are in the trash of their catalog, with the run's branches, until `restore_new_tables` restores them.
+    """
+    dropped = [table for table in tables if (heads := heads_of(client, table)) and _is_unpublished(heads, run)]
+    for start in range(0, len(dropped), _DROPS_MAX):
+        part = dropped[start : start + _DROPS_MAX]
+        client.transactions.run(part[0][0], [{"do": "drop-table", "path": list(table[1:])} for table in part])
+    return tuple(dropped)
+
+
+def restore_new_tables(client: Client, tables: Iterable[Parts], *, run: str) -> None:
+    """Restore the tables of the run that `drop_new_tables` dropped.
+
+    A table that cannot be restored stays dropped: its step runs again.
+    """
+    for table in tables:
+        if heads_of(client, table) is not None:
+            continue
+        try:
+            client.trash.undrop(table)
+        except (ConflictError, DeniedError, NotFoundError, RefusedError):
+            continue
+        heads = heads_of(client, table)
+        if heads is not None and not _is_unpublished(heads, run):  # a later table of this name
+            client.tables.drop(table)
+
+
+@contextmanager
+def inspected_tables(client: Client, tables: Collection[Parts], *, run: str) -> Iterator[None]:
+    """Restore the new tables of a failed run for the body of a `with`."""
+    restore_new_tables(client, tables, run=run)
+    try:
+        yield
+    finally:
+        drop_new_tables(client, tables, run=run)
+
+
+def _is_unpublished(heads: TableHeads, run: str) -> bool:
+    """Return whether the run created a table that nobody has written: it has no branches beside the run's."""
+    ours = {each for each in heads.refs if each.startswith(branches_prefix(run))}
+    return set(heads.refs) == ours and (bool(ours) or _is_made_by(heads, run))
 
 
 def _is_made_by(heads: TableHeads, run: str) -> bool:

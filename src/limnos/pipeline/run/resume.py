@@ -18,12 +18,14 @@ from limnos.client.errors import ConflictError, NotFoundError, RefusedError
 from limnos.model.errors import BadRequest
 from limnos.pipeline.context import branch_name
 from limnos.pipeline.declaration import ExpectationAction, Parts, Pipeline, Scalar
+from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, call_engine, needs_of
+from limnos.pipeline.run.held_runs import branches_of
 from limnos.pipeline.run.options import RunOptions, options_of
 from limnos.pipeline.run.outputs import outputs_of
-from limnos.pipeline.run.refs import heads_of, restart_branches
+from limnos.pipeline.run.refs import heads_of, restart_branches, restore_new_tables
 from limnos.pipeline.run.result import RunResult
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.schedule import steps_after, steps_before
@@ -55,8 +57,10 @@ def resume(
     run = patience.call(
         lambda: means.client.runs.resume(run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=seen.attempt)
     )
-    version = record_json.encode_declaration(pipeline)
+    version = encode_declaration(pipeline)
     patience.call(lambda: means.client.pipelines.put(pipeline.name, version, comment=pipeline.comment))
+    finished = {branch.table for branch in branches_of(seen)} & _new(seen)
+    patience.call(lambda: restore_new_tables(means.client, sorted(finished), run=run_id))
     among = {name: needs[name] for name in names}
     among_reads = {name: reads[name] for name in names}
     pins, stale = call_engine(lambda: _pins(seen, means, reads=among_reads, pipeline=pipeline), patience=patience)

@@ -24,7 +24,7 @@ from limnos.pipeline.run.commit import MovedOutput, PublishResult, publish, repo
 from limnos.pipeline.run.events import Listener, ProgressBoard, RunEvent, TaskProgress, ignore_event
 from limnos.pipeline.run.failure_reasons import end_reason_of, error_text, explain_failure, missing_grants
 from limnos.pipeline.run.heartbeat import HeartbeatThread, superseded_message
-from limnos.pipeline.run.refs import clear_branches
+from limnos.pipeline.run.refs import clear_branches, drop_new_tables
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.schedule import run_schedule, steps_after
@@ -167,9 +167,10 @@ class AttemptRunner:
             self._record(name, "failed", message=explained.message)
             self._tell(name, "failed", began=began, message=explained.message)
             raise explained from failure
-        self._record(name, "done", outcome=outcome)
+        message = None if outcome.whole_because is None else f"read all of its inputs: {outcome.whole_because}"
+        self._record(name, "done", outcome=outcome, message=message)
         self._outcomes[name] = outcome
-        self._tell(name, "done", outcome=outcome, began=began)
+        self._tell(name, "done", outcome=outcome, began=began, message=message)
 
     def _execute_step(self, step: StepDeclaration) -> StepOutcome:
         """Execute a step. Repeats it on another branch if the server was unreachable or executors were lost."""
@@ -376,6 +377,8 @@ class AttemptRunner:
     def _end(self, state: str, why: EndReason, *, message: str) -> RunResult:
         """Record the end of the run and return its result."""
         run, attempt = self.work.run, self.work.attempt
+        if state == "failed":
+            self._hide_new_tables()
         try:
             self.patience.call(lambda: self.client.runs.finish(run, attempt=attempt, state=state, message=message))
         except (ConflictError, NotFoundError) as error:
@@ -418,6 +421,15 @@ class AttemptRunner:
             for table in tables_of(self.work.pipeline, step)
         }
         self.patience.call(lambda: clear_branches(self.client, tables, run=self.work.run))
+
+    def _hide_new_tables(self) -> None:
+        """Drop the run's new tables: nothing of a failed run is visible. Resuming it restores them."""
+        tables = [table for step in self.work.steps for table in tables_of(self.work.pipeline, step)]
+        new = [table for table in dict.fromkeys(tables) if table in self.work.new]
+        try:
+            self.patience.call(lambda: drop_new_tables(self.client, new, run=self.work.run))
+        except (ClientError, RunStopped) as error:
+            logger.warning("the new tables of run %s are still there, without rows: %s", self.work.run, error)
 
 
 def _left_s(tasks: TaskProgress, *, seconds: float) -> float | None:

@@ -19,6 +19,7 @@ from limnos.client import Client
 from limnos.client.activity.runs import Run
 from limnos.client.errors import ConflictError
 from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
+from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.rights import grants_lacking_now
@@ -84,7 +85,7 @@ def start(
         return _refused_result(
             request, EndReason.DENIED, message=f"nothing was started: a privilege is missing; grant it with: {words}"
         )
-    declared = record_json.encode_declaration(pipeline)
+    declared = encode_declaration(pipeline)
     before = patience.call(lambda: find_declaration(means.client, pipeline.name))
     patience.call(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
     try:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from limnos.pipeline.engine.sources.fingerprints import (
     EACH_MAX,
     SourceFileState,
+    are_missing,
     is_same,
     new_since,
     read,
@@ -125,3 +126,34 @@ def test_increment_has_exactly_the_new_files_or_all(
         assert not {file.path for file in new.files} & {file.path for file in first}
     else:
         assert set(new.files) == set(second)
+
+
+@pytest.mark.parametrize("count", [2, EACH_MAX + 1])
+def test_removed_files_are_remembered(count: int) -> None:
+    """A removed file stays in the later fingerprints, so that a whole read knows that it lacks rows; a file that comes
+    back unchanged is not new.
+    """
+    listed = files(*(f"f{number}" for number in range(count)))
+    first = take_fingerprint(listed)
+    second = take_fingerprint([*listed[1:], *files("new", at=2)], before=first)
+    third = read(take_fingerprint([*listed[1:], *files("new", "newer", at=3)], before=second).text())
+
+    assert third is not None
+    assert (are_missing(listed, None), are_missing(listed, first), are_missing(listed[1:], first)) == (
+        False,
+        False,
+        True,
+    )
+    assert are_missing([*listed[1:], *files("new", "newer", at=3)], third)
+    if count <= EACH_MAX:
+        assert not are_missing([*listed, *files("new", "newer", at=3)], third)
+        assert new_since([*listed, *files("new", "newer", at=3)], third).files == ()
+
+
+def test_changed_file_is_new_if_it_may_be_read_again() -> None:
+    """A changed file causes a whole read, except if its rows replace their older ones."""
+    before = take_fingerprint(files("a", "b"))
+    now = [*files("a"), *files("b", at=2)]
+
+    assert new_since(now, before).whole_because == "b was changed since it was read"
+    assert new_since(now, before, rereads=True).files == tuple(files("b", at=2))

@@ -85,6 +85,7 @@ class RowRules:
         findings = RuleCounts(self._flags, observation).of_flagged(data_frame)
         return StagedRows(
             rows=data_frame.where(self._flags.accepted_rows()).drop(*self._flags.names),
+            excluded=data_frame.where(~self._flags.accepted_rows()).drop(*self._flags.names),
             quarantined=self._quarantined(data_frame, run=run, at=at) if self.quarantine else None,
             findings=findings,
             staged=data_frame,
@@ -111,6 +112,8 @@ class StagedRows:
     """Staged rows of a step: rows for the table, rows for quarantine, and the findings."""
 
     rows: DataFrame
+    excluded: DataFrame
+    """The other rows: dropped and quarantined ones."""
     quarantined: DataFrame | None
     findings: tuple[ExpectationFinding, ...]
     staged: DataFrame

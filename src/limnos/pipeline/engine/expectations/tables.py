@@ -271,7 +271,9 @@ def _empty(context: _RuleContext, rule: Expectation, *, counts: _SharedCounts) -
 def _pin_query(context: _RuleContext, query: str) -> str:
     """Replace the query's tables by the run's branches and pinned snapshots."""
     named = relations(context.spark, query)
-    return splice_names(query, named, texts={one.parts: context.reads(one.parts) for one in named})
+    texts = {one.parts: context.reads(one.parts) for one in named}
+    views = frozenset(parts for parts, text in texts.items() if "." not in text)
+    return splice_names(query, named, texts=texts, renamed=views)
 
 
 def _are_all_known(columns: Sequence[Column]) -> Column:

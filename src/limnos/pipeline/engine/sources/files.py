@@ -30,6 +30,7 @@ from limnos.pipeline.engine.sources.fingerprints import (
     FilesFingerprint,
     NewFiles,
     SourceFileState,
+    are_missing,
     is_same,
     new_since,
     read,
@@ -81,19 +82,31 @@ def files_frame(request: SourceReadRequest, files: Files) -> SourceRead:
     path = locate_path(request, files.path)
     states = _pinned_files(request, list_files(request, files, path=path))
     before = read(request.before.fingerprint) if request.before else None
-    new = new_since(states, before) if request.incremental else NewFiles(files=states)
+    new = new_since(states, before, rereads=request.rereads) if request.incremental else NewFiles(files=states)
+    missing = are_missing(states, before)
     chosen = read(request.pinned.fingerprint) if request.pinned else before
     schema, inferred = _schema(request, files, states=new.files or states, path=path, fingerprint=chosen)
-    print_ = take_fingerprint(states, schema=schema.json() if inferred else None, content=content_digest(states))
+    stored, content = schema.json() if inferred else None, content_digest(states)
+    print_ = take_fingerprint(states, schema=stored, content=content, before=before)
+    if request.incremental and before and before.digest == print_.digest and not is_same(before, print_):
+        new = NewFiles(files=states, whole_because="the content of a file was changed since it was read")
     pin = ReadPin(name=request.source.name, fingerprint=print_.text(), whole_because=new.whole_because)
-    if not new.files:
-        return SourceRead(frame=request.spark.createDataFrame([], schema), pin=pin, root=root_of(path))
-    reader = _reader(request, files, among=new.files, path=path)
+    opened = SourceRead(
+        frame=request.spark.createDataFrame([], schema),
+        pin=pin,
+        root=root_of(path),
+        files=tuple(file.path for file in sorted(new.files, key=lambda file: (file.changed_ms, file.path))),
+        are_files_missing=missing,
+    )
+    among = new.files if request.only is None else tuple(file for file in new.files if file.path == request.only)
+    if not among:
+        return opened
+    reader = _reader(request, files, among=among, path=path)
     if files.format not in _TEXTUAL:
-        return SourceRead(frame=reader.schema(schema).load(paths_of(new.files)), pin=pin, root=root_of(path))
-    _check_headers(request, files, schema=schema, among=new.files)
-    frame, malformed = _split_malformed(request, files, reader=reader, schema=schema, paths=paths_of(new.files))
-    return SourceRead(frame=frame, pin=pin, malformed=malformed, root=root_of(path))
+        return replace(opened, frame=reader.schema(schema).load(paths_of(among)))
+    _check_headers(request, files, schema=schema, among=among)
+    frame, malformed = _split_malformed(request, files, reader=reader, schema=schema, paths=paths_of(among))
+    return replace(opened, frame=frame, malformed=malformed)
 
 
 def have_files_changed(request: SourceReadRequest, files: Files) -> bool:

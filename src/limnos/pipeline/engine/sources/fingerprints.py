@@ -20,6 +20,8 @@ from typing import Any
 
 EACH_MAX = 500
 _HALF = 4
+_UNKNOWN = bytes(2 * _HALF)
+"""The entry of a file that is gone, if the last fingerprint had no entries."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,12 +46,16 @@ class FilesFingerprint:
     """The digest of the files' content, if they are local and small; otherwise only names, sizes and times are
     compared.
     """
+    gone: bytes = b""
+    """Entries of files that were read and are not there any more, at most `EACH_MAX`: their rows are in the table."""
 
     def text(self) -> str:
         """Return the fingerprint as compact, deterministic JSON."""
         fields: dict[str, Any] = {"files": self.files, "newest_ms": self.newest_ms, "digest": self.digest}
         if self.each is not None:
             fields["each"] = base64.b64encode(self.each).decode()
+        if self.gone:
+            fields["gone"] = base64.b64encode(self.gone).decode()
         if self.content is not None:
             fields["content"] = self.content
         if self.schema is not None:
@@ -66,9 +72,16 @@ class NewFiles:
 
 
 def take_fingerprint(
-    files: Iterable[SourceFileState], *, schema: str | None = None, content: str | None = None
+    files: Iterable[SourceFileState],
+    *,
+    schema: str | None = None,
+    content: str | None = None,
+    before: FilesFingerprint | None = None,
 ) -> FilesFingerprint:
-    """Compute the fingerprint of a source's files: their count, newest time, and digests of paths, sizes and times."""
+    """Compute the fingerprint of a source's files: their count, newest time, and digests of paths, sizes and times.
+
+    `before` is the last fingerprint, of which files may be gone.
+    """
     ordered = sorted(files)
     return FilesFingerprint(
         files=len(ordered),
@@ -77,6 +90,7 @@ def take_fingerprint(
         each=b"".join(_path(file) + _state(file) for file in ordered) if len(ordered) <= EACH_MAX else None,
         schema=schema,
         content=content,
+        gone=b"" if before is None else b"".join(_gone(ordered, before)[:EACH_MAX]),
     )
 
 
@@ -92,6 +106,7 @@ def read(text: str | None) -> FilesFingerprint | None:
             each=None if each is None else base64.b64decode(each),
             schema=None if schema is None else json.dumps(schema),
             content=None if content is None else str(content),
+            gone=base64.b64decode(result.get("gone", "")),
         )
     except (ValueError, TypeError, KeyError, AttributeError):
         return None
@@ -104,14 +119,16 @@ def is_same(before: FilesFingerprint, now: FilesFingerprint) -> bool:
     return before.content is None or now.content is None or before.content == now.content
 
 
-def new_since(files: Sequence[SourceFileState], before: FilesFingerprint | None) -> NewFiles:
+def new_since(files: Sequence[SourceFileState], before: FilesFingerprint | None, *, rereads: bool = False) -> NewFiles:
     """Return the files that are not in `before`, or all files if others were changed. If `before` has an entry for each
     file, removed files are ignored, because their rows were already read; else a removed file requires a full read.
+
+    With `rereads`, a changed file is a new file: the rows that were derived from it are replaced by their keys.
     """
     if before is None:
         return NewFiles(files=tuple(files), whole_because="nothing was read before")
     if before.each is not None:
-        return _by_each(files, before.each)
+        return _by_each(files, before.each + before.gone, rereads=rereads)
     old = [file for file in files if file.changed_ms <= before.newest_ms]
     if len(old) == before.files and _digest(sorted(old)) == before.digest:
         return NewFiles(files=tuple(file for file in files if file.changed_ms > before.newest_ms))
@@ -120,14 +137,33 @@ def new_since(files: Sequence[SourceFileState], before: FilesFingerprint | None)
     )
 
 
-def _by_each(files: Sequence[SourceFileState], each: bytes) -> NewFiles:
-    entries = [each[start : start + 2 * _HALF] for start in range(0, len(each), 2 * _HALF)]
+def are_missing(files: Sequence[SourceFileState], before: FilesFingerprint | None) -> bool:
+    """Return whether files that were read are not among `files` any more. Of more than `EACH_MAX` files, changed files
+    count as missing.
+    """
+    return before is not None and bool(_gone(files, before))
+
+
+def _gone(files: Sequence[SourceFileState], before: FilesFingerprint) -> list[bytes]:
+    paths = {_path(file) for file in files}
+    gone = [entry for entry in _entries((before.each or b"") + before.gone) if entry[:_HALF] not in paths]
+    if before.each is None and sum(file.changed_ms <= before.newest_ms for file in files) < before.files:
+        gone.append(_UNKNOWN)
+    return gone
+
+
+def _by_each(files: Sequence[SourceFileState], each: bytes, *, rereads: bool) -> NewFiles:
+    entries = _entries(each)
     paths, known = {entry[:_HALF] for entry in entries}, set(entries)
     unread = [file for file in files if _path(file) + _state(file) not in known]
     changed = [file for file in unread if _path(file) in paths]
-    if changed:
+    if changed and not rereads:
         return NewFiles(files=tuple(files), whole_because=f"{changed[0].path} was changed since it was read")
     return NewFiles(files=tuple(unread))
+
+
+def _entries(each: bytes) -> list[bytes]:
+    return [each[start : start + 2 * _HALF] for start in range(0, len(each), 2 * _HALF)]
 
 
 def _path(file: SourceFileState) -> bytes:

@@ -36,6 +36,8 @@ def frame_of(
     directory: Path | None = None,
     watched: bool = False,
     checkpoints: str | None = None,
+    rereads: bool = False,
+    only: str | None = None,
 ) -> SourceRead:
     """Open a source.
 
@@ -51,13 +53,15 @@ def frame_of(
         watched: Whether the step writes the rows unchanged and once, so that malformed rows are counted during the
             write. Otherwise a separate query counts them.
         checkpoints: URL of a directory for the progress of streams.
+        rereads: Whether an increment of files has those that were changed since they were read, beside new ones.
+        only: The path of the only file to read.
 
     Raises:
         SourceFailed: With the source's position and advice.
     """
     request = SourceReadRequest(
         spark=spark, source=source, parameters=dict(parameters or {}), pinned=pinned, before=before,
-        incremental=incremental, directory=directory, watched=watched, checkpoints=checkpoints,
+        incremental=incremental, directory=directory, watched=watched, checkpoints=checkpoints, rereads=rereads, only=only,
     )  # fmt: skip
     kind = source.kind
     if isinstance(kind, Files):

@@ -48,6 +48,10 @@ class SourceReadRequest:
     """Whether the rows are read exactly once, by the step's write, so that they can be counted during it."""
     checkpoints: str | None
     """URL of a directory for the progress of streams."""
+    rereads: bool = False
+    """Whether an increment has the files that were changed since they were read, beside new ones."""
+    only: str | None = None
+    """The path of the only file to read."""
 
     def declared(self, schema: str) -> StructType:
         """Parse a declared schema, Spark's column list. Raises SourceFailed if it is malformed or has no column."""
@@ -90,6 +94,10 @@ class SourceRead:
     malformed: MalformedRows | None = None
     root: str | None = None
     """Of files, the directory in which their pattern begins, or the path if it is not a pattern."""
+    files: tuple[str, ...] = ()
+    """Of files, the paths that are read, by the time of their last change."""
+    are_files_missing: bool = False
+    """Whether files that the last published run read are not there any more."""
     release: Callable[[], None] = field(default=lambda: None, compare=False)
     """A function to call when the DataFrame is no longer needed."""
 

@@ -1,0 +1,108 @@
+"""Definitions of steps: digests of everything that determines a step's rows beside its inputs.
+
+An incremental step continues from its published table only if that table was made by the same definition. The digests
+are in the summary of the step's published snapshot, one per part, so that a change can be named. May import this
+package's values. Must not know Spark; the engine adds the parts that only it knows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Iterable, Mapping
+
+from limnos.pipeline.declaration import (
+    Expectation,
+    ExpectationAction,
+    Pipeline,
+    PythonStep,
+    RuleKind,
+    Scalar,
+    StepDeclaration,
+)
+from limnos.pipeline.declaration_json import plain
+from limnos.pipeline.modules import code_of
+
+DEFINITION = "limnos.definition"
+"""Summary key: JSON that maps each part of the definition to its digest."""
+QUERY, WRITE, RULES, CODE = "the query", "the write mode", "the rules that remove rows", "the Python code"
+_SOURCE = "source "
+UNRECORDED = "what the step was made of was not recorded when it was published (by an earlier release)"
+
+
+def declared_parts(pipeline: Pipeline, step: StepDeclaration, *, sources: Collection[str]) -> dict[str, str]:
+    """Return digests of the parts that the declaration has: query, write mode, rules, and each of the `sources`."""
+    known = {source.name: source for source in pipeline.sources}
+    parts = {QUERY: plain(step.body), WRITE: plain(step.write)}
+    if rules := removing_rules(step):
+        parts[RULES] = [(rule.condition, rule.action.value) for rule in rules]
+    parts |= {f"{_SOURCE}{name}": plain(known[name].kind) for name in sorted(sources) if name in known}
+    return digests(parts)
+
+
+def code_part(step: StepDeclaration) -> dict[str, str]:
+    """Return the digest of the code of the step's Python function, with what it imports; empty for other steps."""
+    function = step.body.callable if isinstance(step.body, PythonStep) else None
+    return {} if function is None else digests({CODE: code_of(function)})
+
+
+def parameter_parts(values: Mapping[str, Scalar], used: Iterable[str]) -> dict[str, str]:
+    """Return a digest for each parameter that the step uses, of its value."""
+    return digests({f"parameter {name}": values[name] for name in sorted(used) if name in values})
+
+
+def digests(parts: Mapping[str, object]) -> dict[str, str]:
+    """Return a digest of each value."""
+    return {name: _digest(value) for name, value in parts.items()}
+
+
+def removing_rules(step: StepDeclaration) -> tuple[Expectation, ...]:
+    """Return the step's rules that decide which rows are written: those that drop or quarantine rows."""
+    actions = (ExpectationAction.DROP, ExpectationAction.QUARANTINE)
+    return tuple(rule for rule in step.expectations if rule.kind is RuleKind.ROW and rule.action in actions)
+
+
+def encode(parts: Mapping[str, str]) -> str:
+    """Encode a definition for the summary of a snapshot."""
+    return json.dumps(parts, sort_keys=True, separators=(",", ":"))
+
+
+def decode(text: str | None) -> Mapping[str, str] | None:
+    """Decode a definition; None if there is none, or if it is not in our form, because every writer may write it."""
+    try:
+        parts = json.loads(text or "")
+    except ValueError:
+        return None
+    if not isinstance(parts, dict):
+        return None
+    return {name: value for name, value in parts.items() if isinstance(value, str)}
+
+
+def change_reason(recorded: str | None, now: Mapping[str, str]) -> str | None:
+    """Return what has changed since the definition `recorded` was published, in words; None if nothing has."""
+    before = decode(recorded)
+    if before is None:
+        return UNRECORDED
+    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return f"{_listed(changed)} changed since it was published" if changed else None
+
+
+def declared_change(pipeline: Pipeline, step: StepDeclaration, *, recorded: str | None) -> str | None:
+    """Return what the declaration has changed since, as `change_reason` does, without parameters, code and session."""
+    before = decode(recorded) or {}
+    sources = {name.removeprefix(_SOURCE) for name in before if name.startswith(_SOURCE)}
+    declared = declared_parts(pipeline, step, sources=sources)
+    rules = {RULES: before[RULES]} if RULES in before and RULES not in declared else {}
+    text = (
+        None if recorded is None else encode({**{name: before[name] for name in declared if name in before}, **rules})
+    )
+    return change_reason(text, declared)
+
+
+def _listed(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
