@@ -91,10 +91,10 @@ def test_another_parameter_reads_everything_again(folder: Folder) -> None:
     folder.published()
 
     unchanged = folder.published(other=2)
-    said = folder.published(least=1)
+    messages = folder.published(least=1)
 
     assert unchanged == "; ; "
-    assert said.count("read all of its inputs: parameter least changed since it was published") == 3
+    assert messages.count("read all of its inputs: parameter least changed since it was published") == 3
     for table in ("merged", "added", "ruled"):
         assert folder.rows(table) == [(1, 5), (2, 15)], table
 
@@ -143,11 +143,11 @@ def test_another_python_code_reads_everything_again(folder: Folder, changed: str
     folder.write(changed, "# a comment is not code\n" + texts[changed])
     commented = folder.published()
     folder.write(changed, texts[changed].replace(*edits[changed]))
-    said = folder.published()
+    messages = folder.published()
 
     assert (before, folder.rows("py")) == ([(1, 10)], [(1, 30)])
     assert "code" not in commented
-    assert "read all of its inputs: the Python code changed since it was published" in said
+    assert "read all of its inputs: the Python code changed since it was published" in messages
 
 
 QUERY = f"""
@@ -179,9 +179,9 @@ def test_queries_that_vary_between_runs_read_everything(folder: Folder, query: s
     folder.published()
 
     folder.write("d/b.csv", "id,v\n2,5\n")
-    said = folder.published()
+    messages = folder.published()
 
-    assert word in said
+    assert word in messages
     assert folder.rows("t", "id") == [(1,), (2,)]
 
 
@@ -193,9 +193,9 @@ def test_stamps_of_the_run_and_names_of_files_stay_incremental(folder: Folder) -
     first = folder.rows("t", "id, r")
 
     folder.write("d/b.csv", "id,v\n2,5\n")
-    said = folder.published()
+    messages = folder.published()
 
-    assert said == ""
+    assert messages == ""
     assert first[0] in folder.rows("t", "id, r")
     assert len({run for _, run in folder.rows("t", "id, r")}) == 2
 
@@ -209,9 +209,9 @@ def test_clock_in_a_rule_lets_rows_in_when_their_time_comes(folder: Folder) -> N
     )
     folder.published()
 
-    said = folder.published()
+    messages = folder.published()
 
-    assert "a rule that removes rows has now(), whose value is another one in each run" in said
+    assert "a rule that removes rows has now(), whose value is another one in each run" in messages
     assert folder.rows("t") == [(1, 5)]
 
 
@@ -257,12 +257,14 @@ def test_session_settings_that_change_results_are_noticed(folder: Folder) -> Non
     folder.spark.conf.set("spark.sql.shuffle.partitions", "3")
     same = folder.published()
     folder.spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
-    said = folder.published()
+    messages = folder.published()
     folder.spark.conf.set("spark.sql.legacy.timeParserPolicy", "LEGACY")
     further = folder.published()
 
     assert same == ""
-    assert said == "read all of its inputs: session setting spark.sql.session.timeZone changed since it was published"
+    assert (
+        messages == "read all of its inputs: session setting spark.sql.session.timeZone changed since it was published"
+    )
     assert "other session settings changed" in further
     assert folder.rows("t") == [(1, 5, 9)]
 
@@ -307,14 +309,14 @@ def test_columns_qualified_by_whole_names_are_read_by_increments(folder: Folder,
     folder.published()
 
     spark.sql(f"INSERT INTO main.{folder.name}.orders VALUES (2, 2)")
-    said = folder.published()
+    messages = folder.published()
 
-    assert said == ""
+    assert messages == ""
     assert folder.rows("t") == [(1, 1), (2, 2)]
 
 
 def test_two_empty_tables_of_the_same_name_can_be_joined(folder: Folder) -> None:
-    """Two tables with the same last name are told apart by their whole names, also if neither has a snapshot."""
+    """Two tables with the same last name are distinguished by their whole names, also if neither has a snapshot."""
     spark = folder.spark
     for number in ("a", "b"):
         spark.sql(f"CREATE NAMESPACE main.{folder.name}.{number}")
@@ -377,13 +379,13 @@ steps:
         "2,x,1,2026-01-01 00:00:00\n",
         "1,b,4,2026-01-02 00:00:00\n",
     ]
-    said = []
+    messages = []
     for number, text in enumerate(files):
         folder.write(f"d/{number}.csv", head + text)
-        said.append(folder.published())
+        messages.append(folder.published())
 
-    assert said[1:3] == ["", ""]
-    assert "a late row falls among equal states of its key" in said[3]
+    assert messages[1:3] == ["", ""]
+    assert "a late row falls among equal states of its key" in messages[3]
     assert folder.rows("h", "id, v, w, day(valid_from), day(valid_to), is_current") == [
         (1, "a", 1, 1, 2, False),
         (1, "a", 3, 3, None, True),
@@ -413,7 +415,7 @@ steps:
     assert folder.rows("h", "id, v, is_current") == [(1, 1, True), (2, 2, True), (3, 3, False)]
 
 
-def test_files_that_are_gone_are_not_lost_by_a_whole_read(folder: Folder) -> None:
+def test_whole_read_is_refused_if_it_would_lose_rows_of_removed_files(folder: Folder) -> None:
     """Removed files are ignored. If a whole read would lose their rows, the run is refused with the reason, and
     `--full` makes the table from the files that are there.
     """
@@ -429,14 +431,14 @@ def test_files_that_are_gone_are_not_lost_by_a_whole_read(folder: Folder) -> Non
 
     folder.write("d/c.csv", "id,v\n3,3\n4,4\n", at=4)
     refused = folder.run()
-    kept = folder.rows("t")
+    before = folder.rows("t")
     full = folder.published(full=True)
 
     assert archived == ""
     assert refused.state == "failed"
     assert "c.csv was changed since it was read" in refused.message
     assert "files of source src that it has read are gone" in refused.message
-    assert kept == [(1, 1), (2, 2), (3, 3)]
+    assert before == [(1, 1), (2, 2), (3, 3)]
     assert full == "read all of its inputs: a full run was requested"
     assert folder.rows("t") == [(2, 2), (3, 3), (4, 4)]
 
@@ -452,9 +454,9 @@ def test_merge_reads_a_changed_file_again_alone(folder: Folder) -> None:
     folder.published()
 
     folder.write("d/b.csv", "id,v\n1,11\n3,3\n", at=3)
-    said = folder.published()
+    messages = folder.published()
 
-    assert said == ""
+    assert messages == ""
     assert folder.rows("t") == [(1, 11), (2, 2), (3, 3)]
 
 
@@ -470,10 +472,10 @@ def test_columns_that_begin_like_those_of_changelogs_are_read(folder: Folder, co
     folder.published()
 
     spark.sql(f"UPDATE {source} SET {column} = 20 WHERE id = 2")
-    said = folder.published()
+    messages = folder.published()
 
     assert folder.rows("t") == [(1, 1), (2, 20)]
-    assert ("a changelog can't have its columns" in said) == (column == "_Change_Type")
+    assert ("a changelog can't have its columns" in messages) == (column == "_Change_Type")
 
 
 SOURCE = (

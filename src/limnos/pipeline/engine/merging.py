@@ -45,7 +45,10 @@ def merge(
     )
     rows = frame.select(*fitted_columns(frame, schema), column.alias(_DELETE))
     distinct = are_distinct(rows, step.write.keys)
-    with staged_rows(rows) as source, temporary_view(_with_kept_keys(step, source, excluded, schema=schema)) as view:
+    with (
+        staged_rows(rows) as source,
+        temporary_view(_with_kept_keys(step, source, excluded=excluded, schema=schema)) as view,
+    ):
         require_keys(source, step.write.keys, step=step.name, distinct=distinct)
         if branch.base is None:  # the table has no rows yet, so nothing can match
             insert(source.where(~f.col(_DELETE)).drop(_DELETE), branch=branch, kind=WriteKind.APPEND)
@@ -56,7 +59,7 @@ def merge(
 
 
 def _with_kept_keys(
-    step: StepDeclaration, source: DataFrame, excluded: DataFrame | None, *, schema: StructType
+    step: StepDeclaration, source: DataFrame, *, excluded: DataFrame | None, schema: StructType
 ) -> DataFrame:
     """Add a row for each key that only excluded rows have, which the statement matches and leaves alone."""
     rows = source.withColumn(_KEEP, f.lit(False))
@@ -64,9 +67,11 @@ def _with_kept_keys(
         return rows
     keys = {each.lower() for each in step.write.keys}
     struct_type = StructType([each for each in schema.fields if each.name.lower() in keys])
-    kept = excluded.select(*fitted_columns(excluded, struct_type)).distinct()
-    kept = kept.join(source, struct_type.names, "left_anti").withColumns({_DELETE: f.lit(False), _KEEP: f.lit(True)})
-    return rows.unionByName(kept, allowMissingColumns=True)
+    others = excluded.select(*fitted_columns(excluded, struct_type)).distinct()
+    others = others.join(source, struct_type.names, "left_anti").withColumns(
+        {_DELETE: f.lit(False), _KEEP: f.lit(True)}
+    )
+    return rows.unionByName(others, allowMissingColumns=True)
 
 
 def differs(columns: Sequence[str], schema: StructType) -> str:

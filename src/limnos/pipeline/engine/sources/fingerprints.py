@@ -146,10 +146,10 @@ def are_missing(files: Sequence[SourceFileState], before: FilesFingerprint | Non
 
 def _gone(files: Sequence[SourceFileState], before: FilesFingerprint) -> list[bytes]:
     paths = {_path(file) for file in files}
-    gone = [entry for entry in _entries((before.each or b"") + before.gone) if entry[:_HALF] not in paths]
+    entries = [entry for entry in _entries((before.each or b"") + before.gone) if entry[:_HALF] not in paths]
     if before.each is None and sum(file.changed_ms <= before.newest_ms for file in files) < before.files:
-        gone.append(_UNKNOWN)
-    return gone
+        entries.append(_UNKNOWN)
+    return entries
 
 
 def _by_each(files: Sequence[SourceFileState], each: bytes, *, rereads: bool) -> NewFiles:
