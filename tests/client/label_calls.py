@@ -8,7 +8,7 @@ from limnos.client import Client
 
 M = "/api/metalakes/lake"
 FUNCTIONS = f"{M}/catalogs/main/schemas/a/functions"
-DEFINITION = {"parameters": [], "returnType": "integer", "impls": []}
+DEFINITION = {"parameters": [], "returnType": "integer", "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "1"}]}
 FUNCTION = {"name": "f", "functionType": "scalar", "deterministic": True, "definitions": [DEFINITION], "audit": {}}
 CONTENT = {"customRules": {}, "supportedObjectTypes": ["TABLE"], "properties": {}}
 POLICY = {"name": "keep", "policyType": "custom", "enabled": True, "content": CONTENT, "audit": {}}

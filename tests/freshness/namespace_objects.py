@@ -9,7 +9,7 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from limnos.access.actions import Action
-from limnos.formats.gravitino.functions import Function, FunctionDefinition
+from limnos.formats.gravitino.functions import Function, FunctionDefinition, FunctionImplementation
 from limnos.formats.gravitino.policies import CUSTOM
 from limnos.model.kinds import Kind
 from limnos.services.governance import attachments, policies
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from tests.freshness.world import Levels, StoryWorld
 
 Work = Coroutine[Any, Any, object]
-FUNCTION = Function("scalar", deterministic=True, definitions=(FunctionDefinition(return_type="long"),))
+SQL = FunctionImplementation("SQL", "SPARK", sql="1")
+FUNCTION = Function("scalar", deterministic=True, definitions=(FunctionDefinition(return_type="long", impls=[SQL]),))
 CONTENT: dict[str, object] = {"supportedObjectTypes": ["CATALOG", "SCHEMA", "TABLE", "VIEW", "FUNCTION"]}
 
 

@@ -51,7 +51,9 @@ LINEAGE = {
 FUNCTION = {
     "functionType": "scalar",
     "deterministic": True,
-    "definitions": [{"parameters": [], "returnType": "long", "impls": []}],
+    "definitions": [
+        {"parameters": [], "returnType": "long", "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "1"}]}
+    ],
 }
 POLICY = {
     "policyType": "custom",

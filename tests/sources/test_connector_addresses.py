@@ -10,7 +10,7 @@ from sqlalchemy.dialects import postgresql
 
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import POSTGRESQL_PROVIDER
-from limnos.sources.connectors.columns import column_of, default_json, type_of
+from limnos.sources.connectors.columns import DialectTypes, column_of, default_json, type_json, type_of
 from limnos.sources.connectors.registry import SourceLimits, check_source
 
 LIMITS = SourceLimits(("db:5432", "[::1]:5433"), timeout_s=1.0)
@@ -112,3 +112,26 @@ def test_expressions_as_defaults_are_refused() -> None:
 def test_plain_defaults_are_decoded_from_database_literals(text: str, value: str) -> None:
     """Plain defaults that the database returns are decoded to literals."""
     assert default_json(text, "string") == {"type": "literal", "dataType": "string", "value": value}
+
+
+def test_empty_string_is_a_default_of_strings_only() -> None:
+    """The empty string is a value like any other of a string, and none of a number."""
+    default = {"type": "literal", "dataType": "string", "value": ""}
+    column = column_of({"name": "c", "type": "varchar(3)", "defaultValue": default}, dialect=DIALECT)
+    statement = str(sa.schema.CreateTable(sa.Table("t", sa.MetaData(), column)).compile(dialect=DIALECT))
+
+    assert "c VARCHAR(3) DEFAULT ''" in statement
+    with pytest.raises(BadRequest, match="default of strings only"):
+        column_of({"name": "c", "type": "long", "defaultValue": default}, dialect=DIALECT)
+
+
+def test_internal_character_types_keep_their_names() -> None:
+    """PostgreSQL's `"char"` and `name` have other lengths than VARCHAR, for which SQLAlchemy takes them."""
+    for name in ('"char"', "name"):
+        kind = type_of({"type": "external", "catalogString": name}, column="c", dialect=DIALECT)
+
+        assert kind.compile(DIALECT) == name
+        assert type_json(DialectTypes(DIALECT.ischema_names).get(name)(), DIALECT) == {
+            "type": "external",
+            "catalogString": name,
+        }

@@ -82,6 +82,12 @@ def test_paths_use_the_sources_prefix_and_separator(script: ScriptedServer, open
     with pytest.raises(NotFound):
         source.names(RestCall(f"GET {NAMESPACES}", ("x", "y.z")))
     assert script.targets() == []
+    for levels in (("a.b",), ("a", "b.c"), ("a.b", "c")):
+        with pytest.raises(BadRequest, match="separates names by"):
+            source.exchange(RestCall(f"POST {NAMESPACES}", levels, body=b"{}", conflict_meaning="namespace"))
+        with pytest.raises(BadRequest, match="separates names by"):
+            source.schema_create(levels, comment=None, properties={})
+    assert script.targets() == []
     script.answers["GET /v1/ws/a%20b/namespaces/x%2Ey%2Fz"] = ScriptedAnswer(body={})
     source.exchange(RestCall(f"GET {NAMESPACE}", ("x", "y/z")))
     script.answers["GET /v1/ws/a%20b/namespaces"] = ScriptedAnswer(body={"namespaces": [["x", "y", "z"]]})

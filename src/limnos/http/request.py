@@ -19,7 +19,7 @@ from limnos.http.origins import origin_of
 from limnos.http.routing import SHORT_BODY_BYTES, RouteBodyKind
 from limnos.model.audit import RequestOrigin
 from limnos.model.decisions import Decision
-from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
+from limnos.model.errors import BadRequest, TooLarge, WrongEncoding, WrongMediaType
 from limnos.names.percent import unquote_form
 from limnos.services.request.concurrency.loop_turns import LoopUse
 
@@ -29,6 +29,7 @@ Body = bytes | Receive
 T = TypeVar("T")
 IS_GONE = "limnos.is_gone"
 """The key in an ASGI scope of the function that returns whether the client has disconnected."""
+_PLAIN = (b"", b"identity")
 _FORM = b"application/x-www-form-urlencoded"
 CONTAINERS_MAX: Final = 100_000
 """The maximum number of arrays and objects in a JSON body over SHORT_BODY_BYTES: decoding them takes 20 ms on the event
@@ -168,13 +169,23 @@ class Request:
         return text.lower() == "true"
 
     def require_type(self, takes: RouteBodyKind) -> None:
-        """Refuse a body whose Content-Type is of another kind than the route accepts. Raises WrongMediaType."""
+        """Refuse a body whose Content-Type is of another kind than the route accepts, and an encoded one. Raises
+        WrongMediaType, and WrongEncoding.
+        """
+        self.require_plain_body()
         sent = self.headers.get(b"content-type")
         if sent is None or takes == "any" or _kind_of(sent) == takes or not self._has_body():
             return
         text = sent[:100].decode("latin-1")
         expected = "application/json" if takes == "json" else _FORM.decode()
         raise WrongMediaType(f"The body has type {text}: send {expected}, with that Content-Type header")
+
+    def require_plain_body(self) -> None:
+        """Refuse a compressed body, whose length says nothing about its content. Raises WrongEncoding."""
+        sent = self.headers.get(b"content-encoding")
+        if sent is not None and sent.strip().lower() not in _PLAIN and self._has_body():
+            text = sent[:100].decode("latin-1")
+            raise WrongEncoding(f"The body has Content-Encoding {text}: send it without compression")
 
     def _has_body(self) -> bool:
         headers = self.headers

@@ -464,3 +464,20 @@ def test_user_without_ownership_disables_a_catalog_by_setting(node: DriverNode, 
     statuses = [node.patch(f"{API}/lake/catalogs/main", {"inUse": False}, user=user).status for user in ("ben", "ana")]
 
     assert statuses == [403, 200 if is_shared else 403]
+
+
+def test_former_name_of_the_fileset_provider_is_accepted(node: DriverNode) -> None:
+    """Clients from before Gravitino 1.0 send `hadoop`; the catalog is one of provider `fileset`."""
+    created = node.done("POST", ALL, {**NEW, "type": "fileset", "provider": "hadoop"})["catalog"]
+    refused = node.post(ALL, {**NEW, "name": "other", "provider": "hadoop"})
+
+    assert (created["type"], created["provider"]) == ("fileset", "fileset")
+    assert error_fields(refused) == (400, 1001, "IllegalArgumentException")
+
+
+def test_missing_provider_is_named_in_words(node: DriverNode) -> None:
+    """A catalog of the type RELATIONAL has no default provider, and the message says what to send."""
+    message = node.post(ALL, {**NEW, "provider": None}).json()["message"]
+
+    assert "Catalog side needs a provider: use one of lakehouse-iceberg" in message
+    assert "None" not in message

@@ -380,3 +380,15 @@ def test_properties_that_decide_the_location_cannot_change(files: DriverNode, na
     assert answer.status == 400
     assert "fixed when it is created" in str(answer["message"])
     assert files.done("GET", f"{FILESETS}/f")["fileset"]["properties"] == {"a": "b", "default-location-name": "unknown"}
+
+
+def test_two_values_of_one_location_are_refused(files: DriverNode) -> None:
+    """`storageLocation` is the location with the name `unknown`: another value of that name is refused."""
+    base = warehouse(files)
+    both = {"name": "g", "storageLocation": f"{base}/g", "storageLocations": {"unknown": f"{base}/h"}}
+
+    other = files.post(FILESETS, both)
+    same = make(files, **{**both, "storageLocations": {"unknown": f"{base}/g"}})
+
+    assert (other.status, "storageLocations.unknown differ" in other.json()["message"]) == (400, True)
+    assert same["storageLocations"] == {"unknown": f"{base}/g"}

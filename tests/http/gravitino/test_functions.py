@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.formats.gravitino import functions
 from tests.http.driver import API, OWN, DriverNode
 
 FUNCTIONS = f"{API}/lake/catalogs/main/schemas/f/functions"
@@ -70,7 +71,7 @@ def test_alter_changes_definitions_and_implementations(function_node: DriverNode
     """An alter changes definitions by their parameters and implementations by their runtimes, and leaves the others
     unchanged.
     """
-    other = {"parameters": [X, Y], "returnType": "double", "impls": []}
+    other = {"parameters": [X, Y], "returnType": "double", "impls": [SPARK]}
     shorter = {**other, "parameters": [{"name": "t", "dataType": "string"}]}
     both = alter(function_node, {"@type": "addDefinition", "definition": shorter})["definitions"]
     target = {"parameters": [X]}
@@ -79,6 +80,7 @@ def test_alter_changes_definitions_and_implementations(function_node: DriverNode
         function_node, {"@type": "updateImpl", **target, "runtime": "spark", "implementation": {**SPARK, "sql": "SELECT 2"}}
     )["definitions"][0]["impls"]  # fmt: skip
     fewer = alter(function_node, {"@type": "removeImpl", **target, "runtime": "TRINO"})["definitions"][0]["impls"]
+    last = function_node.put(f"{FUNCTIONS}/f", {"updates": [{"@type": "removeImpl", **target, "runtime": "SPARK"}]})
     left = alter(function_node, {"@type": "removeDefinition", **target})["definitions"]
 
     assert [each["parameters"][0]["name"] for each in both] == ["x", "t"]
@@ -86,7 +88,8 @@ def test_alter_changes_definitions_and_implementations(function_node: DriverNode
     assert more[1]["resources"] == {"jars": ["s3://lake/f.jar"]}
     assert changed[0]["sql"] == "SELECT 2"
     assert [each["runtime"] for each in fewer] == ["SPARK"]
-    assert left == [{"parameters": [{"name": "t", "dataType": "string"}], "returnType": "double", "impls": []}]
+    assert (last.status, "remove the definition" in last.json()["message"]) == (400, True)
+    assert [(each["parameters"], len(each["impls"])) for each in left] == [([{"name": "t", "dataType": "string"}], 1)]
 
 
 def test_ambiguous_definition_is_refused(function_node: DriverNode) -> None:
@@ -115,6 +118,8 @@ def test_ambiguous_definition_is_refused(function_node: DriverNode) -> None:
         ({"definitions": [{**DEFINITION, "returnType": None}]}, "must have returnType"),
         ({"definitions": [{**DEFINITION, "parameters": [X, X]}]}, "a unique name"),
         ({"definitions": [{**DEFINITION, "parameters": [{**Y, "name": "a"}, X]}]}, "follows a parameter that has one"),
+        ({"definitions": [{**DEFINITION, "impls": []}]}, "at least one implementation"),
+        ({"definitions": [{**DEFINITION, "impls": None}]}, "at least one implementation"),
         ({"definitions": [{**DEFINITION, "impls": [SPARK, SPARK]}]}, "one implementation per runtime"),
         ({"definitions": [{**DEFINITION, "impls": [{**SPARK, "runtime": "perl"}]}]}, "SPARK, TRINO"),
         ({"definitions": [{**DEFINITION, "impls": [{**SPARK, "sql": " "}]}]}, "needs a value for sql"),
@@ -165,3 +170,16 @@ def test_sqlpp_and_gravitino_functions_do_not_replace_each_other(function_node: 
     assert (needed.status, needed.json()["code"]) == (409, 1010)
     assert dropped
     assert function_node.done("GET", f"{FUNCTIONS}/f")["function"]["comment"] == "c"
+
+
+def test_functions_without_implementation_can_be_completed() -> None:
+    """A function that an older release stored takes an implementation, definition by definition, and other changes."""
+    bare = functions.FunctionDefinition([functions.FunctionParameter("x", "long")], "long", impls=[])
+    other = functions.FunctionDefinition([], "long", impls=[])
+    implementation = functions.FunctionImplementation("SQL", "SPARK", sql="1")
+    added = functions.AddImpl(list(bare.parameters or []), implementation)
+
+    completed = functions.change_function(functions.Function("scalar", True, (bare, other)), [added])
+
+    assert [each.impls for each in completed.definitions] == [[implementation], []]
+    assert functions.change_function(completed, [functions.RemoveDefinition([])]).definitions[0].impls

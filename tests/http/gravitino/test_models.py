@@ -202,3 +202,28 @@ def test_alias_that_is_a_number_is_refused(ml: DriverNode) -> None:
     answers = [ml.post(VERSIONS, {"uri": "s3://lake/1", "aliases": [alias]}) for alias in ("42", "v42")]
 
     assert [answer.status for answer in answers] == [400, 200]
+
+
+def test_default_uri_must_be_one_of_the_version(ml: DriverNode) -> None:
+    """A default that names no URI of the version is refused, when it is linked and when it is changed."""
+    properties = {"default-uri-name": "gcs"}
+    linked = ml.post(VERSIONS, {"uris": {"s3": "s3://lake/0"}, "properties": properties})
+    ml.done("POST", VERSIONS, {"uris": {"s3": "s3://lake/0", "gcs": "gs://lake/0"}, "properties": properties})
+    chosen = {"@type": "setProperty", "property": "default-uri-name", "value": "none"}
+    removed = {"@type": "removeUri", "uriName": "gcs"}
+
+    refused = [linked, *(ml.put(f"{VERSIONS}/0", {"updates": [each]}) for each in (chosen, removed))]
+    ml.done("PUT", f"{VERSIONS}/0", {"updates": [{**chosen, "value": "s3"}, removed]})
+
+    assert [answer.status for answer in refused] == [400, 400, 400]
+    assert all("which is no URI of the version" in answer.json()["message"] for answer in refused)
+    assert ml.done("GET", f"{VERSIONS}/0/uri")["uri"] == "s3://lake/0"
+
+
+def test_two_values_of_one_uri_are_refused(ml: DriverNode) -> None:
+    """`uri` is the URI with the name `unknown`: another value of that name is refused, the same one is not."""
+    other = ml.post(VERSIONS, {"uri": "s3://lake/0", "uris": {"unknown": "s3://lake/1"}})
+    ml.done("POST", VERSIONS, {"uri": "s3://lake/0", "uris": {"unknown": "s3://lake/0"}})
+
+    assert (other.status, "uris.unknown" in other.json()["message"]) == (400, True)
+    assert ml.done("GET", VERSIONS)["versions"] == [0]

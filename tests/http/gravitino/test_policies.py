@@ -110,7 +110,7 @@ def test_invalid_policy_is_refused_with_advice(
 def test_policy_cannot_be_attached_to_an_unsupported_kind(policy_node: DriverNode) -> None:
     """A policy for tables cannot be attached to a view. Nothing of such a request is carried out."""
     policy_node.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
-        "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long"}],
+        "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long", "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "1"}]}],
     })  # fmt: skip
     path = f"{LAKE}/objects/function/main.a.f/policies"
     answer = policy_node.ask("POST", path, {"policiesToAdd": ["keep"]})

@@ -206,14 +206,16 @@ TYPES = (
 def test_types_are_returned_unchanged(shop: Shop) -> None:
     """Each documented type is returned unchanged. Types of the source that Gravitino lacks are returned as external."""
     columns = [{"name": f"c{at}", "type": each} for at, each in enumerate(TYPES)]
+    columns[7]["defaultValue"] = {"type": "literal", "dataType": "string", "value": ""}
 
     table = shop.node.done("POST", ORDERS, {"name": "t", "columns": columns})["table"]
 
     assert tuple(each["type"] for each in table["columns"]) == TYPES
+    assert table["columns"][7]["defaultValue"]["value"] == ""
     shop.sql("CREATE TYPE sales.mood AS ENUM ('a')", "CREATE DOMAIN sales.posint AS integer CHECK (VALUE > 0)")
     shop.sql(
         "CREATE TABLE sales.own (m sales.mood, d sales.posint, p point, s serial, g int GENERATED ALWAYS AS (1 + 1) STORED, x text DEFAULT lower('A'),"
-        " b bit(3), t text DEFAULT 'it''s', n int DEFAULT -5, huge numeric(50,2), w time with time zone)"
+        " b bit(3), t text DEFAULT 'it''s', n int DEFAULT -5, huge numeric(50,2), w time with time zone, tiny \"char\", label name, e text DEFAULT '')"
     )
     columns_by_name = {each["name"]: each for each in shop.node.done("GET", f"{ORDERS}/own")["table"]["columns"]}
     assert columns_by_name["s"]["autoIncrement"] is True
@@ -224,6 +226,8 @@ def test_types_are_returned_unchanged(shop: Shop) -> None:
         "it's",
         "-5",
     )
+    assert [columns_by_name[name]["type"]["catalogString"] for name in ("tiny", "label")] == ['"char"', "name"]
+    assert columns_by_name["e"]["defaultValue"]["value"] == ""
     assert {name: columns_by_name[name]["type"]["type"] for name in ("m", "d", "p", "b", "huge", "w")} == dict.fromkeys(
         ("m", "d", "p", "b", "huge", "w"), "external"
     )

@@ -264,3 +264,15 @@ def test_failed_stream_has_no_final_chunk(tmp_path: Path) -> None:
 def test_directory_handlers_belong_to_protocol_operations() -> None:
     """Each handler of a directory belongs to an operation of the protocol."""
     assert set(ROWS) < {each.call for each in OPERATIONS}
+
+
+def test_compressed_body_is_refused() -> None:
+    """A compressed body is 415, and not malformed JSON; the implementation is not called."""
+
+    def call(name: str, _fields: dict[str, object], data: bytes | None = None) -> object:
+        raise AssertionError(name, data)
+
+    headers = ((b"content-encoding", b"gzip"), (b"content-length", b"9"))
+    answer = ask(call, "POST", "/v1/namespace/a/create", body=b"\x1f\x8b1234567", headers=headers)
+
+    assert (answer.status, "without compression" in answer.json["error"]) == (415, True)

@@ -144,10 +144,11 @@ def function_json(function: Function) -> Json:
     return {"functionType": function.function_type, "deterministic": function.deterministic, "definitions": definitions}
 
 
-def check_function(function: Function) -> Function:
+def check_function(function: Function, *, before: Sequence[FunctionDefinition] = ()) -> Function:
     """Check a function and normalize the case of its keywords.
 
-    Raises BadRequest for an invalid or ambiguous definition.
+    `before` are the definitions that it has already: an older release stored some without an implementation. Raises
+    BadRequest for an invalid or ambiguous definition.
     """
     word = TYPES.get(function.function_type.lower())
     if word is None:
@@ -155,6 +156,8 @@ def check_function(function: Function) -> Function:
     if not 0 < len(function.definitions) <= DEFINITIONS_MAX:
         raise BadRequest(f"A function must have 1 to {DEFINITIONS_MAX} definitions, not {len(function.definitions)}")
     definitions = tuple([_definition(each, word) for each in function.definitions])
+    if any(not each.impls and each not in before for each in definitions):
+        raise BadRequest("A definition needs at least one implementation (impls): add one, or remove the definition")
     _refuse_ambiguous(definitions)
     return Function(word, function.deterministic, definitions)
 
@@ -162,7 +165,9 @@ def check_function(function: Function) -> Function:
 def change_function(function: Function, changes: Sequence[FunctionChange]) -> Function:
     """Apply changes in order. Raises BadRequest if a change does not fit the function, or makes it invalid."""
     for change in changes:
-        function = check_function(Function(function.function_type, function.deterministic, _after(function, change)))
+        definitions = _after(function, change)
+        changed = Function(function.function_type, function.deterministic, definitions)
+        function = check_function(changed, before=function.definitions)
     return function
 
 

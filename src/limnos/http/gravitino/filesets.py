@@ -61,6 +61,8 @@ async def fileset_create(request: Request, ctx: Context, *, body: FilesetCreate)
     if kind not in _TYPES:
         raise BadRequest(f"A fileset must be managed or external, not {kind}")
     locations = {} if not body.storage_location else {UNKNOWN: body.storage_location}
+    if locations and (body.storage_locations or locations).get(UNKNOWN, body.storage_location) != body.storage_location:
+        raise BadRequest("storageLocation and storageLocations.unknown differ: send one of them")
     fileset_request = FilesetRequest(
         body.comment, _TYPES[kind], locations | (body.storage_locations or {}), check_properties(body.properties)
     )

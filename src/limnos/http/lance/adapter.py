@@ -133,6 +133,7 @@ class LanceAdapter:
             query = cast("bytes", scope["query_string"])
             check_parameters(query, PARAMETERS, repeatable=REPEATED, changes=method != "GET")
             request = Request(method, raw, params, headers, query, receive, request_id, limit, "", 0.0)
+            request.require_plain_body()
             if self._folders is not None and operation.call in ROWS:
                 return await ROWS[operation.call](request, self._folders)
             return await self._call_interface(request, operation)

@@ -47,6 +47,8 @@ _TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
 """Gravitino's names of catalog types, where they differ from ours."""
 _BUILT_IN = {"FILE": kinds.FILESET_PROVIDER, "ML": kinds.MODEL_PROVIDER, "STREAM": kinds.MESSAGING_PROVIDER}
 """The default provider of a catalog type."""
+_FORMER_NAMES = {"hadoop": kinds.FILESET_PROVIDER}
+"""Names of providers before Gravitino 1.0, which its older clients still send."""
 _ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
 """Properties with the URL or hosts of an external system, to which the server sends a catalog's secrets."""
 
@@ -72,10 +74,10 @@ def catalog_check(
     """
     check_catalog_name(name)
     requested = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
-    provider = provider or _BUILT_IN.get(requested or "")
+    provider = _FORMER_NAMES.get(provider or "", provider) or _BUILT_IN.get(requested or "")
     if provider is None or provider not in PROVIDERS:
-        served = ", ".join(PROVIDERS)
-        raise BadRequest(f"Provider {provider} of catalog {name} is not supported: use one of {served}")
+        what = "needs a provider" if provider is None else f"cannot have the provider {provider}"
+        raise BadRequest(f"Catalog {name} {what}: use one of {', '.join(PROVIDERS)}")
     expected = PROVIDERS[provider]
     if requested not in (None, expected):
         words = {current: word.lower() for word, current in _TYPES.items()}

@@ -157,13 +157,14 @@ async def version_link(
     """Add a version to a model and return its number.
 
     Raises NotFound, AlreadyExists (an alias belongs to another version), NotInUse, PermissionDenied, BadRequest (an
-    invalid alias or URI).
+    invalid alias or URI, or a default URI that the version does not have).
     """
     if not uris:
         raise BadRequest("A version needs at least one URI: give uri or uris")
     for uri_name, uri in uris.items():
         _check(uri_name, "The name of a URI")
         _check_uri(uri)
+    _check_default_uri(properties, uris)
     version = ModelVersion(0, comment, properties, uris, _checked_version(aliases))
 
     def decide(request_view: RequestView) -> Permit[VersionLink]:
@@ -189,6 +190,13 @@ def _check(name: str, what: str) -> None:
 def _check_uri(uri: str) -> None:
     if not uri.strip():
         raise BadRequest("A URI is empty: give the location of the version")
+
+
+def _check_default_uri(properties: Mapping[str, str], uris: Mapping[str, str]) -> None:
+    """Check that a version's own property `default-uri-name` names one of its URIs. Raises BadRequest."""
+    chosen = properties.get(DEFAULT_URI)
+    if chosen is not None and chosen not in uris:
+        raise BadRequest(f"{DEFAULT_URI} is {chosen}, which is no URI of the version: it has {', '.join(uris)}")
 
 
 def version_insert(tx: Tx, permit: Permit[VersionLink]) -> int:
@@ -242,6 +250,8 @@ def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
         version, comment=edits.edits.edited_comment(version.comment), properties=edits.edits.over(version.properties),
         uris=_edited_uris(version.uris, edits),
     )  # fmt: skip
+    if version.properties.get(DEFAULT_URI) in (None, *version.uris):  # an older release stored others
+        _check_default_uri(changed.properties, changed.uris)
     tx.models.update(node.id, changed)
     tx.models.unname(node.id, version.version, aliases=edits.unnames)
     name = tx.models.name(node.id, version.version, aliases=edits.names)
@@ -297,5 +307,12 @@ def version_remove(tx: Tx, permit: Permit[VersionDelete]) -> None:
 
 
 def uris_of(uri: str | None, uris: Mapping[str, str] | None, *, name: str | None = None) -> dict[str, str]:
-    """Return the URIs of a request as one mapping; a `uri` without a `name` gets the name `unknown`."""
-    return {**({} if uri is None else {name or UNKNOWN_URI: uri}), **(uris or {})}
+    """Return the URIs of a request as one mapping; a `uri` without a `name` gets the name `unknown`.
+
+    Raises BadRequest for two URIs of one name.
+    """
+    named = {} if uri is None else {name or UNKNOWN_URI: uri}
+    for each, other in (uris or {}).items():
+        if named.setdefault(each, other) != other:
+            raise BadRequest(f"uri and uris.{each} name the same URI with different values: send one of them")
+    return named

@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql as pg
 from sqlalchemy.engine.interfaces import Dialect, ReflectedColumn
 
-from limnos.formats.iceberg.json_types import Json, as_object, preview_value, text_at
+from limnos.formats.iceberg.json_types import Json, as_object, preview_value, string_at, text_at
 from limnos.model.errors import BadRequest, UnsupportedOperation
 
 Type = sa.types.TypeEngine[Any]  # SQLAlchemy has no narrower word for the type of any column
@@ -51,12 +51,14 @@ class UnmappedType(sa.types.UserDefinedType[object]):
 
 class DialectTypes(dict[str, "Callable[..., Type]"]):
     """A dialect's type constructors by name. An unsupported name gets an UnmappedType, whereas SQLAlchemy would warn
-    and discard the name.
+    and discard the name. So do types of one database for its own use, such as PostgreSQL's `"char"`, which SQLAlchemy
+    takes for VARCHAR.
     """
 
     def get(self, name: str, _default: object = None) -> Callable[..., Type]:
         """Return the constructor of the type `name`; that of UnmappedType if the dialect does not support it."""
-        return super().get(name) or partial(UnmappedType, name)
+        constructor = super().get(name)
+        return partial(UnmappedType, name) if constructor in (None, sa.String) else constructor
 
 
 def type_json(kind: Type, dialect: Dialect) -> object:
@@ -150,10 +152,10 @@ def _named(text: str, *, column: str, dialect: Dialect) -> Type:
     any other name.
     """
     known: Mapping[str, Callable[[], Type]] = getattr(type(dialect), "ischema_names", {})
-    result = known.get(text.strip().lower())
-    if result is None:
+    name = text.strip().lower()
+    if name not in known:
         raise _unknown(column, text)
-    return result()
+    return DialectTypes(known).get(name)()
 
 
 def _unknown(column: str, kind: str) -> BadRequest:
@@ -174,6 +176,8 @@ def column_of(fields: Json, *, dialect: Dialect) -> sa.Column[object]:
         require_counting(kind, column=name)
         return sa.Column(name, kind, sa.Identity(), nullable=False, comment=str(comment) if comment else None)
     default = None if fields.get("defaultValue") is None else default_of(fields["defaultValue"], column=name)
+    if default == "" and not isinstance(kind, sa.String):
+        raise BadRequest(f"Column {preview_value(name)}: '' is a default of strings only")
     return sa.Column(
         name, kind, nullable=fields.get("nullable") is not False, autoincrement=False, server_default=default,
         comment=None if comment is None else str(comment),
@@ -203,7 +207,7 @@ def default_of(value: object, *, column: str) -> str | sa.ColumnElement[Any] | N
     fields = as_object(value, f"The default of column {preview_value(column)}")
     kind, where = fields.get("type"), f"The default of column {preview_value(column)}"
     if kind == "literal":
-        text = text_at(fields, "value", where=where)
+        text = string_at(fields, "value", where=where)
         return None if text == "NULL" and str(fields.get("dataType", "")).lower() == "null" else text
     if kind == "function" and str(fields.get("funcName", "")).lower() in _NOW and not fields.get("funcArgs"):
         return sa.func.current_timestamp()

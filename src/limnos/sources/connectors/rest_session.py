@@ -117,6 +117,8 @@ class RestSession:
         """Send a request to the source and return its response. Raises the error for the response's status."""
         deadline = self._deadline()
         config = self._configured(deadline)
+        if call.endpoint == "POST /namespaces":
+            check_new_levels(call.namespace, config.separator)
         url = f"{self._place.uri}/v1{config.prefix}{_path(call, config.separator)}"
         query = call.query if call.endpoint != "GET /namespaces" else _with_parent(call, config.separator)
         reply = self._authorized(
@@ -290,6 +292,18 @@ def _with_parent(call: RestCall, separator: str) -> tuple[tuple[str, str], ...]:
         return call.query
     join_levels(call.namespace, separator)
     return (("parent", unquote(separator).join(call.namespace)), *call.query)
+
+
+def check_new_levels(levels: Levels, separator: str) -> None:
+    """Raise BadRequest if a level of a new namespace contains the source's separator: the source might create two
+    namespaces, and no path could name the one that was asked for.
+    """
+    plain = unquote(separator)
+    if any(plain in level for level in levels):
+        raise BadRequest(
+            f"Namespace {render(levels)}: the source separates names by '{plain}', so its names cannot contain it: "
+            "choose another name"
+        )
 
 
 def join_levels(levels: Levels, separator: str) -> str:
