@@ -17,6 +17,7 @@ from uuid import uuid4
 
 from limnos import __version__
 from limnos.model.permits import upkeep_permit
+from limnos.services.catalog.nested_namespaces import OTHER_SEPARATOR
 from limnos.services.request.node_services import OWN_NODE, NodeServices
 from limnos.services.upkeep.nodes import BEAT_S
 from limnos.store.activity.node_beats import NodeHeartbeat
@@ -63,8 +64,11 @@ class NodeBeats:
         """Write one heartbeat. Raises the errors of the store."""
         clock = self.services.store.time
         heartbeat = NodeHeartbeat(self.id, self.name, __version__, self.started_at, 0, clock.offset_ms)
-        await self.services.store.submit(self._permit, partial(_beat, heartbeat=heartbeat))
+        checked = await self.services.store.submit(self._permit, partial(_beat, heartbeat=heartbeat))
+        OTHER_SEPARATOR.of(self.services).update(checked, defaults=self.services.defaults)
 
 
-def _beat(tx: Tx, *, heartbeat: NodeHeartbeat) -> None:
+def _beat(tx: Tx, *, heartbeat: NodeHeartbeat) -> str | None:
+    """Write the heartbeat. Returns the separator and policy of the node that started last."""
     tx.node_beats.beat(heartbeat)
+    return tx.nesting.checked()

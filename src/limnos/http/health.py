@@ -13,6 +13,7 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.times import instant
 from limnos.model.kinds import ROOT_ID
+from limnos.services.catalog.nested_namespaces import OTHER_SEPARATOR
 from limnos.services.request.context import Context
 from limnos.services.runs.job_rules import JOB_RULES
 from limnos.store.changes import EPOCH
@@ -42,8 +43,10 @@ async def ready(_request: Request, ctx: Context) -> Response:
 
 
 async def health(_request: Request, ctx: Context) -> Response:
-    """Return liveness and readiness: 200 if the node is ready, else 503. A note says if this node refuses all jobs."""
-    return _health_response([_check("process"), await _store(ctx), *_loops(ctx), *_jobs(ctx)])
+    """Return liveness and readiness: 200 if the node is ready, else 503. A note says if this node refuses all jobs,
+    and if another node has another separator.
+    """
+    return _health_response([_check("process"), await _store(ctx), *_loops(ctx), *_names(ctx), *_jobs(ctx)])
 
 
 def _loops(ctx: Context) -> list[Check]:
@@ -54,6 +57,12 @@ def _loops(ctx: Context) -> list[Check]:
         | {"state": "degraded"}
         for each in ctx.services.loops.failures()
     ]
+
+
+def _names(ctx: Context) -> list[Check]:
+    other = OTHER_SEPARATOR.of(ctx.services).key
+    note = "Another node of this store uses another separator: set names.separator to one value on all nodes"
+    return [_check("names", note=note)] if other else []
 
 
 def _jobs(ctx: Context) -> list[Check]:

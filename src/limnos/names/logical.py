@@ -122,6 +122,16 @@ class LogicalCodec:
             self._check_free(part)
         return self.separator.join(levels)
 
+    def join_or_none(self, levels: Levels) -> str | None:
+        """Return the logical name of levels, for lists; None for levels that no name can spell.
+
+        External systems have such names, and stores of which another node uses another separator.
+        """
+        try:
+            return self.join(levels)
+        except InvalidName:
+            return None
+
     def split(self, text: str, *, what: str = "SCHEMA name") -> Levels:
         """Split a logical name into levels. `what` names the field in messages, such as `parentSchema`.
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from limnos.app.node_beats import NodeBeats
 from limnos.config.settings import NamesSection
 from limnos.services.catalog import catalog_checks
 from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
@@ -434,3 +435,37 @@ def test_drop_refusal_has_the_full_schema_name(node: DriverNode) -> None:
 
     assert answer.status == 409
     assert "Namespace a.b is not empty: drop its namespace c first" in str(answer["message"])
+
+
+def test_names_of_another_separator_are_left_out_of_lists(fresh: Callable[[str], Path]) -> None:
+    """A node with another separator makes a name that this one cannot spell: lists leave it out, and both the log and
+    the health report say that the separators differ.
+    """
+    data = fresh("data")
+    with node_at(data, names=NamesSection(separator=";")) as node, node_at(data) as other:
+        beats = [NodeBeats(each.built.services) for each in (node, other)]
+        for levels in (["plain"], ["a:b"], ["plain", "c:d"], ["w;z"]):
+            made = (other if ";" in levels[0] else node).post("/iceberg/v1/lake.main/namespaces", {"namespace": levels})
+            assert made.status == 200, made.body
+        for name, on in (("mixed", "main.w;z"), ("whole", "main.plain")):
+            target = {"fullName": on, "type": "schema", "privileges": [{"name": "use_schema", "condition": "allow"}]}
+            other.done("POST", f"{API}/lake/roles", {"name": name, "properties": {}, "securableObjects": [target]})
+        other.done("POST", f"{API}/lake/tags", {"name": "red"})
+        other.done("POST", f"{API}/lake/objects/schema/main.w;z/tags", {"tagsToAdd": ["red"]})
+
+        shown = [
+            [each["name"] for each in one.done("GET", f"{API}/lake/catalogs/main/schemas{query}")["identifiers"]]
+            for one, query in ((node, ""), (other, ""), (other, "?parentSchema=plain"))
+        ]
+        roles = [
+            node.done("GET", f"{API}/lake/roles/{name}")["role"]["securableObjects"] for name in ("mixed", "whole")
+        ]
+        tagged = [each.done("GET", f"{API}/lake/tags/red/objects")["metadataObjects"] for each in (node, other)]
+        for one, beat in ((node, beats[0]), (other, beats[1])):
+            one.runner.run(beat.beat())
+        health = [each.get("/health").body.decode() for each in (node, other)]
+
+    assert shown == [["a:b", "plain"], ["plain", "w;z"], []]
+    assert [len(each) for each in roles] == [0, 1]
+    assert [len(each) for each in tagged] == [0, 1]
+    assert ["another separator" in each for each in health] == [True, False]

@@ -33,6 +33,7 @@ from limnos.model.records import (
 )
 from limnos.model.runs import PipelineRun
 from limnos.model.statistics import Statistic
+from limnos.names.errors import InvalidName
 from limnos.names.logical import LogicalCodec
 from limnos.services.catalog.filesets import DEFAULT_NAME, UNKNOWN, FileInfo
 from limnos.services.governance.tag_values import allowed_values
@@ -247,9 +248,15 @@ def credential(credentials: VendedCredentials) -> Json:
     return {"credentialType": "s3-token", "expireTimeInMs": keys.expires_ms, "credentialInfo": info}
 
 
-def metadata_object(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> Json:
-    """Encode an object of the tree by its full name and type."""
-    return {"fullName": full_name(kind, path, codec), "type": "schema" if kind is Kind.NAMESPACE else kind.word}
+def metadata_object(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> Json | None:
+    """Encode an object of the tree by its full name and type. None for a name that the server's separator cannot
+    spell, which another node of the store has made.
+    """
+    try:
+        name = full_name(kind, path, codec)
+    except InvalidName:
+        return None
+    return {"fullName": name, "type": "schema" if kind is Kind.NAMESPACE else kind.word}
 
 
 def user(holder: RoleHolder) -> Json:
@@ -277,15 +284,18 @@ def role(entity: RoleEntity, objects: msgspec.Raw) -> Json:
 
 def securables(objects: Iterable[RoleObject], codec: LogicalCodec) -> list[Json]:
     """Encode objects with the privileges that a role has on them."""
-    return [_securable(each, codec) for each in objects]
+    return [json for each in objects if (json := _securable(each, codec)) is not None]
 
 
-def _securable(role_object: RoleObject, codec: LogicalCodec) -> Json:
+def _securable(role_object: RoleObject, codec: LogicalCodec) -> Json | None:
+    named = metadata_object(role_object.kind, role_object.path, codec)
+    if named is None:
+        return None
     rules = [
         {"name": Privilege(grant.privilege).word, "condition": "allow" if grant.allowed else "deny"}
         for grant in role_object.grants
     ]
-    return {**metadata_object(role_object.kind, role_object.path, codec), "privileges": rules}
+    return {**named, "privileges": rules}
 
 
 def full_name(kind: Kind, path: tuple[str, ...], codec: LogicalCodec) -> str:

@@ -73,7 +73,8 @@ class MetalakeObjectRoutes(NamedTuple):
             ctx, metalake=metalake, kind=self.kind, name=name, value=value
         )
         codec = codec_for(ctx.services.defaults)
-        return ok(metadataObjects=[dto.metadata_object(each.kind, each.path, codec) for each in objects])
+        results = [dto.metadata_object(each.kind, each.path, codec) for each in objects]
+        return ok(metadataObjects=[each for each in results if each is not None])
 
     async def list_on(self, request: Request, ctx: Context) -> Response:
         """Return each {kind} of an object, inherited ones included: its name, or with `details` all fields."""

@@ -5,6 +5,7 @@ May import `access`, `model`, `names`, `services` and this package. Has no busin
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 from typing import NamedTuple
 
@@ -69,12 +70,9 @@ class _SourceListing(NamedTuple):
     codec: LogicalCodec
 
 
-def _render_schema_name(codec: LogicalCodec, levels: Levels) -> str | None:
-    """Return the logical name of an external system's schema; None if that name would be parsed as another schema."""
-    try:
-        return codec.join(levels)
-    except InvalidName:
-        return None
+def _render_schema_names(codec: LogicalCodec, parent: Levels, names: Iterable[str]) -> list[str]:
+    """Return the logical names of schemas, without those that would be parsed as other schemas."""
+    return [each for name in names if (each := codec.join_or_none((*parent, name))) is not None]
 
 
 class SchemaCreate(NamedBody, frozen=True):
@@ -104,21 +102,17 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
         if visible_object is not None:
             return _DirectoryListing(visible_object, codec, levels, beside)
         names = namespaces.namespaces_list(request_view, levels).texts()
-        return [codec.join((*levels, name)) for name in (sorted([*names, *beside]) if beside else names)]
+        return _render_schema_names(codec, levels, sorted([*names, *beside]) if beside else names)
 
     results = await ctx.read(RequestScope(metalake, catalog), read)
     if isinstance(results, _SourceListing):
         names = await source_schemas.schemas_list(ctx, results.seen)
-        results = [
-            each
-            for name in names
-            if (each := _render_schema_name(results.codec, (*results.seen.path, name))) is not None
-        ]
+        results = _render_schema_names(results.codec, results.seen.path, names)
     if isinstance(results, _DirectoryListing):
         texts = namespaces_in(
             await directory_open(ctx, results.visible_object), results.levels, page_request=ALL_NAMES
         ).names
-        results = [results.codec.join((*results.levels, name)) for name in sorted([*texts, *results.beside])]
+        results = _render_schema_names(results.codec, results.levels, sorted([*texts, *results.beside]))
     return identifiers([metalake, catalog], results)
 
 

@@ -10,6 +10,7 @@ has an HTTP status, and not InvalidName of `names`, for which each protocol choo
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, cast
 
 from limnos.model.entities import Node
@@ -18,9 +19,35 @@ from limnos.model.records import CatalogRecord
 from limnos.names.display import render
 from limnos.names.parts import quote_for_message
 from limnos.services.request.catalog_traits import is_nested
+from limnos.services.request.defaults import RequestDefaults
+from limnos.services.request.node_services import ComponentKey
 from limnos.store.tx import Tx
+from limnos.telemetry.logs import get_logger
 
+log = get_logger("limnos.names")
 NAMES_SHOWN_MAX: Final = 5
+
+
+@dataclass(slots=True)
+class OtherSeparator:
+    """The separator and policy that another node of the store started with later; "" if it has this node's."""
+
+    key: str = ""
+
+    def update(self, stored: str | None, *, defaults: RequestDefaults) -> None:
+        """Compare what the store has with this node's separator and policy, and log a difference once."""
+        own = separator_check_key(defaults.separator, defaults.separator_policy)
+        other = "" if stored in (None, own) else str(stored)
+        if other and other != self.key:
+            log.warning(
+                "another node of this store uses another separator: lists of this node leave out what it cannot spell; "
+                "set names.separator to one value on all nodes and restart them",
+                own=own, other=other,
+            )  # fmt: skip
+        self.key = other
+
+
+OTHER_SEPARATOR: ComponentKey[OtherSeparator] = ComponentKey("other separator", lambda _: OtherSeparator())
 
 
 def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, separator: str) -> None:

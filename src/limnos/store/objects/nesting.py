@@ -245,6 +245,11 @@ class NestingWrites(Writes):
         self.tx.count(END_CHANGES, {"catalog": catalog_id})
         self.tx.count(END, {"catalog": catalog_id})
 
+    def checked(self) -> str | None:
+        """Return the separator and policy for which the stored names were last checked, as `checked_read`."""
+        ((result,),) = self.tx.rows(SEPARATOR, {})
+        return None if result is None else str(result)
+
     def free_of(self, separator: str) -> None:
         """Record the separator and policy for which the stored names were checked."""
         self.tx.count(CHECKED_FOR, {"separator": separator})
