@@ -18,7 +18,6 @@ import msgspec
 from limnos.model.kinds import Kind
 from limnos.names import canonical
 from limnos.names.dataverse import METADATA_NAME
-from limnos.names.display import render as display_name
 from limnos.sqlpp import tree
 from limnos.sqlpp.definitions import arity_of, index_name, statements_of, view_definition
 from limnos.sqlpp.metadata_types import FIELDS
@@ -30,6 +29,8 @@ Levels = tuple[str, ...]
 METADATA: Final = (METADATA_NAME,)
 FORMAT: Final = "org.apache.asterix.runtime.formats.NonTaggedDataFormat"
 NODE: Final = "limnos"
+_NODE_GROUP: Final = "DEFAULT_NG_ALL_NODES"
+"""The only node group, of which each dataset is a part."""
 """The name of the only node in the metadata, regardless of the number of server nodes."""
 ANONYMOUS: Final = "$d$t$i$"
 """The prefix of the name of a dataset's own, unnamed type."""
@@ -137,7 +138,7 @@ def _nodes() -> Iterator[Fields]:
 
 
 def _node_groups() -> Iterator[Fields]:
-    yield {"GroupName": "DEFAULT_NG_ALL_NODES", "NodeNames": Bag((NODE,)), "Timestamp": ""}
+    yield {"GroupName": _NODE_GROUP, "NodeNames": Bag((NODE,)), "Timestamp": ""}
 
 
 def _dataset_record(one: MetadataObject) -> Fields:
@@ -200,7 +201,7 @@ def _dataset(
         "DatatypeDataverseName": canonical.encode(type_name[:-1]),
         "DatatypeName": type_name[-1],
         "DatasetType": kind,
-        "GroupName": display_name(path),
+        "GroupName": _NODE_GROUP,
         "CompactionPolicy": "concurrent",
         "CompactionPolicyProperties": (),
         **details,

@@ -68,9 +68,9 @@ def test_layout_v0_lists_folders_beside_a_v1_table(run: Run, tmp_path: Path) -> 
     assert [row["name"] for row in run("lance", "ls", str(tmp_path), "--layout", "v0").result] == ["`a.lance`", "b"]
 
 
-def test_guessed_layout_lists_only_folders_with_tables(run: Run, tmp_path: Path) -> None:
+def test_guessed_layout_lists_all_folders(run: Run, tmp_path: Path) -> None:
     """Any directory with subdirectories looks like layout v0. If the layout is guessed, folders without a table are
-    reported apart from the list.
+    listed as `lance serve` and catalogs list them, and named on standard error.
     """
     for folder in ("written/_versions", "photos", "notes"):
         (tmp_path / folder).mkdir(parents=True)
@@ -80,9 +80,10 @@ def test_guessed_layout_lists_only_folders_with_tables(run: Run, tmp_path: Path)
     done = run("lance", "ls", str(tmp_path))
     stated = run("lance", "ls", str(tmp_path), "--layout", "v0")
 
-    assert [row["name"] for row in done.result] == ["declared", "written"]  # type: ignore[attr-defined]
-    assert "no Lance tables: notes, photos" in done.err
-    assert [row["name"] for row in stated.result] == ["declared", "notes", "photos", "written"]  # type: ignore[attr-defined]
+    assert done.result == stated.result
+    assert [row["name"] for row in done.result] == ["declared", "notes", "photos", "written"]  # type: ignore[attr-defined]
+    assert "without a Lance table: notes, photos" in done.err
+    assert "notes" not in stated.err
 
 
 def test_import_registers_and_reports(fake: FakeServer, limnos: Run, root: Path) -> None:

@@ -71,7 +71,11 @@ def test_a_dataset_is_an_iceberg_table(node: DriverNode) -> None:
         node, "select value d from Metadata.`Dataset` d where d.DatasetName = 'orders' order by d.DataverseName"
     )
     assert [each["DataverseName"] for each in datasets] == ["sales.east", "sales.west"]
-    assert datasets[0]["GroupName"] == "sales.east.orders"
+    groups = (
+        "select value g.NodeNames from Metadata.`Dataset` d, Metadata.`Nodegroup` g where d.GroupName = g.GroupName"
+    )
+    joined = rows(node, f"{groups} and d.DatasetName = 'orders'")
+    assert joined == [["limnos"]] * 2
     assert (datasets[0]["DatatypeDataverseName"], datasets[0]["DatatypeName"]) == ("sales.east", "orderType")
     assert datasets[0]["InternalDetails"]["PrimaryKey"] == [["oid"]]
 

@@ -434,7 +434,7 @@ def test_drop_refusal_has_the_full_schema_name(node: DriverNode) -> None:
     answer = node.delete(f"{schemas}/a%3Ab")
 
     assert answer.status == 409
-    assert "Namespace a.b is not empty: drop its namespace c first" in str(answer["message"])
+    assert "Namespace a:b is not empty: drop its namespace c first" in str(answer["message"])
 
 
 def test_names_of_another_separator_are_left_out_of_lists(fresh: Callable[[str], Path]) -> None:

@@ -88,6 +88,7 @@ def test_record_has_durations_of_steps_and_run(rig: PipelineRig, hold: bool) -> 
     assert seen.phases_s["steps"] > 0
     assert (seen.phases_s["publishing"] > 0) is not hold
     assert sum(seen.phases_s.values()) >= ended.seconds * 0.9
+    assert ended.rows == sum(step.rows or 0 for step in seen.steps) > 0
 
 
 def test_inputs_are_pinned_at_run_start(rig: PipelineRig) -> None:

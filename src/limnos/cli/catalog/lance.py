@@ -100,7 +100,8 @@ def ls(
         if all
         else directory.tables(levels)
     )
-    entries = _without_empty_folders(directory, entries) if way.layout is None else entries
+    if way.layout is None:
+        _name_folders_without_tables(directory, entries)
     show_rows(
         [*rows, *(_table_row(directory, each) for each in entries)],
         ["name", "kind", "location"],
@@ -108,18 +109,17 @@ def ls(
     )
 
 
-def _without_empty_folders(directory: LanceDirectory, entries: list[DirectoryTable]) -> list[DirectoryTable]:
-    """Omit folders without a Lance table if the layout `v0` was inferred; print their names to standard error."""
+def _name_folders_without_tables(directory: LanceDirectory, entries: list[DirectoryTable]) -> None:
+    """Print the names of folders without a Lance table to standard error, if the layout `v0` was inferred."""
     rules = import_extra("limnos.formats.lance", extra=_EXTRA)
     if directory.layout is not rules.DirectoryLayout.V0:
-        return entries
+        return
     folders = [entry.folder for entry in entries]
     tables = directory.storage.marked(folders, rules.VERSIONS) | directory.storage.marked(folders, rules.RESERVED)
     others = [folder for folder in folders if folder not in tables]
     if others:
         more = f" and {len(others) - 3} more" if len(others) > 3 else ""
-        print(visible(f"no Lance tables: {', '.join(others[:3])}{more}; --layout v0 lists them too"), file=sys.stderr)
-    return [entry for entry in entries if entry.folder in tables]
+        print(visible(f"without a Lance table: {', '.join(others[:3])}{more}"), file=sys.stderr)
 
 
 @app.command

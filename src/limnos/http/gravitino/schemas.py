@@ -240,7 +240,7 @@ async def schema_drop(request: Request, ctx: Context) -> Response:
         elif sourced:
             await source_schemas.schema_drop(ctx, scope, path=levels)
         else:
-            await namespaces.namespace_drop(ctx, scope, levels=levels)
+            await namespaces.namespace_drop(ctx, scope, levels=levels, named=name)
     except NotFound as error:
         if error.kind != "namespace":
             raise

@@ -34,6 +34,8 @@ from limnos.pipeline.side_tables import tables_of
 logger = logging.getLogger(__name__)
 
 _AWAY_TRIES = 5
+_COMPLETE = ("published", "held")
+"""The states in which all steps of a run are complete."""
 """The maximum number of times that a step is repeated because a response was lost although the server is reachable."""
 
 
@@ -306,12 +308,9 @@ class AttemptRunner:
     def _published(self, published: PublishResult) -> RunResult:
         if self.work.attempt > 1 or any(tries > 1 for tries in self._tries.values()):
             self._clear(keep_tables=True)
-        rows = sum(outcome.rows for outcome in self._outcomes.values())
         names = ", ".join(self._steps)
         report_lineages(self.client, self._outcomes, pipeline=self.work.pipeline.name, run=self.work.run)
-        return self._ended(
-            "published", EndReason.DONE, message=f"published {names}", revision=published.revision, rows=rows
-        )
+        return self._ended("published", EndReason.DONE, message=f"published {names}", revision=published.revision)
 
     def _not_published(self, moved: tuple[MovedOutput, ...], *, missing_names: list[str]) -> RunResult:
         words = "; ".join(missing_names or [each.who for each in moved])
@@ -389,9 +388,7 @@ class AttemptRunner:
             logger.warning("the end of run %s could not be recorded: %s", run, error)
         return self._ended(state, why, message=message)
 
-    def _ended(
-        self, state: str, why: EndReason, *, message: str, revision: int | None = None, rows: int = 0
-    ) -> RunResult:
+    def _ended(self, state: str, why: EndReason, *, message: str, revision: int | None = None) -> RunResult:
         return RunResult(
             run=self.work.run,
             pipeline=self.work.pipeline.name,
@@ -400,7 +397,7 @@ class AttemptRunner:
             why=why,
             message=message,
             revision=revision,
-            rows=rows,
+            rows=sum(outcome.rows for outcome in self._outcomes.values()) if state in _COMPLETE else 0,
             seconds=time.monotonic() - self.times.began,
         )
 

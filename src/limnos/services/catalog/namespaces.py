@@ -66,8 +66,8 @@ class NamespaceDrop(msgspec.Struct, frozen=True):
 
     namespace: Node
     keep_ms: int = 0
-    levels: Levels = ()
-    """The levels of its name, for error messages."""
+    named: str = ""
+    """Its full name in error messages."""
 
 
 class NamespaceMove(msgspec.Struct, frozen=True):
@@ -319,22 +319,27 @@ def namespace_update(tx: Tx, permit: Permit[NamespaceAlter]) -> Node:
     return tx.nodes.by_id(node.id)
 
 
-async def namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels) -> None:
-    """Drop an empty namespace. Raises NotFound, NotEmpty, NotInUse, PermissionDenied, ProtectedObject."""
-    await ctx.write(scope, lambda request_view: namespace_drop_of(request_view, levels), namespace_delete)
+async def namespace_drop(ctx: Context, scope: RequestScope, *, levels: Levels, named: str = "") -> None:
+    """Drop an empty namespace; `named` is its name as the protocol spells it, for messages.
+
+    Raises NotFound, NotEmpty, NotInUse, PermissionDenied, ProtectedObject.
+    """
+    await ctx.write(scope, lambda request_view: namespace_drop_of(request_view, levels, named=named), namespace_delete)
 
 
-def namespace_drop_of(request_view: RequestView, levels: Levels) -> Permit[NamespaceDrop]:
+def namespace_drop_of(request_view: RequestView, levels: Levels, *, named: str = "") -> Permit[NamespaceDrop]:
     """Decide on dropping a namespace, and return the permit. Raises as `namespace_find`."""
     node, _, decision = namespace_find(request_view, levels, Action.NAMESPACE_DROP)
-    return request_view.permit(NamespaceDrop(node, request_view.defaults.keep_dropped_ms, levels), decision)
+    return request_view.permit(
+        NamespaceDrop(node, request_view.defaults.keep_dropped_ms, named or render(levels)), decision
+    )
 
 
 def namespace_delete(tx: Tx, permit: Permit[NamespaceDrop]) -> None:
     """Drop the namespace if it is empty. Raises NotEmpty if it is not."""
     command = permit.command
     node = tx.nodes.confirm(command.namespace)
-    tx.nodes.require_empty(node, named=render(command.levels) if command.levels else "")
+    tx.nodes.require_empty(node, named=command.named)
     tx.nodes.drop(node, keep_ms=command.keep_ms)
 
 
