@@ -19,7 +19,7 @@ from limnos.http.origins import origin_of
 from limnos.http.routing import SHORT_BODY_BYTES, RouteBodyKind
 from limnos.model.audit import RequestOrigin
 from limnos.model.decisions import Decision
-from limnos.model.errors import BadRequest, TooLarge, WrongEncoding, WrongMediaType
+from limnos.model.errors import BadRequest, TooLarge, WrongMediaType
 from limnos.names.percent import unquote_form
 from limnos.services.request.concurrency.loop_turns import LoopUse
 
@@ -170,7 +170,7 @@ class Request:
 
     def require_type(self, takes: RouteBodyKind) -> None:
         """Refuse a body whose Content-Type is of another kind than the route accepts, and an encoded one. Raises
-        WrongMediaType, and WrongEncoding.
+        WrongMediaType.
         """
         self.require_plain_body()
         sent = self.headers.get(b"content-type")
@@ -181,11 +181,11 @@ class Request:
         raise WrongMediaType(f"The body has type {text}: send {expected}, with that Content-Type header")
 
     def require_plain_body(self) -> None:
-        """Refuse a compressed body, whose length says nothing about its content. Raises WrongEncoding."""
+        """Refuse a compressed body, whose length says nothing about its content. Raises WrongMediaType."""
         sent = self.headers.get(b"content-encoding")
         if sent is not None and sent.strip().lower() not in _PLAIN and self._has_body():
             text = sent[:100].decode("latin-1")
-            raise WrongEncoding(f"The body has Content-Encoding {text}: send it without compression")
+            raise WrongMediaType(f"The body has Content-Encoding {text}: send it without compression")
 
     def _has_body(self) -> bool:
         headers = self.headers

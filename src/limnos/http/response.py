@@ -22,6 +22,10 @@ NO_STORE = (b"cache-control", b"no-store")
 _encode = msgspec.json.Encoder().encode
 
 
+NO_ENCODINGS = ((b"accept-encoding", b"identity"),)
+"""The headers of a 415: the server decodes no content encoding (RFC 9110, section 15.5.16)."""
+
+
 class Response:
     """An HTTP response of a handler. The application adds the length and the request id to `headers`.
 

@@ -15,7 +15,7 @@ from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.routing import SHORT_BODY_BYTES, Route, RouteBodyKind, Router
-from limnos.model.errors import LimnosError, NotFound, UnsupportedOperation, WrongEncoding
+from limnos.model.errors import LimnosError, NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
@@ -131,8 +131,6 @@ def refusal_response(target: RouteTarget, error: LimnosError | InvalidName, *, r
     response = target.protocol.error(error, request_id=request_id, operation=target.operation)
     if not response.reason:
         response.reason = unescape_percent(str(hidden_metalake(error)))
-    if isinstance(error, WrongEncoding):
-        response.headers = (*response.headers, (b"accept-encoding", b"identity"))
     return response
 
 

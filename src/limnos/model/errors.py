@@ -281,12 +281,6 @@ class WrongMediaType(LimnosError):
     code = "wrong-media-type"
 
 
-class WrongEncoding(WrongMediaType):
-    """The server does not decode bodies with this Content-Encoding."""
-
-    code = "wrong-encoding"
-
-
 class ServiceUnavailable(LimnosError):
     """A temporary failure: nothing was changed, and the client may retry after `retry_after_s` seconds."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
-from limnos.http.response import Response, json_response
+from limnos.http.response import NO_ENCODINGS, Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
@@ -37,4 +37,6 @@ def code_of(error: LimnosError | InvalidName) -> str:
 def _headers(error: LimnosError | InvalidName, status: int) -> tuple[tuple[bytes, bytes], ...]:
     if isinstance(error, errors.ServiceUnavailable):
         return ((b"retry-after", b"%d" % error.retry_after_s),)
+    if status == 415:
+        return NO_ENCODINGS
     return ((b"www-authenticate", b"Bearer"),) if status == 401 else ()

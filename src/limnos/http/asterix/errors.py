@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from limnos.http.refusals import hidden_metalake, lacks_credential, unescape_percent
-from limnos.http.response import Response, json_response
+from limnos.http.response import NO_ENCODINGS, Response, json_response
 from limnos.model import errors
 from limnos.model.errors import AuthenticationFailed, LimnosError
 from limnos.names.errors import InvalidName
@@ -87,6 +87,8 @@ def headers_of(failure: Failure, status: int) -> tuple[tuple[bytes, bytes], ...]
     """Return the response headers that a status requires: `Retry-After` for 429 and 503, `WWW-Authenticate` for 401."""
     if status in (429, 503):
         return ((b"retry-after", b"%d" % getattr(failure, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
+    if status == 415:
+        return NO_ENCODINGS
     return ((b"www-authenticate", b"Bearer"),) if status == 401 else ()
 
 

@@ -7,7 +7,7 @@ message comes from the error's context. docs/decisions/0005 defines when a refus
 from __future__ import annotations
 
 from limnos.http.refusals import hidden_metalake, visible_decision_json
-from limnos.http.response import Response, json_response
+from limnos.http.response import NO_ENCODINGS, Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
 from limnos.model.kind_table import KIND_TABLE
@@ -81,6 +81,8 @@ def error_response(failure: LimnosError | InvalidName) -> Response:
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if isinstance(error, errors.ServiceUnavailable):
         headers = ((b"retry-after", b"%d" % error.retry_after_s),)
+    if status == 415:
+        headers = NO_ENCODINGS
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)  # naming Basic would make browsers ask for a password
     return json_response(error_body(error), status, headers)

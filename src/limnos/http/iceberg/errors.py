@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from limnos.http.iceberg.credentials import as_unauthenticated
 from limnos.http.refusals import hidden_metalake, unescape_percent
-from limnos.http.response import Response, json_response
+from limnos.http.response import NO_ENCODINGS, Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
@@ -62,6 +62,8 @@ def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Res
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if status in (429, 503):
         headers = ((b"retry-after", b"%d" % getattr(error, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
+    if status == 415:
+        headers = NO_ENCODINGS
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
     response = json_response(body, status, headers)

@@ -11,7 +11,7 @@ import re
 from typing import Final
 
 from limnos.http.refusals import hidden_metalake, lacks_credential, unescape_percent
-from limnos.http.response import Response, json_response
+from limnos.http.response import NO_ENCODINGS, Response, json_response
 from limnos.model import errors
 from limnos.model.errors import AuthenticationFailed, LimnosError
 from limnos.names.errors import InvalidName
@@ -75,6 +75,8 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str, opera
     headers: tuple[tuple[bytes, bytes], ...] = ()
     if status in (429, 503):
         headers = ((b"retry-after", b"%d" % getattr(error, "retry_after_s", STORAGE_RETRY_AFTER_S)),)
+    if status == 415:
+        headers = NO_ENCODINGS
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)
     response = json_response(body, status, headers)
