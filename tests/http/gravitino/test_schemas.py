@@ -445,15 +445,17 @@ def test_names_of_another_separator_are_left_out_of_lists(fresh: Callable[[str],
     with node_at(data, names=NamesSection(separator=";")) as node, node_at(data) as other:
         beats = [NodeBeats(each.built.services) for each in (node, other)]
         for levels in (["plain"], ["a:b"], ["plain", "c:d"], ["w;z"]):
-            made = (other if ";" in levels[0] else node).post("/iceberg/v1/lake.main/namespaces", {"namespace": levels})
-            assert made.status == 200, made.body
+            created = (other if ";" in levels[0] else node).post(
+                "/iceberg/v1/lake.main/namespaces", {"namespace": levels}
+            )
+            assert created.status == 200, created.body
         for name, on in (("mixed", "main.w;z"), ("whole", "main.plain")):
             target = {"fullName": on, "type": "schema", "privileges": [{"name": "use_schema", "condition": "allow"}]}
             other.done("POST", f"{API}/lake/roles", {"name": name, "properties": {}, "securableObjects": [target]})
         other.done("POST", f"{API}/lake/tags", {"name": "red"})
         other.done("POST", f"{API}/lake/objects/schema/main.w;z/tags", {"tagsToAdd": ["red"]})
 
-        shown = [
+        listed = [
             [each["name"] for each in one.done("GET", f"{API}/lake/catalogs/main/schemas{query}")["identifiers"]]
             for one, query in ((node, ""), (other, ""), (other, "?parentSchema=plain"))
         ]
@@ -465,7 +467,7 @@ def test_names_of_another_separator_are_left_out_of_lists(fresh: Callable[[str],
             one.runner.run(beat.beat())
         health = [each.get("/health").body.decode() for each in (node, other)]
 
-    assert shown == [["a:b", "plain"], ["plain", "w;z"], []]
+    assert listed == [["a:b", "plain"], ["plain", "w;z"], []]
     assert [len(each) for each in roles] == [0, 1]
     assert [len(each) for each in tagged] == [0, 1]
     assert ["another separator" in each for each in health] == [True, False]
