@@ -70,7 +70,7 @@ class _SourceListing(NamedTuple):
     codec: LogicalCodec
 
 
-def _render_schema_names(codec: LogicalCodec, parent: Levels, names: Iterable[str]) -> list[str]:
+def _render_schema_names(codec: LogicalCodec, parent: Levels, *, names: Iterable[str]) -> list[str]:
     """Return the logical names of schemas, without those that would be parsed as other schemas."""
     return [each for name in names if (each := codec.join_or_none((*parent, name))) is not None]
 
@@ -102,17 +102,17 @@ async def schemas_list(request: Request, ctx: Context) -> Response:
         if visible_object is not None:
             return _DirectoryListing(visible_object, codec, levels, beside)
         names = namespaces.namespaces_list(request_view, levels).texts()
-        return _render_schema_names(codec, levels, sorted([*names, *beside]) if beside else names)
+        return _render_schema_names(codec, levels, names=sorted([*names, *beside]) if beside else names)
 
     results = await ctx.read(RequestScope(metalake, catalog), read)
     if isinstance(results, _SourceListing):
         names = await source_schemas.schemas_list(ctx, results.seen)
-        results = _render_schema_names(results.codec, results.seen.path, names)
+        results = _render_schema_names(results.codec, results.seen.path, names=names)
     if isinstance(results, _DirectoryListing):
         texts = namespaces_in(
             await directory_open(ctx, results.visible_object), results.levels, page_request=ALL_NAMES
         ).names
-        results = _render_schema_names(results.codec, results.levels, sorted([*texts, *results.beside]))
+        results = _render_schema_names(results.codec, results.levels, names=sorted([*texts, *results.beside]))
     return identifiers([metalake, catalog], results)
 
 
