@@ -90,7 +90,7 @@ def test_check_names_a_damaged_document(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     migrate(settings)
     with closing(sqlite3.connect(tmp_path / "limnos.db")) as file, file:
-        row = (7, 1, "uuid", "file:/w/t", "file:/w/t/m", b"{}", 1 << 32)
+        row = (7, 1, "uuid", "file:/w/t", "file:/w/t/m", b"{}", (1 << 32) - (1 << 63))
         file.execute("INSERT INTO document VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
     (damage,) = check(settings)
