@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from limnos.model.entities import MetadataDocument
 from limnos.store.backends.damage import Damage, find_damage, first_damage
 from tests.backends import PostgresServer, StoreLab, sqlite_copy
 from tests.store.backends.test_sqlite_errors import zero_root_page
@@ -133,12 +134,14 @@ def test_invalid_text_of_a_document_is_named(lab: StoreLab) -> None:
 
 @pytest.mark.integration
 def test_damage_of_documents_is_found_on_postgres(postgres_server: PostgresServer) -> None:
-    """The search reads all documents of a database."""
+    """The search reads all documents of a database, and passes on those that are not damaged."""
     lab = StoreLab(postgres_server.fresh_database())
     try:
         fill(lab, 3)
         assert find_damage(lab.database.address) == []
         lab.database.sql(FLIPS["postgres"])
-        assert find_damage(lab.database.address) == [DIGEST_DIFFERS]
+        inspected: list[MetadataDocument] = []
+        assert find_damage(lab.database.address, inspect=inspected.append) == [DIGEST_DIFFERS]
+        assert sorted(each.node_id for each in inspected) == [8, 9]
     finally:
         lab.close()
