@@ -144,6 +144,10 @@ UNREGISTRABLE: dict[str, tuple[Json, str]] = {
         {"default-sort-order-id": 1, "sort-orders": [order(sort(9))]},
         "cannot find source column 9",
     ),
+    "default spec of no column": (
+        {"partition-specs": [{"spec-id": 0, "fields": [partition(9, "p", **{"field-id": 1000})]}]},
+        "cannot find source column 9",
+    ),
     "spec of a list": (
         {**schemas(field(1, "a", LONGS)), "partition-specs": [{"spec-id": 0, "fields": [OF_LIST]}]},
         "must be a primitive",
@@ -182,3 +186,13 @@ def test_reserved_name_of_a_column_is_not_registrable() -> None:
         check_registrable({**both, "current-schema-id": 1})
     (problem,) = find_reader_problems({**both, "current-schema-id": 1})
     assert problem.remedy.startswith("rename the column")
+
+
+def test_specs_of_dropped_columns_are_registrable() -> None:
+    """A former spec may have a source that was dropped, and the default one a `void` field of it."""
+    gone = partition(9, "p", **{"field-id": 1000})
+    specs = [{"spec-id": 0, "fields": [{**gone, "transform": "void"}]}, {"spec-id": 1, "fields": [gone]}]
+
+    check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 0})
+    with pytest.raises(BadRequest, match="cannot find source column 9"):
+        check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 1})

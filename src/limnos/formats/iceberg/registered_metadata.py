@@ -202,9 +202,7 @@ def _check_spec_columns(spec: Json, metadata: Json) -> None:
     current = columns(current_schema(metadata))
     partitioning.check_readable(fields, current)
     if spec.get("spec-id") == metadata.get("default-spec-id"):
-        is_bound = metadata.get("format-version") == 3  # before, readers take a default spec whose source was dropped
-        bound = [one for one in fields if is_bound or hashable(one.get("source-id")) in current.by_id]
-        partitioning.check_binding(bound, current)
+        partitioning.check_binding([one for one in fields if one.get("source-ids") is None], current)
 
 
 def _check_order(order: Json, metadata: Json) -> None:
