@@ -29,7 +29,6 @@ from limnos.spark import session
 
 uri, token, out = sys.argv[1:]
 spark = session(uri, token=token, master="local[2]", lineage=True, config={"spark.driver.memory": "1g"})
-spark.sparkContext.setLogLevel("OFF")
 for statement in (
     "CREATE NAMESPACE main.ol", "CREATE NAMESPACE main.ol.deep",
     "CREATE TABLE main.ol.deep.src (id BIGINT, name STRING, amt DOUBLE)",
@@ -44,6 +43,15 @@ for statement in (
 spark.table("main.ol.deep.src").write.mode("overwrite").parquet(out)
 spark.read.parquet(out).createOrReplaceTempView("files")
 spark.sql("CREATE TABLE main.ol.deep.back AS SELECT id + 1 AS next FROM files")
+with Client(uri, token=token) as client:
+    client.namespaces.create("lance.ml")
+written = spark.table("main.ol.deep.src").select("id", "name").write.format("limnos.lance")
+for mode in ("append", "overwrite"):
+    written.mode(mode).save("lance.ml.docs")
+docs = spark.read.format("limnos.lance").load("lance.ml.docs")
+docs.where("id > 0").write.format("limnos.lance").mode("append").save("lance.ml.copies")
+docs.writeTo("main.ol.deep.loaded").using("iceberg").create()
+docs.writeTo("main.ol.deep.loaded").append()
 step = lineage_of(spark.sql("SELECT amt AS twice FROM main.ol.deep.src WHERE name IS NOT NULL"))
 with Client(uri, token=token) as client:
     taken = report_lineage(client, pipeline="p", run_id="r1", step="more", targets=[("main", "ol", "deep", "more")], lineage=step)
@@ -61,6 +69,7 @@ def lineage_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[L
         command = [sys.executable, "-c", textwrap.dedent(SCRIPT), server.uri, server.token, str(out)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
         assert done.stdout.strip().endswith("kept 1"), done.stderr[-3000:]
+        out.with_suffix(".log").write_text(done.stderr)
         yield server, out
 
 
@@ -80,6 +89,29 @@ def names(graph: LineageGraph) -> set[tuple[str, str]]:
         return f"{name}.{node.column}" if node.column else name
 
     return {(one(edge.source), one(edge.target)) for edge in graph.edges}
+
+
+def test_lance_tables_are_linked_with_what_they_come_from(
+    lineage_server: tuple[LiveServer, Path], client: Client
+) -> None:
+    """A Lance table that Spark writes, appends to or overwrites has lineage, from tables and from other Lance tables,
+    and so has a table that gets its rows.
+    """
+    loaded = client.lineage.up("main.ol.deep.loaded", depth=5)
+    copies = client.lineage.up("lance.ml.copies", depth=5)
+
+    assert names(loaded) == {("src", "docs"), ("docs", "loaded")}
+    assert names(copies) == {("src", "docs"), ("docs", "copies")}
+    assert names(client.lineage.down("main.ol.deep.src", depth=1)) >= {("src", "docs")}
+
+
+def test_listener_of_openlineage_logs_no_warnings(lineage_server: tuple[LiveServer, Path]) -> None:
+    """At Spark's own level of logs, nothing is written about reflective access, class loaders or unknown plans."""
+    log = lineage_server[1].with_suffix(".log").read_text()
+
+    assert "reflective access" not in log
+    assert "OpenLineage" not in log
+    assert "RelationDatasetExtractor" not in log
 
 
 def test_spark_statements_link_tables_and_columns(lineage_server: tuple[LiveServer, Path], client: Client) -> None:

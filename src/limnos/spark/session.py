@@ -119,7 +119,7 @@ def session(
             spark.conf.set(key, value)
     if lance and find_spec("lance") is not None:
         trusted = None if ca_file is None else str(ca_file)
-        _register_lance(spark, ServerAccess(uri, metalake, token=token, user=user, ca_file=trusted))
+        _register_lance(spark, ServerAccess(uri, metalake, token=token, user=user, ca_file=trusted), lineage=lineage)
     return spark
 
 
@@ -142,7 +142,10 @@ def _start_spark(
         elif key.endswith(_HEADER):
             builder = builder.config(key, _SET_LATER)
     with _environment(environment):
-        return builder.getOrCreate()
+        spark = builder.getOrCreate()
+    if LISTENER in settings.get("spark.extraListeners", ""):
+        _quiet_listener(spark)
+    return spark
 
 
 def another_session(
@@ -163,13 +166,26 @@ def another_session(
     return spark
 
 
-def _register_lance(spark: SparkSession, home: ServerAccess) -> None:
-    """Register the session's data source of Lance tables, and enable filter pushdown to it."""
-    from limnos.spark.lance.source import source_of  # noqa: PLC0415 - PySpark is in the extra
+def _quiet_listener(spark: SparkSession) -> None:
+    """Log only errors of OpenLineage's listener. Its warnings are about its own class loaders, with stack traces, and
+    about plans whose lineage it does not report.
+    """
+    log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001
+    log4j.core.config.Configurator.setLevel("io.openlineage", log4j.Level.ERROR)
+
+
+def _register_lance(spark: SparkSession, home: ServerAccess, *, lineage: bool) -> None:
+    """Register the session's data source of Lance tables, and enable filter pushdown to it; with `lineage` also the
+    listener that reports their lineage.
+    """
+    from limnos.spark.lance.lineage import listen_for_lance  # noqa: PLC0415 - PySpark is in the extra
+    from limnos.spark.lance.source import source_of  # noqa: PLC0415
 
     spark.conf.set(PUSHDOWN, "true")
     with _active(spark):  # Spark checks the name in the active session, not in this one
         spark.dataSource.register(source_of(home))
+    if lineage:
+        listen_for_lance(spark, home)
 
 
 @contextmanager

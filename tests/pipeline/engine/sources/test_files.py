@@ -115,6 +115,11 @@ def test_special_file_names_and_partition_directories_are_read(folder: Folder) -
         (("a.csv", "xml", None, None), "write one of csv, json"),
         (("a.csv", "csv", "id NOTHING", None), "is not a list of columns"),
         (("a.csv", "csv", "int", None), "is not a list of columns"),
+        (("none.parquet", "parquet", "id INT", None), "none.parquet is empty, so it is not a Parquet file"),
+        (("none.json", "json", None, None), "its files are empty, so no schema can be inferred"),
+        (("_late.csv", "csv", "id INT", None), "Spark hides files whose names begin with _ or a dot"),
+        (("twins.csv", "csv", "id INT, v INT", None), "twins.csv has the column 'id' and the column 'id': rename one"),
+        (("nameless.csv", "csv", None, None), "nameless.csv has no name for column 2"),
         (("a.csv", "csv", None, {"Mode": "DROPMALFORMED"}), "the option Mode is set by `malformed`"),
         (("a.csv", "csv", "v STRING, id INT", {"header": "true"}), "begins with id, v, and v, id was expected"),
         (("a.csv", "csv", "id INT, v STRING, w INT", {"header": "true"}), "begins with id, v, and id, v, w was expected"),
@@ -132,6 +137,10 @@ def test_unreadable_source_is_refused_before_writing(
     folder.add("mixed/day=1/a.csv", "id\n1\n")
     folder.add("mixed/plain/a.csv", "id\n1\n")
     (folder.path / "empty").mkdir()
+    for name in ("none.parquet", "none.json"):
+        folder.add(name, "")
+    for name, header in (("_late", "id"), ("twins", "id,id"), ("nameless", "id,,v")):
+        folder.add(f"{name}.csv", f"{header}\n1,2\n")
     path, format_, schema, options = declared
 
     with pytest.raises(SourceFailed, match=r"^p\.yaml:3:5: source people: ") as refused:

@@ -39,6 +39,27 @@ def lacking() -> Iterator[pa.RecordBatch]:
     yield pa.RecordBatch.from_pydict({"name": ["x"]})
 
 
+def unfitting(x: int) -> Iterator[pa.Table]:
+    """Yield texts of which the fifth is no number."""
+    yield pa.table({"id": ["1", "2"]})
+    yield pa.table({"id": ["3", "4", "x", "5", "y"]})
+
+
+def unknown() -> Iterator[pa.Table]:
+    """Yield a NULL in the second row."""
+    yield pa.table({"id": [1, None]})
+
+
+def lists() -> Iterator[pa.Table]:
+    """Yield a column of a type that is never a number, without rows."""
+    yield pa.table({"id": pa.array([], pa.list_(pa.int64()))})
+
+
+def failing() -> Iterator[pa.Table]:
+    """Fail in pyarrow, in the function itself."""
+    yield pa.table({"id": pa.array(["x"], pa.int64())})
+
+
 def words() -> Iterator[str]:
     """Return a value that is not a sequence of batches."""
     yield "words"
@@ -120,6 +141,10 @@ def test_function_is_imported_by_its_name(here: SparkSession) -> None:
         (frame, "id BIGINT, nobody INT", "returned no column 'nobody'"),
         (lacking, "id BIGINT", "yielded no column 'id'; it has name"),
         (words, "id BIGINT", "yielded str"),
+        (unfitting, "id BIGINT", "yielded 'x' in row 5, column 'id', which must be int64."),
+        (unknown, "id BIGINT NOT NULL", "yielded None in row 2, column 'id', which must be int64 and not NULL."),
+        (lists, "id BIGINT", "yielded the column 'id' as list<item: int64>, and it must be int64."),
+        (failing, "id BIGINT", "failed: ArrowInvalid: Could not convert 'x'"),
     ],
 )
 def test_invalid_function_is_refused_with_position(

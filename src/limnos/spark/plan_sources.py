@@ -1,0 +1,130 @@
+"""Sources of a Spark plan: the tables, Lance tables, files and databases at its leaves.
+
+Reads the JVM's analyzed plan. May import `names` and py4j's objects. Must not know lineage events.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from limnos.names import InvalidName, display
+
+Java = Any
+"""An object of the Java virtual machine. Python has no types for its members."""
+LANCE: Final = "limnos.lance"
+"""The data source of Lance tables, which is the name of its tables in plans."""
+_RELATIONS: Final = frozenset({"DataSourceV2Relation", "DataSourceV2ScanRelation", "StreamingRelationV2"})
+_REFERENCE = re.compile(r"(branch_|tag_|snapshot_id_|at_timestamp_).+")
+"""A pattern for the last part of a name that selects a state of a table."""
+
+
+class PlanSource(NamedTuple):
+    """A table by its path, or an external dataset by its OpenLineage namespace and name."""
+
+    table: tuple[str, ...] | None
+    namespace: str = ""
+    name: str = ""
+
+    @property
+    def is_lance(self) -> bool:
+        """Whether it is a Lance table, which Spark knows as a data source and not as a table of a catalog."""
+        return self.namespace == LANCE
+
+
+def plan_leaves(plan: Java) -> Iterator[tuple[int, PlanSource]]:
+    """Yield the sources of a plan's leaves, including subqueries, by the id of the leaf's first column."""
+    for part in (plan, *_sequence(plan.subqueriesAll())):
+        for leaf in _sequence(part.collectLeaves()):
+            output = leaf.output()
+            source = source_of_leaf(leaf) if output.nonEmpty() else None
+            if source is not None:
+                yield int(output.head().exprId().id()), source
+
+
+def source_of_leaf(leaf: Java) -> PlanSource | None:
+    """Return the source of a leaf; None for literal rows of the query, and for other kinds of leaves."""
+    kind = str(leaf.getClass().getSimpleName())
+    if kind in _RELATIONS:
+        return _relation(leaf)
+    if kind == "LogicalRelation":
+        return _files_or_database(leaf.relation())
+    if kind == "HiveTableRelation":
+        return PlanSource(None, "hive", str(leaf.tableMeta().identifier().unquotedString()))
+    return None
+
+
+def file_source(url: str) -> PlanSource:
+    """Return the OpenLineage name of files: `file` and the path, or the bucket's URI and the key."""
+    parts = urlsplit(url)
+    if parts.scheme in {"", "file"}:
+        return PlanSource(None, "file", f"/{parts.path.lstrip('/')}")
+    return PlanSource(None, f"{parts.scheme}://{parts.netloc}", parts.path.lstrip("/") or "/")
+
+
+def _sequence(result: Java) -> Iterator[Java]:
+    iterator = result.iterator()
+    while iterator.hasNext():
+        yield iterator.next()
+
+
+def _relation(leaf: Java) -> PlanSource | None:
+    identifier, catalog = leaf.identifier(), leaf.catalog()
+    if identifier.isEmpty() or catalog.isEmpty():
+        return _lance_table(leaf)
+    result = identifier.get()
+    parts = (str(catalog.get().name()), *map(str, result.namespace()), str(result.name()))
+    if len(parts) > 3 and _is_state(leaf.table(), parts):
+        parts = parts[:-1]
+    return PlanSource(parts)
+
+
+def _lance_table(leaf: Java) -> PlanSource | None:
+    if str(leaf.getClass().getSimpleName()) != "DataSourceV2Relation" or str(leaf.table().name()) != LANCE:
+        return None
+    path = leaf.options().get("path")
+    try:
+        return None if path is None else PlanSource(tuple(display.parse(str(path))), LANCE)
+    except InvalidName:
+        return None
+
+
+def _is_state(table: Java, parts: Sequence[str]) -> bool:
+    """Return whether the last of `parts` selects a branch, tag, snapshot or the changelog of the table that the other
+    parts name.
+    """
+    if str(table.getClass().getSimpleName()) == "SparkChangelogTable":
+        return True
+    text = str(table.name())
+    return _REFERENCE.fullmatch(parts[-1]) is not None and (text == parts[-2] or text.endswith(f".{parts[-2]}"))
+
+
+def _files_or_database(relation: Java) -> PlanSource | None:
+    kind = str(relation.getClass().getSimpleName())
+    if kind == "HadoopFsRelation":
+        roots = [str(path) for path in _sequence(relation.location().rootPaths())]
+        return file_source(_common_directory(roots)) if roots else None
+    if kind == "JDBCRelation":
+        options = relation.jdbcOptions()
+        return _database_source(str(options.url()), str(options.tableOrQuery()))
+    return None
+
+
+def _common_directory(roots: Sequence[str]) -> str:
+    """Return the common directory of several files, or the single file."""
+    if len(roots) == 1:
+        return roots[0]
+    split = [root.split("/") for root in roots]
+    shared = [parts[0] for parts in zip(*split, strict=False) if len(set(parts)) == 1]
+    return "/".join(shared)
+
+
+def _database_source(url: str, table: str) -> PlanSource:
+    """Return the OpenLineage name of a database's table, without user and password."""
+    parts = urlsplit(url.removeprefix("jdbc:"))
+    scheme = "postgres" if parts.scheme == "postgresql" else parts.scheme
+    host = parts.netloc.rpartition("@")[2]
+    database = parts.path.strip("/").partition(";")[0]
+    return PlanSource(None, f"{scheme}://{host}", ".".join(part for part in (database, table) if part))
