@@ -83,3 +83,6 @@ def test_column_of_an_older_release_is_refused(asking: EngineDataverse, do: Do) 
     do(asking.insert("older", '[{"id": 1, "a": "e", "A": "f"}]'))
 
     assert do(asking.query("select value o from older o")) == [{"id": 1, "a": "e", "A": "f"}]
+    asking.refs["older"] = DatasetRef(path, "{ id: bigint, s: { a: bigint, A: bigint }? }", (("id",),))
+    with pytest.raises(SqlppError, match=r"with a column for the field s\.A"):
+        do(asking.query("select value o from older o"))

@@ -132,12 +132,14 @@ def require_pinned(table: JavaObject, ref: DatasetRef) -> None:
 
 
 def _refuse_unreadable_columns(table: JavaObject, form: StorageForm, *, ref: DatasetRef) -> None:
-    """Check that the table has no column for a field that is now stored in the open part. Raises SqlppError.
+    """Check that fields which are stored in the open part have one, and no column. Raises SqlppError.
 
-    Former releases made such columns, which Iceberg's Java library does not read.
+    Former releases made columns for them, which Iceberg's Java library does not read.
     """
     for path in open_paths(form.type):
-        if table.schema().findField(path) is not None:
+        above = path.rpartition(".")[0]
+        column, open_part = (table.schema().findField(name) for name in (path, f"{above}.{OPEN}".lstrip(".")))
+        if column is not None or open_part is None:
             raise compilation(
                 f"Dataset {ref.name} was made by an older release with a column for the field {path}, and a column of "
                 "this name cannot be read. Make a new dataset with the same type, which stores the field in another "

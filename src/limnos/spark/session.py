@@ -135,17 +135,16 @@ def _start_spark(
     """Start Spark with all settings except catalog settings, which are set on each session."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
 
-    builder = SparkSession.builder.master(master).appName(app_name)
-    for key, value in settings.items():
-        if not key.startswith(_CATALOG_PREFIX):
-            builder = builder.config(key, value)
-        elif key.endswith(_HEADER):
-            builder = builder.config(key, _SET_LATER)
+    own = {key: value for key, value in settings.items() if not key.startswith(_CATALOG_PREFIX)}
+    own |= {key: _SET_LATER for key in settings if key.startswith(_CATALOG_PREFIX) and key.endswith(_HEADER)}
+    own |= {"spark.master": master, "spark.app.name": app_name}
+    builder = SparkSession.builder
+    for key, value in own.items():
+        builder = builder.config(key, value)
     with _environment(environment):
-        spark = builder.getOrCreate()
-    if LISTENER in settings.get("spark.extraListeners", ""):
-        _quiet_listener(spark)
-    return spark
+        if LISTENER in own.get("spark.extraListeners", ""):
+            _quiet_listener(own)
+        return builder.getOrCreate()
 
 
 def another_session(
@@ -166,11 +165,14 @@ def another_session(
     return spark
 
 
-def _quiet_listener(spark: SparkSession) -> None:
-    """Log only errors of OpenLineage's listener. Its warnings are about its own class loaders, with stack traces, and
-    about plans whose lineage it does not report.
+def _quiet_listener(settings: Mapping[str, str]) -> None:
+    """Start the JVM, and let it log only errors of OpenLineage's listener, before Spark starts the listener. Its
+    warnings are about its own class loaders, with stack traces, and about plans whose lineage it does not report.
     """
-    log4j = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001
+    from pyspark import SparkConf, SparkContext  # noqa: PLC0415
+
+    SparkContext._ensure_initialized(conf=SparkConf().setAll(list(settings.items())))  # noqa: SLF001
+    log4j = SparkContext._jvm.org.apache.logging.log4j  # type: ignore[union-attr]  # noqa: SLF001
     log4j.core.config.Configurator.setLevel("io.openlineage", log4j.Level.ERROR)
 
 
