@@ -40,8 +40,12 @@ class LanceLineageListener:
         self._home = home
         self._application = application
 
-    def onSuccess(self, _function: str, execution: Java, _nanoseconds: int) -> None:  # noqa: N802 - Spark's name
-        """Send the lineage of a write that concerns a Lance table."""
+    def onSuccess(self, *call: Java) -> None:  # noqa: N802 - Spark's name
+        """Send the lineage of a write that concerns a Lance table.
+
+        `call` has the name of the function, the execution of the query, and the time that it took.
+        """
+        _, execution, _ = call
         try:
             event = self._event(execution.analyzed())
             if event is not None:
@@ -50,7 +54,7 @@ class LanceLineageListener:
         except Exception as error:  # noqa: BLE001 - Spark would remove the listener
             logger.warning("the lineage of a Lance table was not stored: %s", error)
 
-    def onFailure(self, _function: str, _execution: Java, _error: Java) -> None:  # noqa: N802 - Spark's name
+    def onFailure(self, *_call: Java) -> None:  # noqa: N802 - Spark's name
         """No-op: a failed query has written nothing."""
 
     def _event(self, plan: Java) -> dict[str, object] | None:
