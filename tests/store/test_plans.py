@@ -17,6 +17,8 @@ import psycopg
 import pytest
 
 from limnos.store.backends.migrate import migrate
+from limnos.store.backends.read_connections import BY_INDEX
+from limnos.store.changes import gate_query_postgres
 from limnos.store.sql import Sql
 from tests.backends import PostgresServer
 from tests.store.statements import BUILT_LATER, cached_builders, is_paged, statements, with_limits
@@ -237,3 +239,31 @@ def test_postgres_reads_no_large_table_to_the_end(planted: psycopg.Connection) -
 
     assert {name: nodes for name, nodes in long.items() if name not in ACCEPTED_ON_POSTGRES} == {}
     assert ACCEPTED_ON_POSTGRES.keys() - long.keys() == set()
+
+
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "settings", [BY_INDEX, "set_config('plan_cache_mode', 'force_custom_plan', false)"], ids=["own", "other"]
+)
+@pytest.mark.parametrize("others", [0, 2, 19])
+def test_postgres_gate_reads_only_new_changes(planted: psycopg.Connection, settings: str, others: int) -> None:
+    """The freshness gate finds the one new change of a zone without the 100,000 before it, however many zones are
+    asked about, with the planner's settings of the server and with others.
+    """
+    epoch: int = planted.execute("SELECT epoch FROM store").fetchone()[0]  # type: ignore[index]
+    statement, params = gate_query_postgres(epoch, ((91, PLANTED - 1), *[(92 + other, 1) for other in range(others)]))
+    arguments = ", ".join(
+        f"ARRAY{value}" if isinstance(value, list) else str(value) for value in statement.values(params)
+    )
+    with planted.transaction(force_rollback=True):
+        planted.execute(f"SELECT {settings}".encode())
+        planted.execute(f"UPDATE clock SET revision = {PLANTED} WHERE zone = 91".encode())
+        planted.execute(f"PREPARE gate AS {statement.asyncpg}".encode())
+        explained = planted.execute(f"EXPLAIN (ANALYZE, FORMAT JSON) EXECUTE gate({arguments})".encode()).fetchone()
+        planted.execute("DEALLOCATE gate")
+
+    assert explained is not None
+    nodes = list(nodes_of(explained[0][0]["Plan"]))
+    read = [node["Actual Rows"] * node["Actual Loops"] for node in nodes if node.get("Relation Name") == "change"]
+    assert nodes[0]["Actual Rows"] == 1
+    assert sum(read) == 1

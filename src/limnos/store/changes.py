@@ -67,11 +67,14 @@ def gate_params(epoch: int, known: tuple[tuple[int, int], ...]) -> list[int]:
 
 
 GATE_POSTGRES = Sql(
-    f"SELECT s.epoch, {_GATE_COLUMNS} FROM store s"
-    " CROSS JOIN unnest(:zones::bigint[], :known::bigint[], :since::bigint[]) AS k(zone, revision, since)"
+    f"SELECT (SELECT epoch FROM store), {_GATE_COLUMNS}"
+    " FROM unnest(:zones::bigint[], :known::bigint[], :since::bigint[]) AS k(zone, revision, since)"
     " JOIN clock c ON c.zone = k.zone"
-    " LEFT JOIN change h ON h.zone = c.zone AND h.revision > k.since"
-    " WHERE s.epoch <> :epoch OR c.revision <> k.revision"
+    # As a join of `change` itself, PostgreSQL would read all changes of the zones, and leave out the known ones then.
+    # The upper bound leaves out nothing; it tells the planner that few changes are new.
+    " LEFT JOIN LATERAL (SELECT * FROM change WHERE zone = k.zone AND revision > k.since AND revision <= c.revision"
+    " ORDER BY revision, ordinal) h ON TRUE"
+    " WHERE (SELECT epoch FROM store) <> :epoch OR c.revision <> k.revision"
     " ORDER BY c.zone, h.revision, h.ordinal"
 )
 
