@@ -22,6 +22,8 @@ from tests.access.world import (
     METALAKE_CHAIN,
     OUTER,
     TABLE_CHAIN,
+    TARGET,
+    USER,
     allowed,
     member,
     nobody,
@@ -59,6 +61,51 @@ def test_refusal_names_every_missing_grant() -> None:
     assert decision.message().endswith(
         ": needs USE_CATALOG on main and needs USE_SCHEMA on main.a.b and needs MODIFY_TABLE on main.a.b.t"
     )
+
+
+ROOT_TABLE: SecurableChain = (ChainLink(TARGET, Kind.TABLE, "t"), *CATALOG_CHAIN)
+"""A table directly in its catalog."""
+
+
+@pytest.mark.parametrize(
+    "grants, expected",
+    [
+        ([(Privilege.SELECT_TABLE, TARGET)], True),
+        ([(Privilege.SELECT_TABLE, MAIN)], False),
+        ([(Privilege.SELECT_TABLE, MAIN), (Privilege.USE_SCHEMA, MAIN)], True),
+        ([(Privilege.MODIFY_TABLE, TARGET)], False),
+        ([(Privilege.SELECT_TABLE, INNER), (Privilege.SELECT_TABLE, OUTER)], False),
+    ],
+)
+def test_right_on_a_table_at_the_root_stands_for_use_schema(
+    grants: list[tuple[Privilege, int]], expected: bool
+) -> None:
+    """A table in no schema needs no USE_SCHEMA if the privilege is on the table itself. USE_CATALOG is needed, and a
+    denial of USE_SCHEMA counts. A table in a schema needs USE_SCHEMA as before.
+    """
+    used = [(Privilege.USE_CATALOG, MAIN), *grants]
+    subject = member(role(used))
+    assert decide(subject, Action.TABLE_READ, ROOT_TABLE, nobody).allowed is expected
+    assert not decide(member(role(grants)), Action.TABLE_READ, ROOT_TABLE, nobody).allowed
+    denied = member(role(used, deny=[(Privilege.USE_SCHEMA, LAKE)]))
+    assert not decide(denied, Action.TABLE_READ, ROOT_TABLE, nobody).allowed
+    if (Privilege.USE_SCHEMA, MAIN) not in grants:
+        assert not decide(subject, Action.TABLE_READ, TABLE_CHAIN, nobody).allowed
+
+
+def test_owner_of_a_table_at_the_root_needs_no_use_schema() -> None:
+    """Ownership of a table in no schema suffices, with USE_CATALOG."""
+    subject = allowed((Privilege.USE_CATALOG, MAIN))
+
+    assert decide(subject, Action.TABLE_DROP, ROOT_TABLE, owned_by({TARGET: USER})).allowed
+    assert not decide(subject, Action.TABLE_DROP, TABLE_CHAIN, owned_by({TARGET: USER})).allowed
+
+
+def test_refusal_of_a_table_at_the_root_names_the_right_on_it() -> None:
+    """The refusal suggests a privilege on the table beside USE_SCHEMA of the catalog."""
+    decision = decide(allowed((Privilege.USE_CATALOG, MAIN)), Action.TABLE_READ, ROOT_TABLE, nobody)
+
+    assert "needs USE_SCHEMA on main, or needs SELECT_TABLE on main.t" in decision.message()
 
 
 def test_refusal_names_the_denial() -> None:

@@ -684,7 +684,7 @@ def test_move_returns_the_full_target_path(fake: FakeServer, client: Client) -> 
         (lambda c: c.namespaces.move("main", "main.a"), "at least two parts"),
         (lambda c: c.tables.load("main.a"), "give catalog.namespace.table"),
         (lambda c: c.namespaces.load("main"), "give catalog.namespace"),
-        (lambda c: c.owners.get("main.a", kind="table"), "give catalog.namespace.table"),
+        (lambda c: c.owners.get("main.a", kind="view"), "give catalog.namespace.table"),
     ],
 )
 def test_path_of_wrong_length_sends_no_request(fake: FakeServer, client: Client, call: Call, expected: str) -> None:

@@ -55,6 +55,21 @@ def test_every_split_of_a_column_is_a_candidate() -> None:
     assert splits == {(("a",), "b", "c.d"), (("a",), "b.c", "d"), (("a.b",), "c", "d")}
 
 
+@pytest.mark.parametrize(
+    "text, names",
+    [
+        ("lance.docs", [FullName("lance", (), "docs")]),
+        ("lance.a.t", [FullName("lance", ("a",), "t"), FullName("lance", (), "a.t")]),
+        ("lance.`a.t`", [FullName("lance", (), "a.t")]),
+    ],
+)
+def test_object_at_the_root_of_its_catalog_is_the_last_candidate(text: str, names: list[FullName]) -> None:
+    """Where objects may lie directly in a catalog, such an object is the last candidate; elsewhere it is none."""
+    assert list(candidates(text, OBJECT, codec=LogicalCodec(":"), at_root=True)) == names
+    if len(names) == 1:
+        assert refusal(lambda: list(candidates(text, OBJECT, codec=LogicalCodec(":")))).reason == "too-few-parts"
+
+
 def test_quoted_components_are_never_joined() -> None:
     """A backquoted component is never joined with its neighbors. Other components may be."""
     assert readings("main.a.b.`t`.c", COLUMN) == [FullName("main", ("a.b",), "t", "c")]

@@ -6,6 +6,7 @@ those of Gravitino's access control, extended to nested namespaces, so that it i
 - A privilege counts if it is allowed on the target or an ancestor, and denied on none of them (`PrivilegeRule`).
 - Owners pass regardless of denials, except where the rule also requires USE_CATALOG or USE_SCHEMA.
 - The owner of a namespace owns everything in it, and passes wherever an object's owner would, given USE_CATALOG.
+- A table directly in its catalog is in no schema: a right on the table itself stands for USE_SCHEMA.
 
 Where Gravitino checks nothing (such as views over REST), the rule here is the strict one.
 """
@@ -30,6 +31,7 @@ from limnos.access.rules import (
     Rule,
     SelfRule,
     ServiceAdminRule,
+    UseSchemaRule,
 )
 from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
@@ -47,7 +49,7 @@ _METALAKE: Final = owns(Kind.METALAKE)
 _ABOVE: Final = owns(Kind.METALAKE, Kind.CATALOG)
 _NAMESPACE: Final = owns(Kind.NAMESPACE)
 _USE_CATALOG: Final = PrivilegeRule(Privilege.USE_CATALOG)
-_USE_SCHEMA: Final = PrivilegeRule(Privilege.USE_SCHEMA)
+_USE_SCHEMA: Final = UseSchemaRule()
 
 
 def inside(*enough: Rule) -> Rule:

@@ -152,6 +152,44 @@ class PrivilegeRule(Rule):
 
 
 @dataclass(frozen=True, slots=True)
+class UseSchemaRule(PrivilegeRule):
+    """A rule that is true if USE_SCHEMA is, or if the target lies in no schema and the caller has a right on it alone.
+
+    A table directly in its catalog is in no schema. USE_SCHEMA on the catalog would open all schemas, so a privilege on
+    the table itself, or its ownership, stands for it; privileges on the catalog do not.
+    """
+
+    privilege: Privilege = Privilege.USE_SCHEMA
+
+    def is_met(self, case: DecisionCase) -> bool:
+        return PrivilegeRule.is_met(self, case) or self._own_right(case) is not None
+
+    def evaluate(self, case: DecisionCase) -> Proof | None:
+        return PrivilegeRule.evaluate(self, case) or self._own_right(case)
+
+    def wants(self, case: DecisionCase) -> Clauses | None:
+        clauses = PrivilegeRule.wants(self, case)
+        if not clauses or not _is_at_root(case) or clauses[0][0].kind == "deny":
+            return clauses
+        return ((*clauses[0], case.factor("missing", 0, Privilege.SELECT_TABLE.name)),)
+
+    def _own_right(self, case: DecisionCase) -> Proof | None:
+        if not _is_at_root(case):
+            return None
+        denied = case.deny_ids.get(self.privilege)
+        if denied is not None and any(link.id in denied for link in case.chain):
+            return None
+        for privilege, ids in case.allow_ids.items():
+            if case.chain[0].id in ids:
+                return (case.factor("allow", 0, privilege.name, case.holder(privilege, case.chain[0].id)),)
+        return OwnerRule(frozenset({Kind.TABLE})).evaluate(case)
+
+
+def _is_at_root(case: DecisionCase) -> bool:
+    return [link.kind for link in case.chain[:2]] == [Kind.TABLE, Kind.CATALOG]
+
+
+@dataclass(frozen=True, slots=True)
 class NotDeniedRule(Rule):
     """A rule that is true if the privilege is denied neither on the target nor on an ancestor."""
 

@@ -41,6 +41,12 @@ def parts_of(path: str | Sequence[str], *, least: int = 1) -> Parts:
     return parts
 
 
+def table_parts(path: str | Sequence[str]) -> Parts:
+    """Parse the path of a table: a Lance table may lie directly in its catalog. Raises as `parts_of`."""
+    parts = parts_of(path)
+    return parts if len(parts) == 2 else parts_of(parts, least=3)
+
+
 def metalake_url(metalake: str, *names: str) -> str:
     """Return the Gravitino path of an object of a metalake, such as `/api/metalakes/lake/tags/pii`."""
     return f"{API}/metalakes{segments(metalake, *names)}"

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 
 from limnos.names.errors import InvalidName
 from limnos.names.logical import LogicalCodec
@@ -72,8 +72,9 @@ def catalog_of(text: str) -> str:
     return _split_catalog(text)[0]
 
 
-def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[FullName]:
-    """Yield every interpretation of a full name with `kind_levels` components, the shortest schema first.
+def candidates(text: str, kind_levels: int, *, codec: LogicalCodec, at_root: bool = False) -> Iterator[FullName]:
+    """Yield every interpretation of a full name with `kind_levels` components, the shortest schema first. With
+    `at_root`, the last one is an object directly in the catalog.
 
     Raises InvalidName if the full name has too few or too many components, is badly quoted, or has no interpretation
     with valid names.
@@ -90,9 +91,11 @@ def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[
         raise _too_few(text, kind_levels)
     refusal: InvalidName | None = None
     legal = False
-    for components in _readings(_pieces(rest, text), kind_levels - 1):
+    pieces = _pieces(rest, text)
+    readings = ((components, False) for components in _readings(pieces, kind_levels - 1))
+    for components, is_root in chain(readings, ((each, True) for each in _readings(pieces, 1) if at_root)):
         try:
-            reading = _read(catalog, components, codec)
+            reading = FullName(catalog, (), check_part(components[0])) if is_root else _read(catalog, components, codec)
         except InvalidName as error:
             refusal = refusal or error
         else:
@@ -102,12 +105,15 @@ def candidates(text: str, kind_levels: int, *, codec: LogicalCodec) -> Iterator[
         raise refusal or _too_few(text, kind_levels)
 
 
-def resolve(text: str, exists: Callable[[FullName], bool], *, kind_levels: int, codec: LogicalCodec) -> FullName | None:
-    """Return the only interpretation of a full name whose object exists; None if there is none.
+def resolve(
+    text: str, exists: Callable[[FullName], bool], *, kind_levels: int, codec: LogicalCodec, at_root: bool = False
+) -> FullName | None:
+    """Return the only interpretation of a full name whose object exists; None if there is none. `at_root` as in
+    `candidates`.
 
     Raises InvalidName with the reason `ambiguous` if several exist, and for a malformed full name.
     """
-    return choose(text, filter(exists, candidates(text, kind_levels, codec=codec)), codec=codec)
+    return choose(text, filter(exists, candidates(text, kind_levels, codec=codec, at_root=at_root)), codec=codec)
 
 
 def choose(text: str, live: Iterable[FullName], *, codec: LogicalCodec) -> FullName | None:

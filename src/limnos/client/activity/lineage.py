@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from limnos.client.flow import Flow, Resource, S, call, decode, request, verb
-from limnos.client.paths import parts_of
+from limnos.client.paths import table_parts
 from limnos.client.values import LineageEdge, LineageGraph, LineageNode, LineageReceipt
 from limnos.names import display
 
@@ -40,7 +40,7 @@ class Lineage(Resource[S]):
         objects).
         """
         query = {
-            "path": display.render(parts_of(path, least=3)), "column": column, "depth": str(depth), "direction": direction,
+            "path": display.render(table_parts(path)), "column": column, "depth": str(depth), "direction": direction,
         }  # fmt: skip
         nodes: dict[str, LineageNode] = {}
         edges: list[LineageEdge] = []

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from limnos.client.flow import Flow, Resource, S, call, verb
-from limnos.client.paths import parts_of
+from limnos.client.paths import table_parts
 from limnos.client.values import ReportInfo
 from limnos.names import display
 
@@ -28,7 +28,7 @@ class Reports(Resource[S]):
         self, path: str | Sequence[str], *, type: str | None = None, limit: int = 100
     ) -> Flow[tuple[ReportInfo, ...]]:
         """List a table's reports, newest first, at most `limit`; `type` is `scan` or `commit`."""
-        parts = parts_of(path, least=3)
+        parts = table_parts(path)
         url = self.own_url("catalogs", parts[0], "reports")
         infos: tuple[ReportInfo, ...] = ()
         before: int | None = None

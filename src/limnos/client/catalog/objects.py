@@ -11,7 +11,16 @@ from limnos.client.catalog.lance import lance_request
 from limnos.client.catalog.schemas import find_schema_content
 from limnos.client.errors import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
 from limnos.client.flow import ClientScope, Flow, Resource, S, request, verb
-from limnos.client.paths import APART_WORDS, LEAVES, full_name, namespace_url, parts_of, table_url, view_url
+from limnos.client.paths import (
+    APART_WORDS,
+    LEAVES,
+    full_name,
+    namespace_url,
+    parts_of,
+    table_parts,
+    table_url,
+    view_url,
+)
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Parts
 from limnos.names import display
@@ -23,7 +32,7 @@ def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> 
         return path if isinstance(path, str) else path[-1]
     if kind == "catalog":
         return parts_of(path)[0]
-    parts = parts_of(path, least=2 if kind == "namespace" else 3)
+    parts = table_parts(path) if kind == "table" else parts_of(path, least=2 if kind == "namespace" else 3)
     levels = len(parts) - (2 if kind in LEAVES else 1)
     glue = (yield from separator(scope)) if levels > 1 else DEFAULT_SEPARATOR
     return full_name(parts, kind, separator=glue)

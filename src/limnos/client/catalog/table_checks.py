@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import msgspec
 
 from limnos.client.flow import Flow, Resource, S, call, verb
-from limnos.client.paths import parts_of
+from limnos.client.paths import table_parts
 from limnos.client.values import TableCheckResult
 from limnos.names import display
 
@@ -21,7 +21,7 @@ class TableChecks(Resource[S]):
     @verb
     def check(self, path: str | Sequence[str], *, every: bool = False) -> Flow[TableCheckResult]:
         """Check the files of a table's current snapshot, or of `every` snapshot, by as many requests as needed."""
-        parts = parts_of(path, least=3)
+        parts = table_parts(path)
         url = self.own_url("catalogs", parts[0], "tables", "check")
         result = TableCheckResult(0, ())
         while True:

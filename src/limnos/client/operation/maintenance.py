@@ -15,7 +15,7 @@ from limnos.client.operation.maintenance_values import (
     MaintenanceReport,
     MaintenanceStatus,
 )
-from limnos.client.paths import parts_of
+from limnos.client.paths import table_parts
 from limnos.names import display
 
 
@@ -37,7 +37,7 @@ class Maintenance(Resource[S]):
     @verb
     def explain(self, path: str | Sequence[str]) -> Flow[MaintenanceReport]:
         """Return a table's findings, its effective policies, and the reasons why its snapshots are retained."""
-        parts = parts_of(path, least=3)
+        parts = table_parts(path)
         url = self.own_url("catalogs", parts[0], "maintenance", "table")
         return call("GET", url, answer=MaintenanceReport, query={"table": display.render(parts[1:])})
 
@@ -47,7 +47,7 @@ class Maintenance(Resource[S]):
 
         Returns the operation's id.
         """
-        parts = parts_of(path, least=3)
+        parts = table_parts(path)
         url = self.own_url("catalogs", parts[0], "maintenance", "operations")
         body = {"table": display.render(parts[1:]), "operation": operation}
         return call("POST", url, answer=int, field="operation", body=body)

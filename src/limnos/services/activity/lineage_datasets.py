@@ -190,7 +190,7 @@ def _paths(
             catalog = _catalog_of(dataset, metalake)
             if catalog is not None:
                 paths += _checked_dataset((catalog, *name.split(".")))
-    return is_ours, tuple([path for path in dict.fromkeys(paths) if len(path) > 2])
+    return is_ours, tuple([path for path in dict.fromkeys(paths) if len(path) > 1])
 
 
 def _catalog_of(dataset: EventDataset, metalake: str) -> str | None:

@@ -118,7 +118,7 @@ async def lineage_graph(ctx: Context, question: GraphQuery) -> LineageGraphPart:
     Raises NotFound, NotInUse and PermissionDenied as loading the object does, NotFound for a missing column, BadRequest
     for an incomplete path.
     """
-    if len(question.path) < 3:
+    if len(question.path) < 2:
         raise BadRequest("Name a table or view by its full path, as ?path=main.raw.trips")
     scope = RequestScope(question.metalake, question.path[0])
     node_id, body = await ctx.read(scope, lambda request_view: _root(request_view, question))

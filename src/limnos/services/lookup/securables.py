@@ -23,7 +23,12 @@ from limnos.services.federation.placeholder_nodes import MissingPlaceholder, may
 from limnos.services.request.authorized_object import AuthorizedObject
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import is_root_schema, is_root_schema_name, root_schema_advice
+from limnos.services.request.table_formats import (
+    is_root_schema,
+    is_root_schema_name,
+    least_levels,
+    root_schema_advice,
+)
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import role_key
 
@@ -152,7 +157,8 @@ def _absent_chain(request_view: RequestView, kind: Kind, full_name: str, codec: 
     if kind is Kind.CATALOG:
         return request_view.settled.outer
     parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
-    levels = _levels(next(iter(fullname.candidates(full_name, parts, codec=codec))))
+    at_root = _may_be_at_root(request_view, kind)
+    levels = _levels(next(iter(fullname.candidates(full_name, parts, codec=codec, at_root=at_root))))
     return (ChainLink.absent(kind, levels[-1]), *request_view.find(levels, kind)[1])
 
 
@@ -161,7 +167,8 @@ def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
         return _find_reading(request_view, reading, kind=kind)[0] is not None
 
     parts = fullname.SCHEMA if kind is Kind.NAMESPACE else fullname.OBJECT
-    reading = fullname.resolve(full_name, exists, kind_levels=parts, codec=codec)
+    at_root = _may_be_at_root(request_view, kind)
+    reading = fullname.resolve(full_name, exists, kind_levels=parts, codec=codec, at_root=at_root)
     if reading is None:
         if kind is Kind.NAMESPACE and any(
             is_root_schema(request_view, each.levels) for each in fullname.candidates(full_name, parts, codec=codec)
@@ -169,7 +176,9 @@ def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
             raise UnsupportedOperation(root_schema_advice(request_view))
         missing = f"{kind.word.capitalize()} {full_name} does not exist"
         if may_have_placeholders(request_view, kind):
-            readings = tuple(_levels(each) for each in fullname.candidates(full_name, parts, codec=codec))
+            readings = tuple(
+                _levels(each) for each in fullname.candidates(full_name, parts, codec=codec, at_root=at_root)
+            )
             raise MissingPlaceholder(missing, scope=request_view.scope, object_kind=kind, readings=readings)
         raise NotFound(missing, kind="object")
     node, chain = _find_reading(request_view, reading, kind=kind)
@@ -180,6 +189,11 @@ def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
         raise NotFound(missing, kind="object")
     parent = request_view.catalog if node.parent_id == request_view.catalog.id else request_view.node(node.parent_id)
     return SecurableTarget(node.id, kind, chain, node, parent, request_view.catalog_record.type)
+
+
+def _may_be_at_root(request_view: RequestView, kind: Kind) -> bool:
+    """Return whether objects of a kind may lie directly in the catalog: tables of a Lance catalog."""
+    return kind is Kind.TABLE and least_levels(request_view) == 1
 
 
 def _find_reading(request_view: RequestView, reading: FullName, *, kind: Kind) -> tuple[Node | None, SecurableChain]:

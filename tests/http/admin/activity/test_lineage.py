@@ -229,6 +229,16 @@ def test_malformed_map_of_a_namespace_is_400(node: DriverNode, value: str) -> No
     assert (answer.status, b"lake=main" in answer.body) == (400, True)
 
 
+def test_table_directly_in_a_catalog_has_lineage(node: DriverNode) -> None:
+    """Events and graphs take a Lance table directly in its catalog by its path of two names."""
+    tables(node, "s")
+    node.done("POST", "/lance/v1/table/lance$docs/declare", {})
+
+    assert store_events(node, event(dataset("lance.docs"), dataset("main.a.s"))) == 1
+
+    assert edges(node, "path=lance.docs") == edges(node, "path=main.a.s&direction=down") == [("main.a.s", "lance.docs")]
+
+
 def test_a_location_outranks_a_wrong_name(node: DriverNode) -> None:
     """If the reported name is one table and the location another table's, the location decides."""
     tables(node, "s", "t", "u")
@@ -406,7 +416,7 @@ def test_array_with_an_invalid_event_is_refused(node: DriverNode) -> None:
     assert edges(node, "path=main.a.t") == []
 
 
-@pytest.mark.parametrize("query", ["", "path=main.a", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
+@pytest.mark.parametrize("query", ["", "path=main", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
                                    "path=main.a.t&limit=0", "path=main.a.t&after=x", "path=main.a.t&after=1-ab"])  # fmt: skip
 def test_invalid_query_parameters_are_400(node: DriverNode, query: str) -> None:
     """A missing path, or an invalid direction, number or cursor, is 400."""

@@ -30,7 +30,7 @@ async def reports_list(request: Request, ctx: Context) -> Response:
     """
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
-    if len(path) < 2:
+    if not request.query("table"):
         await ctx.read(RequestScope(metalake, catalog), reports.catalog_require)
         raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
     kind = request.query("type") or ""

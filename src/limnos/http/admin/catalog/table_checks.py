@@ -27,7 +27,7 @@ async def table_check(request: Request, ctx: Context) -> Response:
     """
     metalake, catalog = names_of(request)
     path = tuple(display.parse(request.query("table") or "-"))
-    if len(path) < 2:
+    if not request.query("table"):
         await ctx.read(RequestScope(metalake, catalog), catalog_require)
         raise BadRequest("Name the table by its path below the catalog, as ?table=raw.trips")
     snapshots = request.query("snapshots") or SNAPSHOTS[0]
