@@ -50,10 +50,16 @@ Query = Any  # LanceDB's builder
 Search = Callable[[Table], Query]
 
 
+def make_space(server: LiveServer, name: str) -> None:
+    """Create a namespace of the catalog `lance`."""
+    with Client(server.uri, token=server.token) as client:
+        client.namespaces.create(f"lance.{name}")
+
+
 @pytest.fixture(scope="module")
 def tables(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> tuple[Table, Table]:
     """The same table twice: on the server, and in a local directory."""
-    Client(server.uri, token=server.token).namespaces.create("lance.searches")
+    make_space(server, "searches")
     remote = lancedb.connect("db://lance", api_key=server.token, host_override=f"{server.uri}/lance")
     local = lancedb.connect(tmp_path_factory.mktemp("local"))
     pair = remote.create_table("t", ROWS, namespace_path=["searches"]), local.create_table("t", ROWS)
@@ -184,7 +190,7 @@ def test_rows_are_taken_by_position_as_from_local_files(tables: tuple[Table, Tab
 
 def test_full_text_index_has_all_options_of_the_client(server: LiveServer, tmp_path: Path) -> None:
     """An index of n-grams with stop words finds what the same index of the local library finds."""
-    Client(server.uri, token=server.token).namespaces.create("lance.options")
+    make_space(server, "options")
     remote = lancedb.connect("db://lance", api_key=server.token, host_override=f"{server.uri}/lance")
     tables = (
         remote.create_table("t", ROWS, namespace_path=["options"]),
@@ -215,7 +221,7 @@ def test_columns_are_added_as_to_local_files(
 ) -> None:
     """Columns are added by fields, by a schema and by expressions, with the types and values of the local library."""
     name = f"added_{request.node.callspec.id}"
-    Client(server.uri, token=server.token).namespaces.create(f"lance.{name}")
+    make_space(server, name)
     db = lancedb.connect("db://lance", api_key=server.token, host_override=f"{server.uri}/lance")
     rows = ROWS.slice(0, 4).select(["id", "s"])
     remote = db.create_table("t", rows, namespace_path=[name])

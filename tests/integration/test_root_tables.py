@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import lancedb
@@ -58,15 +59,15 @@ NO_TABLES: Final = {
 
 
 @pytest.fixture(scope="module")
-def client(server: LiveServer) -> Client:
+def client(server: LiveServer) -> Iterator[Client]:
     """The administrator's client of a server with two tables directly in the catalog `lance`."""
     remote = lancedb.connect("db://lance", api_key=server.token, host_override=f"{server.uri}/lance")
     for name in ("top", "other"):
         remote.create_table(name, ROWS)
-    client = Client(server.uri, token=server.token)
-    client.tags.create("root_tag")
-    client.roles.create("root_reader")
-    return client
+    with Client(server.uri, token=server.token) as client:
+        client.tags.create("root_tag")
+        client.roles.create("root_reader")
+        yield client
 
 
 def run(server: LiveServer, line: str) -> int:
