@@ -16,6 +16,9 @@ _WAREHOUSE = re.compile(rf"""(?<=['"=]){WAREHOUSE}(?=['"\n]|$)""")
 _TOKEN = re.compile(r"\bTOKEN\b(?! ')")
 _SECRET = re.compile(r"\bSECRET\b(?! caller)")
 _CODE = re.compile(r"`([^`]+)`")
+_ALIAS = re.compile(rf"(?<=spark\.sql\.catalog\.){WAREHOUSE}\b")
+ALIAS = "lake"
+"""The name by which the runs know the catalog in Spark, which is another one than the server's."""
 PROGRAM = "etl"
 """The service account in the page."""
 
@@ -31,6 +34,7 @@ def block(section: str, *, uri: str, token: str, catalog: str = WAREHOUSE, store
         raise LookupError(f"{PAGE.name} has no settings for {section}")
     if token.startswith(f"{PROGRAM}:"):
         code = _SECRET.sub(lambda _: token.partition(":")[2], _by_credential(code))
+    code = _ALIAS.sub(ALIAS, code)
     return _TOKEN.sub(lambda _: token, _WAREHOUSE.sub(catalog, code)).replace(ADDRESS, uri).replace(STORE, store)
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import tarfile
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from conformance.engines.drivers.pyspark_sql import PySpark
 from conformance.engines.drivers.spark_sql import SparkSql
 from conformance.engines.foreign import Foreign
 from conformance.engines.host import answer
-from conformance.engines.page import block
+from conformance.engines.page import ALIAS, PAGE, block
 from conformance.engines.remote import CallRefused, Remote
 from conformance.engines.rows import FIRST, PLAIN, SECOND, TYPED, Row, difference, remaining_rows, same
 from conformance.engines.runner import Runner
@@ -149,6 +150,16 @@ def test_engine_settings_come_from_the_page(engine: str) -> None:
     assert "8090" not in code
     assert "other" in code
     assert "main" not in code
+
+
+@pytest.mark.parametrize("engine", ["Spark", "Spark on S3"])
+def test_spark_names_the_catalog_as_the_server_does(engine: str) -> None:
+    """The page's settings of Spark give the catalog its own name, which views store; the runs use another name."""
+    text = PAGE.read_text(encoding="utf-8")
+    names = set(re.findall(r"spark\.sql\.catalog\.(\w+)", text.partition(f"# {engine}\n")[2]))
+
+    assert names == {"main"}
+    assert set(re.findall(r"spark\.sql\.catalog\.(\w+)", block(engine, uri="http://h:1/iceberg", token="t"))) == {ALIAS}
 
 
 @pytest.mark.parametrize("engine", SIGNED_IN)
