@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -13,6 +14,7 @@ from limnos.pipeline.declaration import (
     Files,
     Load,
     Pipeline,
+    PythonStep,
     RuleKind,
     SourcePosition,
     Sql,
@@ -21,13 +23,16 @@ from limnos.pipeline.declaration import (
     WriteMode,
 )
 from limnos.pipeline.definitions import (
+    CODE,
     UNRECORDED,
     change_reason,
     declared_change,
     declared_parts,
+    digests,
     encode,
     parameter_parts,
 )
+from limnos.pipeline.modules import code_of_file
 
 AT = SourcePosition("p.yaml", 1, 1)
 RULE = Expectation(name="r", kind=RuleKind.ROW, action=ExpectationAction.DROP, condition="v > 0")
@@ -91,3 +96,17 @@ def test_plan_does_not_compare_parameters() -> None:
 def test_unreadable_definition_counts_as_not_recorded(recorded: str | None) -> None:
     """A table without a readable definition was published by another release, and the reason says so."""
     assert change_reason(recorded, {"the query": "x"}) == UNRECORDED
+
+
+def test_plan_compares_python_code_without_importing_it(tmp_path: Path) -> None:
+    """A plan names a changed function by the text of its file; the file is not run."""
+    text = "raise RuntimeError('imported')\ndef make(src): return src"
+    (tmp_path / "f.py").write_text(text)
+    step = replace(STEP, body=PythonStep(function="f:make"))
+    pipeline = Pipeline(name="p", catalog="main", steps=(step,), at=SourcePosition(str(tmp_path / "p.yaml"), 1, 1))
+    code = code_of_file("f", tmp_path)
+    recorded = encode({**declared_parts(pipeline, step, sources=()), **digests({CODE: code})})
+
+    assert declared_change(pipeline, step, recorded=recorded) is None
+    (tmp_path / "f.py").write_text(text + ".limit(1)")
+    assert declared_change(pipeline, step, recorded=recorded) == "the Python code changed since it was published"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from limnos.pipeline.modules import code_of, enter_directory, import_module
+from limnos.pipeline.modules import code_of, code_of_file, enter_directory, import_module
 
 
 def written(directory: Path, **modules: str) -> Path:
@@ -78,6 +78,7 @@ def test_code_has_all_imported_modules_of_the_directory(tmp_path: Path, what: st
     after = code_of(function(written(tmp_path, **edits)))
 
     assert (before != after) is changes
+    assert code_of_file("f", tmp_path) == after
 
 
 def test_functions_that_are_not_of_a_directory_are_compiled_code() -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 
 from limnos.pipeline.declaration import (
     Expectation,
@@ -21,7 +22,7 @@ from limnos.pipeline.declaration import (
     StepDeclaration,
 )
 from limnos.pipeline.declaration_json import plain
-from limnos.pipeline.modules import code_of
+from limnos.pipeline.modules import code_of, code_of_file
 
 DEFINITION = "limnos.definition"
 """Summary key: JSON that maps each part of the definition to its digest."""
@@ -88,15 +89,25 @@ def change_reason(recorded: str | None, now: Mapping[str, str]) -> str | None:
 
 
 def declared_change(pipeline: Pipeline, step: StepDeclaration, *, recorded: str | None) -> str | None:
-    """Return what the declaration has changed since, as `change_reason` does, without parameters, code and session."""
+    """Return what the declaration and its files have changed since, as `change_reason` does.
+
+    Nothing is imported. Parameters and settings of the session are not compared.
+    """
     before = decode(recorded) or {}
     sources = {name.removeprefix(_SOURCE) for name in before if name.startswith(_SOURCE)}
-    declared = declared_parts(pipeline, step, sources=sources)
+    declared = {**declared_parts(pipeline, step, sources=sources), **_code_of_file(pipeline, step)}
     rules = {RULES: before[RULES]} if RULES in before and RULES not in declared else {}
     text = (
         None if recorded is None else encode({**{name: before[name] for name in declared if name in before}, **rules})
     )
     return change_reason(text, declared)
+
+
+def _code_of_file(pipeline: Pipeline, step: StepDeclaration) -> dict[str, str]:
+    if not isinstance(step.body, PythonStep) or pipeline.at is None:
+        return {}
+    code = code_of_file(step.body.function.partition(":")[0], Path(pipeline.at.file).parent)
+    return {} if code is None else digests({CODE: code})
 
 
 def _listed(names: list[str]) -> str:

@@ -108,8 +108,20 @@ def code_of(function: Callable[..., object]) -> str:
     code = names.get(_SOURCES)
     if not isinstance(code, DirectoryCode):
         return "\n".join(_compiled_code(function, seen=set()))
+    return _code_text(str(names.get("__name__")), code)
+
+
+def code_of_file(module: str, directory: Path) -> str | None:
+    """Return the text that `code_of` would return for a function of a module, without importing it.
+
+    Returns None if the module is not in the directory.
+    """
+    return _code_text(module, DirectoryCode(directory.resolve(), others=frozenset())) or None
+
+
+def _code_text(module: str, code: DirectoryCode) -> str:
     texts: dict[str, str] = {}
-    _collect(str(names.get("__name__")), code, texts=texts)
+    _collect(module, code, texts=texts)
     return "\n".join(f"# {name}\n{text}" for name, text in sorted(texts.items()))
 
 

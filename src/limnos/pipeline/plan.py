@@ -236,7 +236,7 @@ def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot:
         return f"the whole: {reason}"
     if since == snapshot:
         return f"nothing: it was read up to snapshot {since}"
-    same = "the parameters, the Python code and the session's settings are the same"
+    same = "the parameters and the session's settings are the same"
     return f"the rows after snapshot {since}, if those can be read and {same}, else the whole"
 
 

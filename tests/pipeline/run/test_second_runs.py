@@ -468,7 +468,8 @@ def test_columns_that_begin_like_those_of_changelogs_are_read(folder: Folder, co
     spark, source = folder.spark, f"main.{folder.name}.source"
     spark.sql(f"CREATE TABLE {source} (id INT, {column} INT) USING iceberg TBLPROPERTIES ('format-version' = '2')")
     spark.sql(f"INSERT INTO {source} VALUES (1, 1), (2, 2)")
-    folder.declare("steps:\n  @.t: {sql: SELECT * FROM @.source, incremental: true, write: {mode: merge, keys: id}}")
+    sql = f"SELECT id, {column} AS v FROM @.source"
+    folder.declare(f"steps:\n  @.t: {{sql: '{sql}', incremental: true, write: {{mode: merge, keys: id}}}}")
     folder.published()
 
     spark.sql(f"UPDATE {source} SET {column} = 20 WHERE id = 2")
@@ -542,3 +543,41 @@ steps:
     assert [
         (problem.at.line if problem.at else 0, "write `malformed: fail`" in problem.message) for problem in problems
     ] == [(7, True)]
+
+
+def test_source_that_names_a_table_is_read_whole(folder: Folder) -> None:
+    """A source that is a table has no increments: a second run does not append its rows again."""
+    spark, source = folder.spark, f"main.{folder.name}.source"
+    spark.sql(f"CREATE TABLE {source} (id INT) USING iceberg")
+    spark.sql(f"INSERT INTO {source} VALUES (1)")
+    folder.declare("sources:\n  src: {table: @.source}\nsteps:\n  @.t: {load: src, incremental: true, write: append}")
+    folder.published()
+
+    spark.sql(f"INSERT INTO {source} VALUES (2)")
+    messages = folder.published()
+
+    assert "source src has no increments: name" in messages
+    assert folder.rows("t") == [(1,), (2,)]
+
+
+def test_newest_file_counts_if_files_repeat_a_key(folder: Folder) -> None:
+    """If several files have a key, a merge takes the row of the newest one, in an increment and in a whole read; within
+    one file a repeated key is refused.
+    """
+    folder.declare(f"""
+sources:
+  src: {{files: "d/*.csv", {CSV}}}
+steps:
+  @.t: {{sql: SELECT id, v * 10 AS v FROM src WHERE v > 0, incremental: true, write: {{mode: merge, keys: id}}}}
+""")
+    folder.write("d/b.csv", "id,v\n1,1\n2,2\n", at=1)
+    folder.published()
+    folder.write("d/a.csv", "id,v\n1,3\n3,3\n", at=2)
+    folder.write("d/c.csv", "id,v\n1,4\n2,-1\n", at=3)
+    folder.published()
+    rows = folder.rows("t")
+    folder.published(full=True)
+    folder.write("d/d.csv", "id,v\n1,5\n1,6\n", at=4)
+
+    assert rows == folder.rows("t") == [(1, 40), (2, 20), (3, 30)]
+    assert "share it with another row" in folder.run().message

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from limnos.pipeline.declaration import PythonStep
+from limnos.pipeline.declaration import Load, PythonStep
 from limnos.pipeline.definitions import code_part, declared_parts, digests, parameter_parts, removing_rules
 from limnos.pipeline.engine.expectations.flags import RuleFlags
 from limnos.pipeline.engine.metadata import is_classic
@@ -89,13 +89,15 @@ def varying_reason(step: StepDeclaration, frame: DataFrame, *, values: Mapping[s
 
     The plans of the rows, of the rules that remove rows, and of `delete_when` and `as_of` are inspected.
     """
+    rules = removing_rules(step)
+    settings = {"delete_when": step.write.delete_when, "as_of": step.write.as_of}
     if not is_classic(frame.sparkSession):
-        return NOT_INSPECTED
+        is_plain = isinstance(step.body, Load) and not rules and not any(settings.values())
+        return None if is_plain else NOT_INSPECTED
     frames = [("the query", frame)]
-    if rules := removing_rules(step):
+    if rules:
         flags = RuleFlags(replace(step, expectations=rules), dict(values))
         frames.append(("a rule that removes rows", flags.flagged(frame)))
-    settings = {"delete_when": step.write.delete_when, "as_of": step.write.as_of}
     frames += [(f"`{name}`", frame.select(f.expr(text))) for name, text in settings.items() if text is not None]
     for where, each in frames:
         function = next(_varying_functions(each._jdf.queryExecution().analyzed()), None)  # noqa: SLF001

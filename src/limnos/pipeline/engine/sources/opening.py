@@ -5,6 +5,7 @@ Selects the reader by the declared kind. May import `pipeline`'s values and read
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from limnos.pipeline.declaration import Files, Jdbc, PythonSource, TableSource
@@ -96,4 +97,7 @@ def _table_frame(request: SourceReadRequest, kind: TableSource) -> SourceRead:
     name = quote_identifier(kind.table)
     pin = request.pinned or ReadPin(name=request.source.name, table=kind.table)
     at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"
+    if request.incremental:
+        table = ".".join(kind.table)
+        pin = replace(pin, whole_because=f"source {request.source.name} has no increments: name {table} in the query")
     return SourceRead(frame=request.spark.sql(f"SELECT * FROM {name}{at}"), pin=pin)
