@@ -568,7 +568,7 @@ def test_newest_file_counts_if_files_repeat_a_key(folder: Folder) -> None:
 sources:
   src: {{files: "d/*.csv", {CSV}}}
 steps:
-  @.t: {{sql: SELECT id, v * 10 AS v FROM src WHERE v > 0, incremental: true, write: {{mode: merge, keys: id}}}}
+  @.t: {{sql: 'SELECT id, v * 10 AS v FROM src WHERE v > 0', incremental: true, write: {{mode: merge, keys: id}}}}
 """)
     folder.write("d/b.csv", "id,v\n1,1\n2,2\n", at=1)
     folder.published()

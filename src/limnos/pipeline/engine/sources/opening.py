@@ -94,8 +94,8 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
 
 def _table_frame(request: SourceReadRequest, kind: TableSource) -> SourceRead:
     """Read a table at the run's pinned snapshot. Views and unpinned tables are read in their current state."""
-    name = quote_identifier(kind.table)
     pin = request.pinned or ReadPin(name=request.source.name, table=kind.table)
+    name = quote_identifier(pin.table or kind.table)
     at = "" if pin.snapshot is None else f" VERSION AS OF {pin.snapshot}"
     if request.incremental:
         table = ".".join(kind.table)
