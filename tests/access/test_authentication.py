@@ -6,7 +6,7 @@ import base64
 
 import pytest
 
-from limnos.access.authentication import REMEMBERED_BYTES_MAX, REMEMBERED_MAX, Authenticator, Credential
+from limnos.access.authentication import REMEMBERED_BYTES_MAX, REMEMBERED_MAX, Authenticator, Credential, token_text
 from limnos.model.errors import AuthenticationFailed
 
 
@@ -14,6 +14,21 @@ def basic(user: str | bytes) -> bytes:
     """Return a Basic header."""
     name = user if isinstance(user, bytes) else user.encode()
     return b"Basic " + base64.b64encode(name + b":x")
+
+
+def test_api_token_is_accepted_as_the_password_of_basic() -> None:
+    """If only tokens are accepted, the password of Basic may be one, for clients that send nothing else. The user's
+    name is not read: the token has its own. Any other password is refused. Where names are believed, the name counts.
+    """
+    secret = token_text(7, "secret")
+    header = b"Basic " + base64.b64encode(f"ana:{secret}".encode())
+    checked = Authenticator(believes_basic=False)
+
+    assert checked.credential(header) == checked.credential(b"Bearer " + secret.encode())
+    assert Authenticator(believes_basic=True).credential(header) == Credential("ana")
+    for password in ("", "x", "lim_", "lim_x_y", f"Bearer {secret}"):
+        with pytest.raises(AuthenticationFailed):
+            checked.credential(b"Basic " + base64.b64encode(f"ana:{password}".encode()))
 
 
 @pytest.mark.parametrize("scheme", [b"Basic ", b"basic ", b"BASIC "])

@@ -136,8 +136,12 @@ class Authenticator:
         scheme, _, rest = header.partition(b" ")
         if scheme.lower() == b"bearer":
             return _parse_token(rest.strip())
-        if scheme.lower() == b"basic" and self.believes_basic:
-            return _parse_basic(rest.strip())
+        if scheme.lower() == b"basic":
+            user, password = _split_basic(rest.strip())
+            if self.believes_basic:
+                return _named_credential(user)
+            if password.startswith(_PREFIX):
+                return _parse_token(password.encode())
         raise AuthenticationFailed(
             "The Authorization header is not valid: send a token as 'Bearer lim_…'"
             + (" or a user as Basic" if self.believes_basic else "")
@@ -156,11 +160,16 @@ def is_jwt(header: bytes) -> bool:
     return header[:7].lower() == b"bearer " and header.count(b".") == JWT_POINTS and not header[7:].startswith(b"lim_")
 
 
-def _parse_basic(encoded: bytes) -> Credential:
+def _split_basic(encoded: bytes) -> tuple[str, str]:
+    """Return user and password of a Basic credential."""
     try:
-        user, _, _ = base64.b64decode(encoded, validate=True).decode().partition(":")
+        user, _, password = base64.b64decode(encoded, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         raise AuthenticationFailed("The Basic credential is not base64 of 'user:anything' in UTF-8") from None
+    return user, password
+
+
+def _named_credential(user: str) -> Credential:
     if not user:
         raise AuthenticationFailed("The Basic credential names no user")
     if not is_name(user):
