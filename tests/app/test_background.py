@@ -26,15 +26,18 @@ from tests import clocks
 from tests.http.driver import DriverNode, node_at
 
 SOURCE: Final = Path(limnos.__file__).parent
-ERRORS = [
-    OSError(errno.EIO, "Input/output error"),
-    sqlite3.OperationalError("disk I/O error"),
-    sqlite3.DatabaseError("database disk image is malformed"),
-    psycopg.errors.UndefinedTable('relation "webhook" does not exist'),
-    RuntimeError("unexpected"),
-    ServiceUnavailable("The store is busy"),
-]
-FAULT_S: Final = 12.0
+ERRORS = {
+    "read error": OSError(errno.EIO, "Input/output error"),
+    "disk error": sqlite3.OperationalError("disk I/O error"),
+    "damage": sqlite3.DatabaseError("database disk image is malformed"),
+    "renamed table": psycopg.errors.UndefinedTable('relation "webhook" does not exist'),
+    "unexpected": RuntimeError("unexpected"),
+    "busy": ServiceUnavailable("The store is busy"),
+    "silence": TimeoutError("The database did not answer in time"),
+}
+SILENT_S: Final = 3.5
+"""The time until a read or write of a silent store ends, in seconds."""
+FAULT_S: Final = 30.0
 LOOPS: Final = {
     "audit records",
     "heartbeats",
@@ -57,7 +60,9 @@ class EmptyResult(dict[str, int]):
 
 
 class FaultyStore:
-    """Replaces a node's reads and writes: they fail with an error until `error` is None, and then find no work."""
+    """Replaces a node's reads and writes: they fail with an error until `error` is None, and then find no work. A
+    silent store fails after some seconds.
+    """
 
     def __init__(self, node: ServerNode, error: Exception, patch: pytest.MonkeyPatch) -> None:
         self.error: Exception | None = error
@@ -69,8 +74,11 @@ class FaultyStore:
             patch.setattr(owner, name, self._answer)
 
     async def _answer(self, *_: object, **__: object) -> EmptyResult:
-        if self.error is not None:
-            raise self.error
+        error = self.error
+        if isinstance(error, TimeoutError):
+            await asyncio.sleep(SILENT_S)
+        if error is not None:
+            raise error
         return EmptyResult()
 
 
@@ -81,7 +89,7 @@ def node(tmp_path: Path) -> Iterator[DriverNode]:
         yield running
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("error", ERRORS.values(), ids=ERRORS)
 def test_every_loop_survives_every_error_of_the_store(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:

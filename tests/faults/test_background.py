@@ -4,9 +4,11 @@ and indexing go on without a restart of the node, readiness says meanwhile what 
 
 from __future__ import annotations
 
+import os
+import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +16,20 @@ import pytest
 
 from tests.app.receivers import Receiver, receiving
 from tests.faults.measurements import note
+from tests.faults.proxy import Proxy
 from tests.faults.rig import BACKENDS, SETTLED_WITHIN_S, Rig
 from tests.nodes.wire import GRAVITINO, OWN, PREFIX, namespace_body
 
 IN_REACH = {"PYTHONPATH": str(Path(__file__).parent / "disk")}
 MARK = "broken"
-FAULT_S = 6.0
+FAULT_S = 8.0
+FAULTS = (
+    ("sqlite", "read errors"),
+    ("sqlite", "damage"),
+    ("sqlite", "silence"),
+    ("postgresql", "renamed tables"),
+    ("postgresql", "silence"),
+)
 JOBS = "/api/metalakes/lake/jobs"
 AWAY = ("webhook", "template_job", "task", "search_position")
 """Tables that are renamed, as by a mistake in a database that others administer."""
@@ -38,6 +48,8 @@ class BusyNode(NamedTuple):
 
     rig: Rig
     receiver: Receiver
+    proxy: Proxy | None
+    """Between the node and PostgreSQL."""
 
     def wait_for(self, is_so: Callable[[], bool]) -> float:
         """Wait until a condition is true. Returns the seconds that it took."""
@@ -73,16 +85,23 @@ class BusyNode(NamedTuple):
 
     def is_degraded(self) -> bool:
         """Return whether readiness says that background work, or the store, fails."""
-        if self.rig.is_sqlite:  # a commit of another program makes the node read pages again that it has cached
-            self.rig.sql("UPDATE node_seen SET clock_offset_ms = clock_offset_ms + 1")
         answer = self.rig.admin.ask("GET", f"{GRAVITINO.partition('/metalakes')[0]}/health/ready")
         return answer.status == 503 or answer.body.get("state") == "degraded"
+
+    def is_degraded_by(self, fault: str) -> bool:
+        """Return whether readiness says so during a fault.
+
+        In SQLite another program commits first, so that the node reads pages again that it has cached.
+        """
+        if self.rig.is_sqlite and fault != "silence":
+            self.rig.sql("UPDATE node_seen SET clock_offset_ms = clock_offset_ms + 1")
+        return self.is_degraded()
 
 
 @pytest.fixture(params=BACKENDS)
 def busy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BusyNode]:
     """A node with a webhook and a job template, for each database."""
-    database = request.getfixturevalue("cluster").database() if request.param == "postgresql" else None
+    proxy = Proxy(request.getfixturevalue("cluster").database()) if request.param == "postgresql" else None
     program = tmp_path / "program.sh"
     program.write_text("#!/bin/sh\nexit 0\n")
     program.chmod(0o755)
@@ -95,40 +114,92 @@ def busy(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[BusyNode]:
             "LIMNOS__JOBS__ALLOWED": str(tmp_path),
             "LIMNOS__JOBS__WRITABLE": str(tmp_path),
         }
-        with Rig(tmp_path, database, env=env) as rig:
+        with proxy or nullcontext(), Rig(tmp_path, proxy and proxy.url, env=env) as rig:
             rig.admin.do("POST", f"{OWN}/metalakes/lake/webhooks", {"url": f"{receiver.url}/hook"})
             body = {"jobType": "shell", "name": "program", "comment": None, "executable": str(program), "arguments": []}
             rig.admin.do("POST", f"{JOBS}/templates", {"jobTemplate": body})
-            yield BusyNode(rig, receiver)
+            yield BusyNode(rig, receiver, proxy)
 
 
 @contextmanager
-def failing_store(rig: Rig) -> Iterator[None]:
-    """Let reads of the SQLite file fail with EIO, or rename tables of PostgreSQL."""
-    mark = rig.directory / MARK
-    if rig.is_sqlite:
-        mark.write_text("read")
-    else:
-        for table in AWAY:
-            rig.sql(f"ALTER TABLE {table} RENAME TO {table}_away")
+def read_errors(busy: BusyNode) -> Iterator[None]:
+    """Let reads of the SQLite file fail with EIO."""
+    mark = busy.rig.directory / MARK
+    mark.write_text("read")
     try:
         yield
     finally:
-        mark.unlink(missing_ok=True)
-        for table in () if rig.is_sqlite else AWAY:
-            rig.sql(f"ALTER TABLE {table}_away RENAME TO {table}")
+        mark.unlink()
 
 
-def test_background_work_goes_on_after_the_store_failed(busy: BusyNode) -> None:
+@contextmanager
+def damaged_tables(busy: BusyNode) -> Iterator[None]:
+    """Overwrite the first page of tables in the SQLite file, and restore them later."""
+    with closing(sqlite3.connect(busy.rig.database)) as connection:
+        while connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0]:
+            time.sleep(0.01)
+        size: int = connection.execute("PRAGMA page_size").fetchone()[0]
+        query = f"SELECT rootpage FROM sqlite_master WHERE name IN {AWAY}"
+        offsets = [(page - 1) * size for (page,) in connection.execute(query)]
+    before = {}
+    with Path(busy.rig.database).open("r+b", buffering=0) as file:
+        for offset in offsets:
+            before[offset] = os.pread(file.fileno(), size, offset)
+            os.pwrite(file.fileno(), b"\xff" * size, offset)
+        try:
+            yield
+        finally:
+            for offset, page in before.items():
+                os.pwrite(file.fileno(), page, offset)
+
+
+@contextmanager
+def silent_store(busy: BusyNode) -> Iterator[None]:
+    """Let another program lock the SQLite file, or no byte of PostgreSQL arrive."""
+    if busy.proxy is not None:
+        busy.proxy.silence(new=True)
+        try:
+            yield
+        finally:
+            busy.proxy.hear()
+        return
+    with closing(sqlite3.connect(busy.rig.database, isolation_level=None, timeout=SETTLED_WITHIN_S)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        yield
+        connection.execute("ROLLBACK")
+
+
+@contextmanager
+def renamed_tables(busy: BusyNode) -> Iterator[None]:
+    """Rename tables of PostgreSQL."""
+    for table in AWAY:
+        busy.rig.sql(f"ALTER TABLE {table} RENAME TO {table}_away")
+    try:
+        yield
+    finally:
+        for table in AWAY:
+            busy.rig.sql(f"ALTER TABLE {table}_away RENAME TO {table}")
+
+
+MAKERS = {
+    "read errors": read_errors,
+    "damage": damaged_tables,
+    "silence": silent_store,
+    "renamed tables": renamed_tables,
+}
+
+
+@pytest.mark.parametrize("busy, fault", FAULTS, indirect=["busy"])
+def test_background_work_goes_on_after_the_store_failed(busy: BusyNode, fault: str) -> None:
     """The store fails for some seconds. Readiness says so, and afterwards an event is delivered, a job runs and names
     are indexed, without a restart. The node then stops with code 0.
     """
     busy.require_work()
 
-    with failing_store(busy.rig):
+    with MAKERS[fault](busy):
         began = time.monotonic()
-        busy.wait_for(busy.is_degraded)
-        busy.wait_for(lambda: busy.is_degraded() and time.monotonic() - began > FAULT_S)
+        busy.wait_for(lambda: busy.is_degraded_by(fault))
+        busy.wait_for(lambda: busy.is_degraded_by(fault) and time.monotonic() - began > FAULT_S)
     durations = busy.require_work()
     busy.wait_for(lambda: not busy.is_degraded())
     process = busy.rig.node.running
@@ -136,16 +207,18 @@ def test_background_work_goes_on_after_the_store_failed(busy: BusyNode) -> None:
     process.terminate()
 
     assert process.wait(SETTLED_WITHIN_S) == 0
-    note(**{f"after_fault_{busy.rig.is_sqlite}_{name}": seconds for name, seconds in durations.items()})
+    backend = "sqlite" if busy.rig.is_sqlite else "postgresql"
+    note(**{f"after_{fault}_{backend}_{name}": seconds for name, seconds in durations.items()})
 
 
-def test_node_stops_with_code_0_while_the_store_fails(busy: BusyNode) -> None:
+@pytest.mark.parametrize("busy, fault", FAULTS, indirect=["busy"])
+def test_node_stops_with_code_0_while_the_store_fails(busy: BusyNode, fault: str) -> None:
     """A node that gets SIGTERM while its store fails ends with code 0."""
     busy.require_work()
     process = busy.rig.node.running
 
-    with failing_store(busy.rig):
-        busy.wait_for(busy.is_degraded)
+    with MAKERS[fault](busy):
+        busy.wait_for(lambda: busy.is_degraded_by(fault))
         busy.rig.reconnect()
         process.terminate()
         code = process.wait(SETTLED_WITHIN_S)

@@ -228,7 +228,6 @@ class Application:
         )
         request.target, request.decided = target.key, [] if self.audit.is_on else None
         request.is_cacheable, request.is_gone = cacheable is not None, is_gone
-        request.loop_use = LoopUse(self.loop_turns, partial(self._caller_of, request), operation=target.key)
         if not isinstance(body, bytes):
             request.body_share = BodyShare(self.bodies, partial(self._caller_of, request))
         ctx: Context | None = None
@@ -258,16 +257,15 @@ class Application:
         finally:
             if request.body_share is not None:
                 request.body_share.release()
-                request.body_share = None
             if task is not None:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
 
     def _handle(self, handler: Handler, request: Request, *, ctx: Context, target: RouteTarget) -> Awaitable[Response]:
         """Return the work of a request's handler, which takes turns if it uses much of the event loop."""
-        use = request.loop_use
-        if use is None or not target.takes_turns:
+        if not target.takes_turns:
             return handler(request, ctx)
+        use = request.loop_use = LoopUse(self.loop_turns, partial(self._caller_of, request), operation=target.key)
         current_loop_use.set(use)
         if self.loop_turns.dear:
             return use.run_in_turn(partial(handler, request, ctx), waits=not target.anonymous)

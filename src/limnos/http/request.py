@@ -111,7 +111,7 @@ class Request:
         self.is_gone: Callable[[], bool] | None = None
         """Returns whether the client has disconnected, if that is known."""
         self.loop_use: LoopUse | None = None
-        """The use of the event loop by this request; None for a refusal, which needs no turns."""
+        """The use of the event loop by this request; None before its handler runs, and where it takes no turns."""
         self.is_cacheable = False
         """Whether the response may be cached; the handler then sets its validity (`Response.validity`)."""
         self.credential: Credential | None = None
