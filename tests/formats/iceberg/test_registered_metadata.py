@@ -190,8 +190,8 @@ def test_reserved_name_of_a_column_is_not_registrable() -> None:
 
 def test_specs_of_dropped_columns_are_registrable() -> None:
     """A former spec may have a source that was dropped, and the default one a `void` field of it."""
-    gone = partition(9, "p", **{"field-id": 1000})
-    specs = [{"spec-id": 0, "fields": [{**gone, "transform": "void"}]}, {"spec-id": 1, "fields": [gone]}]
+    field = partition(9, "p", **{"field-id": 1000})
+    specs = [{"spec-id": 0, "fields": [{**field, "transform": "void"}]}, {"spec-id": 1, "fields": [field]}]
 
     check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 0})
     with pytest.raises(BadRequest, match="cannot find source column 9"):
