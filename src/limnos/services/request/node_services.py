@@ -9,7 +9,7 @@ has set it before.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 from typing import Protocol as Interface
 from uuid import uuid4
 
@@ -65,7 +65,8 @@ class ComponentKey(Generic[T]):
         parts = services.parts
         if self not in parts:
             parts[self] = self._make(services)
-        return cast("T", parts[self])
+        part: T = parts[self]
+        return part
 
     def put(self, services: NodeServices, part: T) -> None:
         """Set this component of a node, as `app` does at start-up and as tests do."""
@@ -93,7 +94,7 @@ class NodeServices:
         self.rules, self.authenticator = rules, authenticator
         self.defaults, self.files = defaults, files
         self.wake_worker, self.wake_deliveries = wake_worker, wake_deliveries
-        self.parts: dict[ComponentKey[Any], object] = {}
+        self.parts: dict[ComponentKey[Any], Any] = {}
         """The components of the packages of services, by their keys."""
         self.wake_executor: Callable[[], object] = lambda: None
         self.offloader: WorkOffloader = InlineOffloader() if offloader is None else offloader

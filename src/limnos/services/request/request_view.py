@@ -184,7 +184,7 @@ class RequestView(CallerView):
         if path is not None and path[2] is self.settled.outer:
             node = self.view.get(node_key(path[0]))
             if node is not ABSENT:
-                return cast("Node", node), path[1]
+                return node, path[1]
         node_id, chain = self._walk(levels, kind)
         if node_id is None:
             return None, chain
