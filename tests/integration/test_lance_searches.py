@@ -96,7 +96,9 @@ TEXTS: dict[str, Search] = {
     "match with two edits": text(by.MatchQuery("lvoe", "s", fuzziness=2)),
     "match with a fixed prefix": text(by.MatchQuery("laje", "s", fuzziness=2, prefix_length=2)),
     "match with one expansion": text(by.MatchQuery("lade", "s", fuzziness=2, max_expansions=1)),
-    "match with a boost": text(by.BooleanQuery([(by.Occur.SHOULD, by.MatchQuery("love", "s", boost=9.0)), (by.Occur.SHOULD, CAT)])),
+    "match with a boost": text(
+        by.BooleanQuery([(by.Occur.SHOULD, by.MatchQuery("love", "s", boost=9.0)), (by.Occur.SHOULD, CAT)])
+    ),
     "phrase": text(by.PhraseQuery("love format", "s")),
     "phrase with slop": text(by.PhraseQuery("love cat", "s", slop=3)),
     "boost": text(by.BoostQuery(LOVE, by.MatchQuery("cat", "s"), negative_boost=0.1)),
@@ -107,13 +109,18 @@ TEXTS: dict[str, Search] = {
     "and": text(LOVE & by.MatchQuery("lake", "s")),
     "or": text(LOVE | CAT),
     "boolean in a boolean": text(
-        by.BooleanQuery([(by.Occur.MUST, by.BooleanQuery([(by.Occur.SHOULD, LOVE), (by.Occur.SHOULD, CAT)])), (by.Occur.MUST_NOT, by.PhraseQuery("dog lake", "s"))])
+        by.BooleanQuery(
+            [
+                (by.Occur.MUST, by.BooleanQuery([(by.Occur.SHOULD, LOVE), (by.Occur.SHOULD, CAT)])),
+                (by.Occur.MUST_NOT, by.PhraseQuery("dog lake", "s")),
+            ]
+        )
     ),
     "filter before": lambda table: text(LOVE)(table).where("id > 20", prefilter=True),
     "filter after": lambda table: text(LOVE)(table).where("id > 20", prefilter=False),
     "pages": lambda table: text(LOVE)(table).limit(5).offset(3),
     "row ids": lambda table: text(LOVE)(table).with_row_id(True),
-}  # fmt: skip
+}
 ONE, TWO = [4.0, 3.0, 1.0], [[4.0, 3.0, 1.0], [31.0, 9.0, 0.0]]
 PAIR = [[4.0, 3.0], [9.0, 2.0]]
 
@@ -199,9 +206,14 @@ def test_full_text_index_has_all_options_of_the_client(server: LiveServer, tmp_p
     matches = []
     for table in tables:
         table.create_fts_index(
-            "s", base_tokenizer="ngram", ngram_min_length=2, ngram_max_length=4, prefix_only=True, stem=False,
+            "s",
+            base_tokenizer="ngram",
+            ngram_min_length=2,
+            ngram_max_length=4,
+            prefix_only=True,
+            stem=False,
             remove_stop_words=False,
-        )  # fmt: skip
+        )
         matches.append([sorted(row["id"] for row in rows_of(table, text(word))) for word in ("lo", "ve", "form", "la")])
 
     assert matches[0] == matches[1]
@@ -210,12 +222,18 @@ def test_full_text_index_has_all_options_of_the_client(server: LiveServer, tmp_p
 @pytest.mark.parametrize(
     "columns",
     [
-        pa.field("z", pa.list_(pa.float32(), 3)), [pa.field("a", pa.int32()), pa.field("b", pa.utf8())],
-        pa.schema([pa.field("when", pa.timestamp("us", "UTC"), metadata={"unit": "us"}), pa.field("pair", pa.struct([("x", pa.int8())]))]),
+        pa.field("z", pa.list_(pa.float32(), 3)),
+        [pa.field("a", pa.int32()), pa.field("b", pa.utf8())],
+        pa.schema(
+            [
+                pa.field("when", pa.timestamp("us", "UTC"), metadata={"unit": "us"}),
+                pa.field("pair", pa.struct([("x", pa.int8())])),
+            ]
+        ),
         {"twice": "id * 2", "both": "concat(s, s)"},
     ],
     ids=["field", "fields", "schema", "expressions"],
-)  # fmt: skip
+)
 def test_columns_are_added_as_to_local_files(
     server: LiveServer, tmp_path: Path, columns: object, request: pytest.FixtureRequest
 ) -> None:

@@ -52,9 +52,17 @@ ICEBERG: Final = {
 }
 """Commands for Iceberg tables, whose refusal says what the Lance table is."""
 NO_TABLES: Final = {
-    "ls", "files", "create namespace", "create fileset", "create model", "access reach", "records ls", "records describe", "lance ls",
+    "ls",
+    "files",
+    "create namespace",
+    "create fileset",
+    "create model",
+    "access reach",
+    "records ls",
+    "records describe",
+    "lance ls",
     "lance describe",
-}  # fmt: skip
+}
 """Commands whose path is a container, a new object, or not an object of a server."""
 
 

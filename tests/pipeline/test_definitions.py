@@ -48,21 +48,27 @@ CHANGES = {
     "a comment": (replace(STEP, comment="c", at=AT), SOURCE, None),
     "a layout": (replace(STEP, partition=("id",), sort=("v",), properties={"k": "v"}), SOURCE, None),
     "a warning": (
-        replace(STEP, expectations=(replace(RULE, action=ExpectationAction.WARN, condition="v > 9"), RULE)), SOURCE, None,
+        replace(STEP, expectations=(replace(RULE, action=ExpectationAction.WARN, condition="v > 9"), RULE)),
+        SOURCE,
+        None,
     ),
     "a source's comment": (STEP, replace(SOURCE, comment="c", at=AT), None),
     "another query": (replace(STEP, body=Sql(text="SELECT 1")), SOURCE, "the query"),
     "another body": (replace(STEP, body=Load(source="src")), SOURCE, "the query"),
     "other keys": (replace(STEP, write=replace(STEP.write, keys=("v",))), SOURCE, "the write mode"),
     "another rule": (
-        replace(STEP, expectations=(replace(RULE, condition="v > 1"),)), SOURCE, "the rules that remove rows",
+        replace(STEP, expectations=(replace(RULE, condition="v > 1"),)),
+        SOURCE,
+        "the rules that remove rows",
     ),
     "no rule": (replace(STEP, expectations=()), SOURCE, "the rules that remove rows"),
     "other options": (STEP, replace(SOURCE, kind=replace(SOURCE.kind, options={"header": "false"})), "source src"),
     "two parts": (
-        replace(STEP, body=Sql(text="SELECT 1"), write=WriteDeclaration()), SOURCE, "the query and the write mode",
+        replace(STEP, body=Sql(text="SELECT 1"), write=WriteDeclaration()),
+        SOURCE,
+        "the query and the write mode",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", CHANGES)

@@ -46,7 +46,13 @@ def _fields(value: DataclassInstance) -> dict[str, object]:
 
 
 _KINDS = {
-    "Files": "files", "TableSource": "table", "Jdbc": "jdbc", "PythonSource": "python", "Stream": "stream",
-    "Sql": "sql", "PythonStep": "python", "Load": "load",
-}  # fmt: skip
+    "Files": "files",
+    "TableSource": "table",
+    "Jdbc": "jdbc",
+    "PythonSource": "python",
+    "Stream": "stream",
+    "Sql": "sql",
+    "PythonStep": "python",
+    "Load": "load",
+}
 """The values of the field `kind`, which distinguishes the types that a field may have."""

@@ -158,7 +158,10 @@ def test_columns_are_added_by_a_schema(home: DriverNode, t: str) -> None:
         ("note", "utf8"),
     ]
     assert {row["note"] for row in rows_of(home.post(f"{t}/query", {"vector": []}))} == {None}
-    schemas = (pa.schema([field]) for field in (pa.field("id", pa.int8()), pa.field("x", pa.int8(), False), pa.field("a\0", pa.int8())))  # fmt: skip
+    schemas = (
+        pa.schema([field])
+        for field in (pa.field("id", pa.int8()), pa.field("x", pa.int8(), False), pa.field("a\0", pa.int8()))
+    )
     for body in (*(arrow(each.empty_table()) for each in schemas), arrow(), arrow()[:40], b"{}"):
         assert failure_of(home.ask("POST", f"{t}/add_columns", body, content_type=ARROW)) == (400, 13)
     assert failure_of(home.ask("POST", f"{t}/add_columns", b"a,b", content_type="text/csv", content_length="3")) == (

@@ -177,8 +177,12 @@ class Computation:
 
     def tables(self) -> dict[str, list[Row]]:
         """Return the rows of each table."""
-        lines = {"states": (self.states, slice(1, 2)), "timed": (self.timed, slice(1, 2)),
-                 "closed": (self.closed, slice(1, 4)), "back": (self.back, slice(1, 4))}  # fmt: skip
+        lines = {
+            "states": (self.states, slice(1, 2)),
+            "timed": (self.timed, slice(1, 2)),
+            "closed": (self.closed, slice(1, 4)),
+            "back": (self.back, slice(1, 4)),
+        }
         return {
             "added": [row for rows in self.files.values() for row in rows],
             "merged": list(self.merged.values()),

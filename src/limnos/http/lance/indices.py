@@ -28,10 +28,25 @@ SCALAR: Final = ("BTREE", "BITMAP", "LABEL_LIST", "INVERTED", "FTS", "NGRAM", "Z
 VECTOR: Final = ("IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ", "IVF_HNSW_FLAT", "IVF_HNSW_PQ", "IVF_HNSW_SQ", "VECTOR")
 _TEXT: Final = ("INVERTED", "FTS")
 TEXT_OPTIONS: Final = (
-    "with_position", "base_tokenizer", "language", "max_token_length", "lower_case", "stem", "remove_stop_words", "custom_stop_words",
-    "ascii_folding", "min_ngram_length", "max_ngram_length", "prefix_only", "block_size", "lance_tokenizer", "split_identifiers",
-    "split_on_numerics", "preserve_original", "index_operators",
-)  # fmt: skip
+    "with_position",
+    "base_tokenizer",
+    "language",
+    "max_token_length",
+    "lower_case",
+    "stem",
+    "remove_stop_words",
+    "custom_stop_words",
+    "ascii_folding",
+    "min_ngram_length",
+    "max_ngram_length",
+    "prefix_only",
+    "block_size",
+    "lance_tokenizer",
+    "split_identifiers",
+    "split_on_numerics",
+    "preserve_original",
+    "index_operators",
+)
 """The options of a full-text index, under the names of Lance's library."""
 _REMOTE: Final = {"Inverted": "FTS", "BTree": "BTREE", "Bitmap": "BITMAP", "LabelList": "LABEL_LIST"}
 """LanceDB's names for types of indices."""

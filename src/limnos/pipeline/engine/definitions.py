@@ -34,15 +34,25 @@ _SETTINGS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.
 """Settings that change results, and whose default depends on the machine or on Spark's release."""
 _OTHER_SETTINGS = frozenset(
     {
-        "spark.sql.timestampType", "spark.sql.storeAssignmentPolicy", "spark.sql.mapKeyDedupPolicy",
-        "spark.sql.decimalOperations.allowPrecisionLoss", "spark.sql.columnNameOfCorruptRecord",
-        "spark.sql.files.ignoreCorruptFiles", "spark.sql.files.ignoreMissingFiles",
-        "spark.sql.sources.partitionColumnTypeInference.enabled", "spark.sql.groupByOrdinal",
-        "spark.sql.orderByOrdinal", "spark.sql.session.collation.default", "spark.sql.readSideCharPadding",
-        "spark.sql.charAsVarchar", "spark.sql.variable.substitute", "spark.sql.jsonGenerator.ignoreNullFields",
-        "spark.sql.csv.parser.columnPruning.enabled", "spark.sql.parquet.inferTimestampNTZ.enabled",
+        "spark.sql.timestampType",
+        "spark.sql.storeAssignmentPolicy",
+        "spark.sql.mapKeyDedupPolicy",
+        "spark.sql.decimalOperations.allowPrecisionLoss",
+        "spark.sql.columnNameOfCorruptRecord",
+        "spark.sql.files.ignoreCorruptFiles",
+        "spark.sql.files.ignoreMissingFiles",
+        "spark.sql.sources.partitionColumnTypeInference.enabled",
+        "spark.sql.groupByOrdinal",
+        "spark.sql.orderByOrdinal",
+        "spark.sql.session.collation.default",
+        "spark.sql.readSideCharPadding",
+        "spark.sql.charAsVarchar",
+        "spark.sql.variable.substitute",
+        "spark.sql.jsonGenerator.ignoreNullFields",
+        "spark.sql.csv.parser.columnPruning.enabled",
+        "spark.sql.parquet.inferTimestampNTZ.enabled",
     }
-)  # fmt: skip
+)
 """Further settings that change results; they count if they are set."""
 _PREFIXES = ("spark.sql.legacy.", "spark.sql.ansi.", "spark.sql.parser.")
 _QUOTED = re.compile(r"'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|`(?:[^`]|``)*`")

@@ -42,8 +42,9 @@ class OtherSeparator:
             log.warning(
                 "another node of this store uses another separator: lists of this node leave out what it cannot spell; "
                 "set names.separator to one value on all nodes and restart them",
-                own=own, other=other,
-            )  # fmt: skip
+                own=own,
+                other=other,
+            )
         self.key = other
 
 

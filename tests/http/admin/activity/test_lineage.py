@@ -196,9 +196,20 @@ def test_namespaces_of_producers_map_to_catalogs(node: DriverNode, namespace: st
     with their columns. Without the property the answer says which one is missing.
     """
     tables(node, "orders", "totals")
-    columns = {"fields": {"city": {"inputFields": [
-        {"namespace": namespace, "name": f"{prefix}a.orders", "field": "city", "transformations": [{"type": "DIRECT", "subtype": "IDENTITY"}]}
-    ]}}}  # fmt: skip
+    columns = {
+        "fields": {
+            "city": {
+                "inputFields": [
+                    {
+                        "namespace": namespace,
+                        "name": f"{prefix}a.orders",
+                        "field": "city",
+                        "transformations": [{"type": "DIRECT", "subtype": "IDENTITY"}],
+                    }
+                ]
+            }
+        }
+    }
     schema = {"fields": [{"name": "city", "type": "varchar"}]}
     target = dataset(f"{prefix}a.totals", namespace=namespace, columnLineage=columns, schema=schema)
     sent = {**event(target, dataset(f"{prefix}a.orders", namespace=namespace, schema=schema)), "job": job}
