@@ -547,7 +547,7 @@ WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
     "file elsewhere": (_elsewhere_staged, r"is not the name of a staged manifest"),
     "user's double": (_double, r"U\+200B is not allowed"),
     "look-alike": (_look_alike, r"looks like scope"),
-    "provider": (_provider, r"Provider quantum of catalog"),
+    "provider": (_provider, r"Catalog main cannot have the provider quantum"),
 }
 
 
