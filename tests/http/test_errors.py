@@ -14,9 +14,9 @@ from limnos.http.iceberg import errors as iceberg
 from limnos.http.lance import errors as lance
 from limnos.http.response import Response
 from limnos.model import errors
-from limnos.model.errors import LimnosError, StorageFailed
+from limnos.model.errors import LimnosError, StorageFailed, StoreDamaged
 
-UNEXPECTED = (LimnosError, errors.StateUnknown, errors.CannotStart, errors.StartWarning)
+UNEXPECTED = (LimnosError, errors.StateUnknown, errors.StoreDamaged, errors.CannotStart, errors.StartWarning)
 """Errors that are deliberately answered with 500, and errors that no request causes."""
 
 
@@ -51,6 +51,15 @@ def test_no_error_class_is_answered_with_500(kind: type[LimnosError]) -> None:
     statuses = {protocol: answer.status for protocol, answer in answers(make_error(kind)).items()}
 
     assert 500 not in statuses.values(), statuses
+
+
+def test_damage_is_told_in_each_protocol() -> None:
+    """Damage is 500, because no retry helps, and its message says what to do."""
+    responses = answers(StoreDamaged("The table is damaged: run 'limnos server check'"))
+
+    assert {answer.status for answer in responses.values()} == {500}
+    assert [name for name, answer in responses.items() if b"limnos server check" not in answer.body] == []
+    assert json.loads(responses["admin"].body)["error"]["code"] == "store-damaged"
 
 
 def test_storage_failure_is_not_reported_as_internal_error() -> None:

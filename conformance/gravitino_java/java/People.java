@@ -82,8 +82,11 @@ final class People {
     }
     see(TYPE + "revokeRolesFromUser", () -> client.revokeRolesFromUser(lake, List.of(name), one).roles(), admin ? "[]" : Book.FORBIDDEN);
     see(TYPE + "revokeRolesFromGroup", () -> client.revokeRolesFromGroup(lake, List.of(name), crew).roles(), admin ? "[]" : Book.FORBIDDEN);
-    see(TYPE + "deleteRole", () -> client.deleteRole(lake, name), true);
-    see(TYPE + "deleteRole missing", () -> client.deleteRole(lake, name), admin ? false : Book.FORBIDDEN);
-    see(TYPE + "getRole missing", () -> client.getRole(lake, name), admin ? "NoSuchRoleException" : Book.FORBIDDEN);
+    see(TYPE + "deleteRole with a denial", () -> client.deleteRole(lake, name), admin ? true : "RESTException: denies privileges");
+    String plain = "p_" + user;
+    see(TYPE + "createRole without denials", () -> client.createRole(lake, plain, Map.of(), List.of(files)).name(), plain);
+    see(TYPE + "deleteRole", () -> client.deleteRole(lake, plain), true);
+    see(TYPE + "deleteRole missing", () -> client.deleteRole(lake, plain), admin ? false : Book.FORBIDDEN);
+    see(TYPE + "getRole missing", () -> client.getRole(lake, plain), admin ? "NoSuchRoleException" : Book.FORBIDDEN);
   }
 }
