@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.formats.iceberg import registered_metadata
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.registered_metadata import check_registrable, find_reader_problems
+from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import (
     FILE,
@@ -23,6 +25,7 @@ from tests.formats.iceberg.samples import (
     schema,
     snapshot,
     sort,
+    spec,
     table,
 )
 
@@ -196,3 +199,20 @@ def test_specs_of_dropped_columns_are_registrable() -> None:
     check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 0})
     with pytest.raises(BadRequest, match="cannot find source column 9"):
         check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 1})
+
+
+def test_columns_are_collected_once_for_all_specs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file with many specs and many columns costs their sum, not their product."""
+    collected: list[Json] = []
+
+    def counted(schema: Json) -> SchemaColumns:
+        collected.append(schema)
+        return columns(schema)
+
+    monkeypatch.setattr(registered_metadata, "columns", counted)
+    fields = [partition(1, f"p{number}", "bucket[4]", **{"field-id": 1000 + number}) for number in range(50)]
+    specs = [spec(each, **{"spec-id": number}) for number, each in enumerate(fields)]
+
+    check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 0, "last-partition-id": 1049})
+
+    assert len(collected) == 2

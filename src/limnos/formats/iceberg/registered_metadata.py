@@ -7,9 +7,9 @@ catalog serves is read by Iceberg's Java library and by PyIceberg, so what one o
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from itertools import pairwise
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
 from limnos.formats.iceberg import partitioning, sorting
@@ -42,7 +42,7 @@ from limnos.formats.iceberg.metadata import (
     rows,
     with_current_shape,
 )
-from limnos.formats.iceberg.schema import columns
+from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_unreadable
 from limnos.formats.iceberg.update_keys import check_key
 from limnos.formats.iceberg.update_snapshots import check_shape
@@ -56,8 +56,11 @@ _DEFAULTS: Final = (
 )
 """The lists of a layout, with the keys of their ids and of their defaults."""
 _BY_FILE: Final = "register the table again with a corrected copy of its metadata file (overwrite)"
-
-
+_REPLACEMENTS: Final = {
+    "schema": ("current-schema-id", "make it current (add-schema, set-current-schema -1)", "remove-schemas"),
+    "spec": ("default-spec-id", "make it the default (add-spec, set-default-spec -1)", "remove-partition-specs"),
+}
+"""For schemas and specs: the key of the one in use, how another one is put in use, and the update that removes one."""
 _ORDER_REMEDY: Final = "add another sort order and make it the default (add-sort-order, set-default-sort-order -1)"
 
 
@@ -161,23 +164,26 @@ def _layout_parts(metadata: Json) -> Iterator[_Part]:
     for key, id_key, default in _DEFAULTS:
         yield _Part(partial(_check_default, metadata, key, id_key=id_key, default=default))
     for schema in objects_at(metadata, "schemas", where=HERE):
-        number = schema.get("schema-id")
-        is_current = number == metadata.get("current-schema-id")
-        first = "add a schema without the fault and make it current (add-schema, set-current-schema -1), then "
-        remedy = f"{first * is_current}remove schema {number} (remove-schemas)"
-        yield _Part(partial(_check_schema, schema), remedy)
+        yield _Part(partial(_check_schema, schema), _removal("schema", schema, metadata))
+    # Once for all specs: a file may have thousands of specs, and thousands of columns.
+    current = cache(lambda: columns(current_schema(metadata)))
     rename = "rename the column (add-schema with its other name, set-current-schema -1)"
-    yield _Part(lambda: check_column_names(columns(current_schema(metadata))), rename)
+    yield _Part(lambda: check_column_names(current()), rename)
     for spec in objects_at(metadata, "partition-specs", where=HERE):
-        number = spec.get("spec-id")
-        is_default = number == metadata.get("default-spec-id")
-        first = "add a spec without the fault and make it the default (add-spec, set-default-spec -1), then "
-        removal = f"{first * is_default}remove spec {number} (remove-partition-specs)"
+        removal = _removal("spec", spec, metadata)
         yield _Part(partial(_check_spec, spec), removal)
-        yield _Part(partial(_check_spec_columns, spec, metadata), f"{rename}, or {removal}")
+        yield _Part(partial(_check_spec_columns, spec, metadata, current=current), f"{rename}, or {removal}")
     yield _Part(partial(_check_last_partition_id, metadata))
     for order in objects_at(metadata, "sort-orders", where=HERE):
-        yield _Part(partial(_check_order, order, metadata), _ORDER_REMEDY)
+        yield _Part(partial(_check_order, order, metadata, current=current), _ORDER_REMEDY)
+
+
+def _removal(kind: Literal["schema", "spec"], row: Json, metadata: Json) -> str:
+    """Return how to remove a schema or a partition spec, which another one replaces first if it is in use."""
+    number = row.get(f"{kind}-id")
+    chosen, use, removal = _REPLACEMENTS[kind]
+    first = f"add a {kind} without the fault and {use}, then " if number == metadata.get(chosen) else ""
+    return f"{first}remove {kind} {number} ({removal})"
 
 
 def _check_last_partition_id(metadata: Json) -> None:
@@ -195,21 +201,20 @@ def _check_spec(spec: Json) -> None:
     _check_fields(fields, "partition-specs")
 
 
-def _check_spec_columns(spec: Json, metadata: Json) -> None:
+def _check_spec_columns(spec: Json, metadata: Json, *, current: Callable[[], SchemaColumns]) -> None:
     fields = objects_at(spec, "fields", where=HERE)
     if not fields:
         return
-    current = columns(current_schema(metadata))
-    partitioning.check_readable(fields, current)
+    partitioning.check_readable(fields, current())
     if spec.get("spec-id") == metadata.get("default-spec-id"):
-        partitioning.check_binding([one for one in fields if one.get("source-ids") is None], current)
+        partitioning.check_binding([one for one in fields if one.get("source-ids") is None], current())
 
 
-def _check_order(order: Json, metadata: Json) -> None:
+def _check_order(order: Json, metadata: Json, *, current: Callable[[], SchemaColumns]) -> None:
     fields = objects_at(order, "fields", where=HERE)
     _check_fields(fields, "sort-orders")
     if fields and order.get("order-id") == metadata.get("default-sort-order-id"):
-        sorting.check_binding(fields, columns(current_schema(metadata)))
+        sorting.check_binding(fields, current())
 
 
 def _check_fields(fields: list[Json], what: str) -> None:
