@@ -82,10 +82,7 @@ def decode(text: str | None) -> Mapping[str, str] | None:
 def change_reason(recorded: str | None, now: Mapping[str, str]) -> str | None:
     """Return what has changed since the definition `recorded` was published, in words; None if nothing has."""
     before = decode(recorded)
-    if before is None:
-        return UNRECORDED
-    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
-    return f"{_listed(changed)} changed since it was published" if changed else None
+    return UNRECORDED if before is None else _changed_parts(before, now)
 
 
 def declared_change(pipeline: Pipeline, step: StepDeclaration, *, recorded: str | None) -> str | None:
@@ -93,14 +90,17 @@ def declared_change(pipeline: Pipeline, step: StepDeclaration, *, recorded: str 
 
     Nothing is imported. Parameters and settings of the session are not compared.
     """
-    before = decode(recorded) or {}
+    before = decode(recorded)
+    if before is None:
+        return UNRECORDED
     sources = {name.removeprefix(_SOURCE) for name in before if name.startswith(_SOURCE)}
     declared = {**declared_parts(pipeline, step, sources=sources), **_code_of_file(pipeline, step)}
-    rules = {RULES: before[RULES]} if RULES in before and RULES not in declared else {}
-    text = (
-        None if recorded is None else encode({**{name: before[name] for name in declared if name in before}, **rules})
-    )
-    return change_reason(text, declared)
+    return _changed_parts({name: before[name] for name in (*declared, RULES) if name in before}, declared)
+
+
+def _changed_parts(before: Mapping[str, str], now: Mapping[str, str]) -> str | None:
+    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    return f"{_listed(changed)} changed since it was published" if changed else None
 
 
 def _code_of_file(pipeline: Pipeline, step: StepDeclaration) -> dict[str, str]:

@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from limnos.names import engine
+from limnos.names.columns import CHANGE_COLUMNS
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.merging import comparable
@@ -28,8 +29,6 @@ from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot, requir
 
 _ADDING = frozenset({"append", "replace"})
 _LINEAGE_VERSION = 3
-_CHANGELOG_COLUMNS = frozenset({"_change_type", "_change_ordinal", "_commit_snapshot_id"})
-"""The columns that a changelog adds."""
 _DELETE_FILES = ("added-delete-files", "added-position-deletes", "added-equality-deletes", "added-dvs")
 
 
@@ -71,7 +70,8 @@ def increment(spark: SparkSession, table: Parts, *, since: int | None, until: in
     frame = _by_changelog(spark, table, since=since, until=until)
     if frame is None:
         return Increment(
-            whole_because=f"{name}: rows were changed since, and a changelog can't have its columns (maps, variants, {', '.join(sorted(_CHANGELOG_COLUMNS))})"
+            whole_because=f"{name}: rows were changed since, and a changelog can't have its columns (maps, variants, "
+            f"{', '.join(sorted(CHANGE_COLUMNS))})"
         )
     return Increment(frame=frame)
 
@@ -107,7 +107,7 @@ def _by_lineage(spark: SparkSession, table: Parts, *, until: int | None, after: 
 
 def _by_changelog(spark: SparkSession, table: Parts, *, since: int, until: int | None) -> DataFrame | None:
     columns = spark.table(engine.render_spark(table)).schema
-    if not all(comparable(each.dataType) and each.name.lower() not in _CHANGELOG_COLUMNS for each in columns.fields):
+    if not all(comparable(each.dataType) and each.name.lower() not in CHANGE_COLUMNS for each in columns.fields):
         return None
     view = f"limnos_changes_{uuid.uuid4().hex}"
     catalog, below = engine.render_spark(table[:1]), engine.render_spark(table[1:])
@@ -116,7 +116,7 @@ def _by_changelog(spark: SparkSession, table: Parts, *, since: int, until: int |
         f"options => map('start-snapshot-id', '{since}', 'end-snapshot-id', '{until}'), net_changes => true)"
     )
     changes = spark.table(view)
-    entries = [f.col(quote_column(each)) for each in changes.columns if each not in _CHANGELOG_COLUMNS]
+    entries = [f.col(quote_column(each)) for each in changes.columns if each not in CHANGE_COLUMNS]
     return changes.where(f.col("_change_type") == "INSERT").select(*entries)
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Final
 
+from limnos.names.columns import CHANGE_COLUMNS
 from limnos.pipeline.engine.naming import BAD, FILE
 from limnos.pipeline.engine.plan_columns import ColumnOrigin, trace
 from limnos.pipeline.lineage import LineageSource, QueryLineage, table_source
@@ -19,9 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-_HELPERS: Final = frozenset(
-    {BAD, FILE, "_change_type", "_change_ordinal", "_commit_snapshot_id", "_last_updated_sequence_number"}
-)
+_HELPERS: Final = CHANGE_COLUMNS | {BAD, FILE, "_last_updated_sequence_number"}
 """Columns that identify malformed rows of a file, and those by which an increment selects its rows."""
 
 
