@@ -53,7 +53,7 @@ def test_no_error_class_is_answered_with_500(kind: type[LimnosError]) -> None:
     assert 500 not in statuses.values(), statuses
 
 
-def test_damage_is_told_in_each_protocol() -> None:
+def test_damage_is_reported_in_each_protocol() -> None:
     """Damage is 500, because no retry helps, and its message says what to do."""
     responses = answers(StoreDamaged("The table is damaged: run 'limnos server check'"))
 

@@ -164,13 +164,13 @@ def _layout_parts(metadata: Json) -> Iterator[_Part]:
     for key, id_key, default in _DEFAULTS:
         yield _Part(partial(_check_default, metadata, key, id_key=id_key, default=default))
     for schema in objects_at(metadata, "schemas", where=HERE):
-        yield _Part(partial(_check_schema, schema), _removal("schema", schema, metadata))
+        yield _Part(partial(_check_schema, schema), _removal("schema", schema, metadata=metadata))
     # Once for all specs: a file may have thousands of specs, and thousands of columns.
     current = cache(lambda: columns(current_schema(metadata)))
     rename = "rename the column (add-schema with its other name, set-current-schema -1)"
     yield _Part(lambda: check_column_names(current()), rename)
     for spec in objects_at(metadata, "partition-specs", where=HERE):
-        removal = _removal("spec", spec, metadata)
+        removal = _removal("spec", spec, metadata=metadata)
         yield _Part(partial(_check_spec, spec), removal)
         yield _Part(partial(_check_spec_columns, spec, metadata, current=current), f"{rename}, or {removal}")
     yield _Part(partial(_check_last_partition_id, metadata))
@@ -178,7 +178,7 @@ def _layout_parts(metadata: Json) -> Iterator[_Part]:
         yield _Part(partial(_check_order, order, metadata, current=current), _ORDER_REMEDY)
 
 
-def _removal(kind: Literal["schema", "spec"], row: Json, metadata: Json) -> str:
+def _removal(kind: Literal["schema", "spec"], row: Json, *, metadata: Json) -> str:
     """Return how to remove a schema or a partition spec, which another one replaces first if it is in use."""
     number = row.get(f"{kind}-id")
     chosen, use, removal = _REPLACEMENTS[kind]

@@ -1,7 +1,7 @@
 """Lineage of a step's rows (tables, files, columns) from the query's analyzed plan.
 
-May import `pipeline`, `spark` and PySpark. Must not know write modes. A merge is analyzed as the query of its source,
-so no lineage is lost; a Spark listener would see only the target.
+May import `names`, `pipeline`, `spark` and PySpark. Must not know write modes. A merge is analyzed as the query of its
+source, so no lineage is lost; a Spark listener would see only the target.
 """
 
 from __future__ import annotations
