@@ -5,7 +5,6 @@ May import the standard library, `limnos.model.errors` and this package. Must no
 
 from __future__ import annotations
 
-from functools import partial
 from itertools import pairwise
 
 from limnos.formats.iceberg import partitioning, sorting
@@ -153,8 +152,7 @@ def _correct_future(draft: MetadataDraft) -> None:
     for key in ("snapshot-log", "metadata-log"):
         log = draft.log(key)
         tail = log[-len(draft.main_ids) - 1 :]  # sorted, except for entries that this request added
-        times_ms = map(partial(integer_at, key="timestamp-ms", where=HERE), tail)
-        if max(times_ms, default=0) > latest_ms:
+        if tail and max([integer_at(entry, "timestamp-ms", where=HERE) for entry in tail]) > latest_ms:
             at = [draft.plausible(integer_at(entry, "timestamp-ms", where=HERE)) for entry in log]
             draft.put_log(key, [{**entry, "timestamp-ms": time} for entry, time in zip(log, at, strict=True)])
 
