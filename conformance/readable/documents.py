@@ -6,7 +6,8 @@ Job: a seed in, the documents that the server would store out, each with the kin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Final, NamedTuple
 
@@ -55,6 +56,8 @@ TYPES: Final = (
     "varchar(3)",
     "",
 )
+_TYPES_OF_ALL: Final = (*TYPES[:18], *TYPES[-3:])
+"""The types that all readers know, and the wrong ones."""
 DEFAULTS: Final = (
     True,
     5,
@@ -123,31 +126,47 @@ class StoredDocument(NamedTuple):
     metadata: Json
 
 
+class RefusedRequest(NamedTuple):
+    """A request that the server refuses: the kind of its update, the server's message, and the request's parts in JSON,
+    for the reference: what it asks for, such as `change table`, the document before, the updates.
+    """
+
+    update: str
+    message: str
+    parts: list[str]
+
+
 class Chains:
-    """An endless source of documents, and counts of what was refused by kind of update."""
+    """An endless source of documents, and the requests that were refused until `take_refused` gets them."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
-        self.refused: dict[str, int] = {}
-        self.accepted: dict[str, int] = {}
+        self._refused: list[RefusedRequest] = []
+        self._types: Sequence[str] = TYPES
         self._now_ms = BEGIN_MS
 
     def documents(self) -> Iterator[StoredDocument]:
         """Yield documents forever."""
         while True:
+            self._types = self.random.choice((TYPES, _TYPES_OF_ALL))
             yield from self._view_chain() if self.random.random() < 0.15 else self._table_chain()
+
+    def take_refused(self) -> list[RefusedRequest]:
+        """Return the requests that were refused since the last call."""
+        requests, self._refused = self._refused, []
+        return requests
 
     def _chance(self, share: float) -> bool:
         return self.random.random() < share
 
-    def _attempt(self, update: str, build: Callable[[], Json]) -> Json | None:
+    def _attempt(self, update: str, build: Callable[[], Json], *parts: object) -> Json | None:
+        """Return the document that the server makes of a request, or None if it refuses; `parts` are the request's."""
         try:
-            result = build()
-        except (BadRequest, CommitConflict):
-            self.refused[update] = self.refused.get(update, 0) + 1
+            return build()
+        except (BadRequest, CommitConflict) as error:
+            texts = [each if isinstance(each, str) else json.dumps(each) for each in parts]
+            self._refused.append(RefusedRequest(update, error.message, texts))
             return None
-        self.accepted[update] = self.accepted.get(update, 0) + 1
-        return result
 
     # ----------------------------------------------------------------------------------------- tables
 
@@ -155,18 +174,22 @@ class Chains:
         version = self.random.choice(("1", "2", "3", "3"))
         self._now_ms = BEGIN_MS
 
+        schema = self._schema(wrong=0.03)
+        spec = self._spec() if self._chance(0.4) else None
+        order = self._order() if self._chance(0.3) else None
+
         def create() -> Json:
             return new_table(
                 uuid=UUID,
                 location=LOCATION,
-                schema=self._schema(wrong=0.03),
-                partition_spec=self._spec() if self._chance(0.4) else None,
-                write_order=self._order() if self._chance(0.3) else None,
+                schema=schema,
+                partition_spec=spec,
+                write_order=order,
                 properties={"format-version": version},
                 now_ms=self._now_ms,
             )
 
-        base = self._attempt(CREATE, create)
+        base = self._attempt(CREATE, create, "create table", LOCATION, version, schema, spec, order)
         if base is None:
             return
         yield StoredDocument("table", CREATE, base)
@@ -178,6 +201,7 @@ class Chains:
                 lambda base=base, updates=updates: apply(  # type: ignore[misc]
                     base, list(updates), now_ms=self._now_ms, previous_location=f"{LOCATION}/metadata/1.metadata.json"
                 ),
+                *("change table", base, *updates),
             )
             if document is not None and document is not base:
                 yield StoredDocument("table", name, document)
@@ -231,7 +255,7 @@ class Chains:
 
     def _some_type(self, depth: int, wrong: float, number: Callable[[], int]) -> object:
         if depth > 2 or self._chance(0.75):
-            return self.random.choice(TYPES if self._chance(wrong) else TYPES[:-3])
+            return self.random.choice(TYPES if self._chance(wrong) else self._types[:-3])
         kind = self.random.choice(("struct", "list", "map"))
         if kind == "struct":
             return {"type": "struct", "fields": self._fields(self.random.randint(1, 2), depth, wrong, number)}
@@ -281,7 +305,7 @@ class Chains:
             case 0:
                 one["name"] = self.random.choice(NAMES)
             case 1:
-                one["type"] = self.random.choice(TYPES)
+                one["type"] = self.random.choice(self._types)
             case 2:
                 one["required"] = not one["required"]
             case 3:
@@ -427,17 +451,19 @@ class Chains:
     def _view_chain(self) -> Iterator[StoredDocument]:
         self._now_ms = BEGIN_MS
 
+        schema, version = self._schema(wrong=0.1), self._view_version()
+
         def create() -> Json:
             return new_view(
                 uuid=UUID,
                 location=LOCATION,
-                schema=self._schema(wrong=0.1),
-                version=self._view_version(),
+                schema=schema,
+                version=version,
                 properties={"a": "b"},
                 now_ms=self._now_ms,
             )
 
-        base = self._attempt(CREATE_VIEW, create)
+        base = self._attempt(CREATE_VIEW, create, "create view", LOCATION, *self._view_updates(schema, version))
         if base is None:
             return
         yield StoredDocument("view", CREATE_VIEW, base)
@@ -447,15 +473,13 @@ class Chains:
             document = self._attempt(
                 f"view: {name}",
                 lambda base=base, updates=updates: apply_to_view(base, list(updates), now_ms=self._now_ms),  # type: ignore[misc]
+                *("change view", base, *updates),
             )
             if document is not None and document is not base:
                 yield StoredDocument("view", f"view: {name}", document)
                 base = document
 
     def _view_commit(self) -> tuple[str, list[Json]]:
-        schema: Json = {"action": "add-schema", "schema": self._schema(wrong=0.1)}
-        version: Json = {"action": "add-view-version", "view-version": {**self._view_version(), "schema-id": -1}}
-        current: Json = {"action": "set-current-view-version", "view-version-id": -1}
         others: list[tuple[str, Json]] = [
             ("set-properties", {"updates": {"a": self.random.choice(("b", "", None))}}),
             ("remove-properties", {"removals": ["a"]}),
@@ -464,9 +488,16 @@ class Chains:
             ("upgrade-format-version", {"format-version": 1}),
         ]
         if self._chance(0.6):
-            return "add-view-version", [schema, version, current]
+            return "add-view-version", self._view_updates(self._schema(wrong=0.1), self._view_version())
         name, fields = self.random.choice(others)
         return name, [{"action": name, **fields}]
+
+    def _view_updates(self, schema: Json, version: Json) -> list[Json]:
+        return [
+            {"action": "add-schema", "schema": schema},
+            {"action": "add-view-version", "view-version": {**version, "schema-id": -1}},
+            {"action": "set-current-view-version", "view-version-id": -1},
+        ]
 
     def _view_version(self) -> Json:
         dialects = self.random.choice((("spark",), ("spark", "trino"), ("Spark", "spark"), ()))

@@ -1,51 +1,63 @@
-"""The readers of metadata documents: Iceberg's Java library in two releases, and PyIceberg.
+"""The readers of metadata documents: Iceberg's Java library in two releases, PyIceberg, iceberg-rust and iceberg-go.
 
-Job: a document in, `read` or the reader's error out. May import the archive finders of the other parts. It must not
-know how documents are made.
+Job: a document in, `read` or the reader's error out; a request in, the document that the Java library makes of it out.
+May import the archive finders and the builders of the other parts. It must not know how documents are made.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 from pyiceberg.table.metadata import TableMetadataUtil
 from pyiceberg.view.metadata import ViewMetadata
 
 from conformance.engines.archives import SPARK_35_RUNTIME, compiler, spark_35_jars
+from conformance.engines.drivers.go_driver import Engine as Go
+from conformance.engines.drivers.rust_driver import Engine as Rust
+from conformance.engines.programs import go_program, rust_program
 from conformance.kit.jars import cache_directory, class_path
 from limnos.spark.java import find_java
 
 READ: Final = "read"
+MADE: Final = "made "
 KIT_RELEASE: Final = "1.11.0"
 SOURCES: Final = Path(__file__).parent / "java"
-PYICEBERG_LACKS: Final = re.compile(
-    r"'(?:geometry|geography)|(?:geometry|geography)\(|unknown|type timestamp(?:tz)?_ns|variant|Cannot deserialize bytes"
-    r"|manifest-list Field required"
-)
-"""Messages for what PyIceberg does not have, whatever the document says of it: types of format version 3, and snapshots
-of version 1 that name their manifests themselves.
-"""
 
 
-class JavaReader:
-    """Iceberg's Java library in a process of its own."""
+class Reader(Protocol):
+    """A library that reads metadata documents."""
+
+    name: str
+
+    def read(self, kind: str, document: str) -> str:
+        """Return `READ`, or the library's error. `kind` is `table` or `view`."""
+
+
+class LineReader:
+    """A library in a process of its own, which answers each line with a line."""
 
     def __init__(self, process: subprocess.Popen[str], name: str) -> None:
         self.process, self.name = process, name
 
     def read(self, kind: str, document: str) -> str:
         """Return `READ`, or the library's error. `kind` is `table` or `view`."""
+        return self.ask(f"{kind} {document}")
+
+    def ask(self, line: str) -> str:
+        """Return the answer to a line. Raises RuntimeError if the process has ended."""
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        self.process.stdin.write(f"{kind} {document}\n")
+        self.process.stdin.write(f"{line}\n")
         self.process.stdin.flush()
-        return self.process.stdout.readline().rstrip("\n")
+        answer = self.process.stdout.readline()
+        if not answer:
+            raise RuntimeError(f"{self.name} has ended at: {line}")
+        return answer.rstrip("\n")
 
 
 class PythonReader:
@@ -61,16 +73,42 @@ class PythonReader:
             else:
                 TableMetadataUtil.parse_raw(document)
         except Exception as error:
-            text = " ".join(str(error).split())
-            return READ if PYICEBERG_LACKS.search(text) else f"refused {type(error).__name__}: {text}"
+            return f"refused {type(error).__name__}: {' '.join(str(error).split())}"
         return READ
 
 
+class Readers:
+    """All readers. `reference` is the Java library that makes documents of requests, too."""
+
+    def __init__(self, lines: Mapping[str, Sequence[str]]) -> None:
+        self.all: list[Reader] = [PythonReader()]
+        self._running: list[subprocess.Popen[str]] = []
+        for name, command in lines.items():
+            process = subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
+            )
+            self._running.append(process)
+            self.all.append(reader := LineReader(process, name))
+            if name == f"iceberg-core {KIT_RELEASE}":
+                self.reference = reader
+
+    def make(self, parts: Sequence[str]) -> str | None:
+        """Return the document that the Java library makes of a request, or None if it refuses the request."""
+        answer = self.reference.ask("\t".join(parts))
+        return answer.removeprefix(MADE) if answer.startswith(MADE) else None
+
+    def stop(self) -> None:
+        """End the processes."""
+        for process in self._running:
+            process.kill()
+            process.wait()
+
+
 @contextmanager
-def readers(work: Path) -> Iterator[list[JavaReader | PythonReader]]:
-    """Start the readers, compiled below a directory."""
+def readers(work: Path) -> Iterator[Readers]:
+    """Start the readers. Java's classes are compiled below a directory."""
     kit = class_path(cache_directory())
-    java = find_java(cache=cache_directory()).home / "bin" / "java"
+    java = str(find_java(cache=cache_directory()).home / "bin" / "java")
     releases = {
         f"iceberg-core {KIT_RELEASE}": kit,
         f"iceberg-spark-runtime {SPARK_35_RUNTIME.version}": _with_runtime(kit),
@@ -78,22 +116,19 @@ def readers(work: Path) -> Iterator[list[JavaReader | PythonReader]]:
     sources = [str(path) for path in sorted(SOURCES.glob("*.java"))]
     archives = os.pathsep.join(map(str, kit))
     options = ["-source", "17", "-target", "17", "-proc:none", "-nowarn", "-cp", archives, "-d", str(work)]
-    subprocess.run([str(java), "-jar", str(compiler()), *options, *sources], check=True)
-    running: list[subprocess.Popen[str]] = []
+    subprocess.run([java, "-jar", str(compiler()), *options, *sources], check=True)
+    started = Readers({
+        **{
+            name: [java, "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", os.pathsep.join(map(str, (work, *jars))), "MetadataReader"]
+            for name, jars in releases.items()
+        },
+        Rust.title: [str(rust_program("metadata_reader"))],
+        Go.title: [str(go_program("reader-go", "./reader"))],
+    })  # fmt: skip
     try:
-        result: list[JavaReader | PythonReader] = [PythonReader()]
-        for name, jars in releases.items():
-            command = [str(java), "-Xmx512m", "-cp", os.pathsep.join(map(str, (work, *jars))), "MetadataReader"]
-            process = subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, encoding="utf-8"
-            )
-            running.append(process)
-            result.append(JavaReader(process, name))
-        yield result
+        yield started
     finally:
-        for process in running:
-            process.kill()
-            process.wait()
+        started.stop()
 
 
 def _with_runtime(kit: list[Path]) -> list[Path]:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 from conformance.engines.driver import ABSENT
 from conformance.engines.foreign import Foreign
-from conformance.kit.jars import cache_directory
-
-_SOURCE = Path(__file__).parents[1] / "go"
+from conformance.engines.programs import go_program
 
 
 class Engine(Foreign):
@@ -28,7 +24,4 @@ class Engine(Foreign):
     }
 
     def built(self) -> Path:
-        target = cache_directory() / "engine-go"
-        command = ["go", "build", "-trimpath", "-o", str(target), "."]
-        subprocess.run(command, cwd=_SOURCE, env={**os.environ, "GOFLAGS": "-mod=readonly -p=1"}, check=True)
-        return target
+        return go_program("engine-go")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from pathlib import Path
 
 from conformance.engines.driver import ABSENT, Absent, Levels
 from conformance.engines.foreign import Foreign
-from conformance.kit.jars import cache_directory
+from conformance.engines.programs import rust_program
 
-_SOURCE = Path(__file__).parents[1] / "rust"
 _WITHOUT = ("rename column", "update", "delete", "merge", "make a view", "types: delete")
 
 
@@ -27,10 +24,7 @@ class Engine(Foreign):
     }
 
     def built(self) -> Path:
-        target = cache_directory() / "rust"
-        environment = {**os.environ, "CARGO_TARGET_DIR": str(target)}
-        subprocess.run(["cargo", "build", "--locked", "--quiet"], cwd=_SOURCE, env=environment, check=True)
-        return target / "debug" / "engine"
+        return rust_program("engine")
 
     def rename_column(self, levels: Levels, name: str) -> None:
         raise Absent(ABSENT)

@@ -69,7 +69,6 @@ BAD: list[tuple[str, object]] = [
     ("timestamp", "2024-01-01T10:11"),
     ("timestamp", "2024-01-01T10:11:12+00:00"),
     ("timestamptz", "2024-01-01T10:11:12"),
-    ("timestamptz", "2024-01-01T10:11:12Z"),
     ("timestamptz", "2024-01-01T10:11:12+01:00"),
     ("timestamptz", "2024-01-01T10:11:12-00:00"),
     ("timestamp_ns", "9999-01-01T10:11:12"),
@@ -99,6 +98,14 @@ def test_default_that_a_reader_cannot_read_is_refused(type_text: str, value: obj
     """Values beyond a type, and forms that Iceberg's Java library or PyIceberg cannot parse."""
     with pytest.raises(ValueError):  # noqa: PT011 - callers add the message
         default_in_stored_form(value, parse_primitive(type_text))
+
+
+@pytest.mark.parametrize("type_text", ["timestamptz", "timestamptz_ns"])
+def test_moment_in_utc_is_stored_with_its_offset(type_text: str) -> None:
+    """Iceberg's Java library reads `Z` and writes `+00:00`, the one form of the specification."""
+    stored = default_in_stored_form("2024-01-01T10:11:12Z", parse_primitive(type_text))
+
+    assert stored == "2024-01-01T10:11:12+00:00"
 
 
 @pytest.mark.parametrize("type_text", ["float", "double"])

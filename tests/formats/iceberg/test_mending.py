@@ -82,6 +82,14 @@ MENDED: dict[str, tuple[Json, Json]] = {
         {"partition-statistics": [{**FILE_ENTRY, "a": None}]},
         {"partition-statistics": [FILE_ENTRY]},
     ),
+    "snapshot without a summary": (
+        {"snapshots": [snapshot(1, version=3), snapshot(2, version=3, summary=None)]},
+        {"snapshots": [snapshot(1, version=3), snapshot(2, version=3, summary={"operation": "overwrite"})]},
+    ),
+    "key without padding": (
+        {"encryption-keys": [{"key-id": "k", "encrypted-key-metadata": "eA"}]},
+        {"encryption-keys": [{"key-id": "k", "encrypted-key-metadata": "eA=="}]},
+    ),
     "nulls in a key": (
         {"encryption-keys": [{"key-id": "k", "encrypted-key-metadata": "eA==", "encrypted-by-id": None}]},
         {"encryption-keys": [{"key-id": "k", "encrypted-key-metadata": "eA=="}]},
@@ -204,6 +212,18 @@ def test_refusal_names_the_healing_commit(unreadable: Json, remedy: str, healing
     assert remedy in caught.value.message
     assert [each.remedy == MENDABLE for each in find_problems(base)] == [False]
     assert not find_problems(new)
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_keys_of_an_older_version_are_a_problem(version: int) -> None:
+    """iceberg-go refuses a table that has keys and a version before 3. An upgrade heals it."""
+    base = {**appended(1, version), "encryption-keys": [{"key-id": "k", "encrypted-key-metadata": "eA=="}]}
+    (problem,) = find_problems(base)
+
+    healed = commit(base, {"action": "upgrade-format-version", "format-version": 3})
+
+    assert "upgrade-format-version" in problem.remedy
+    assert not find_problems(healed)
 
 
 def test_problems_of_two_kinds_are_distinguished() -> None:

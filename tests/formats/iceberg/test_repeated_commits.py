@@ -35,6 +35,14 @@ def test_repeated_commit_is_no_conflict(version: int) -> None:
     check_unless_applied(committed_metadata, NEEDS, list(changes))
 
 
+def test_repeated_commit_is_compared_with_the_stored_form() -> None:
+    """A snapshot is stored without the nulls of a client, and with the operation that it lacks."""
+    changes = (add(1, summary=None, **{"parent-snapshot-id": None, "key-id": None}), ref(1))
+    committed_metadata = commit(table(), *changes)
+
+    assert again(committed_metadata, *changes, needs=[SAME, MAIN_AT(None)]) is committed_metadata
+
+
 def test_repeated_first_branch_and_tag_commits_succeed() -> None:
     """A repeated first commit of a table, one to a branch or tag, and one of a snapshot without a reference succeed,
     too.

@@ -28,13 +28,15 @@ _NS_FIRST: Final = datetime.fromisoformat("1677-09-22")
 _NS_END: Final = datetime.fromisoformat("2262-04-11")
 """Nanoseconds in 64 bits end during the days outside of these."""
 _OFFSET: Final = re.compile(rf"{_TIMESTAMP.pattern}[+-][0-9]{{2}}:[0-9]{{2}}", re.ASCII)
+_IN_UTC: Final = ("timestamptz", "timestamptz_ns")
 _EXACT: Final = Context(prec=100, traps=[Inexact, InvalidOperation])
 _UUID: Final = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
 _HEX: Final = re.compile(r"(?:[0-9a-fA-F]{2})*", re.ASCII)
 
 
 def default_in_stored_form(value: object, kind: PrimitiveType) -> object:
-    """Return a default value as it is stored: the value itself, except for an integer that is a float's default.
+    """Return a default value as it is stored: the value itself, except for an integer that is a float's default, and
+    `Z` of a time in UTC, which becomes `+00:00`.
 
     Raises ValueError for a value that is not one of the type, or in another form.
     """
@@ -42,6 +44,8 @@ def default_in_stored_form(value: object, kind: PrimitiveType) -> object:
         return _NUMBERS[kind.family](value)
     if not isinstance(value, str):
         raise ValueError(value)
+    if kind.family in _IN_UTC and value.endswith("Z"):
+        value = f"{value[:-1]}+00:00"
     _TEXTS[kind.family](value, [int(each) for each in _PARAMETERS.findall(kind.text)])
     return value
 
@@ -74,8 +78,6 @@ def _moment(text: str, _: PrimitiveType) -> str:
 
 def _moment_in_utc(text: str, kind: PrimitiveType) -> str:
     local = _moment(text, kind)
-    if local.endswith("Z"):
-        return f"{local[:-1]}+00:00"
     if kind.family == "timestamptz" and _OFFSET.fullmatch(local) is not None:
         try:
             return datetime.fromisoformat(local).astimezone(UTC).isoformat()

@@ -16,6 +16,8 @@ from limnos.formats.iceberg.json_types import Json, without_nulls
 from limnos.formats.iceberg.metadata import encode, rows
 from limnos.formats.iceberg.registered_metadata import ReaderProblem, find_reader_problems, highest_sequence_number
 from limnos.formats.iceberg.stored_schemas import corrected_schema
+from limnos.formats.iceberg.update_keys import padded_key
+from limnos.formats.iceberg.update_snapshots import with_operation
 from limnos.formats.iceberg.view_metadata import check_readable
 from limnos.model.errors import BadRequest
 
@@ -68,15 +70,18 @@ def _corrected(metadata: Json) -> Json:
         for key, correct in _CORRECTIONS.items():
             if metadata.get(key) is not None:
                 corrected[key] = [correct(row) for row in rows(metadata, key)]
-        if metadata.get("format-version") != 1:
-            _correct_snapshots(corrected)
+        version = metadata.get("format-version")
+        if isinstance(version, int) and version > 1:
+            _correct_snapshots(corrected, version)
     except BadRequest:
         return metadata
     return corrected
 
 
-def _correct_snapshots(corrected: Json) -> None:
-    """Remove repeated equal snapshots, and raise the last sequence number to that of the snapshots."""
+def _correct_snapshots(corrected: Json, version: int) -> None:
+    """Complete summaries, remove repeated equal snapshots, and raise the last sequence number to theirs."""
+    if corrected.get("snapshots") is not None:
+        corrected["snapshots"] = [with_operation(row, version) for row in rows(corrected, "snapshots")]
     unique = {encode(row): row for row in rows(corrected, "snapshots")}
     if len(unique) < len(rows(corrected, "snapshots")):
         corrected["snapshots"] = list(unique.values())
@@ -105,5 +110,5 @@ _CORRECTIONS: Final[dict[str, Callable[[Json], Json]]] = {
     "snapshots": _correct_entry,
     "statistics": _correct_entry,
     "partition-statistics": _correct_entry,
-    "encryption-keys": _correct_entry,
+    "encryption-keys": lambda entry: padded_key(_correct_entry(entry)),
 }

@@ -44,7 +44,7 @@ from limnos.formats.iceberg.metadata import (
 )
 from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_unreadable
-from limnos.formats.iceberg.update_keys import check_key
+from limnos.formats.iceberg.update_keys import FIRST_VERSION_WITH_KEYS, check_key
 from limnos.formats.iceberg.update_snapshots import check_shape
 from limnos.formats.iceberg.update_statistics import check_file, check_statistics
 from limnos.model.errors import BadRequest
@@ -318,6 +318,14 @@ def _file_parts(metadata: Json) -> Iterator[_Part]:
     for entry in rows(metadata, "encryption-keys"):
         remedy = f"remove encryption key {entry.get('key-id')} (remove-encryption-key) if no file needs it"
         yield _Part(partial(_check_entry, entry, check_key, key="encryption-keys"), remedy)
+    upgrade = "upgrade the table to version 3 (upgrade-format-version), or remove the keys (remove-encryption-key)"
+    yield _Part(partial(_check_version_of_keys, metadata), upgrade)
+
+
+def _check_version_of_keys(metadata: Json) -> None:
+    version = integer_at(metadata, "format-version", where=HERE)
+    if version < FIRST_VERSION_WITH_KEYS and rows(metadata, "encryption-keys"):
+        raise BadRequest(f"{HERE}: a v{version} table has no encryption keys, which version 3 introduced")
 
 
 def _check_statistics(entry: Json) -> None:

@@ -10,8 +10,10 @@ from __future__ import annotations
 from limnos.formats.iceberg import requirements as iceberg_requirements
 from limnos.formats.iceberg import updates as iceberg_updates
 from limnos.formats.iceberg.client_times import AHEAD_MS
-from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.draft import HERE
+from limnos.formats.iceberg.json_types import Json, integer_at
 from limnos.formats.iceberg.metadata import references, rows
+from limnos.formats.iceberg.update_snapshots import stored_snapshot
 from limnos.model.errors import BadRequest, CommitConflict
 
 _ADD, _SET = "add-snapshot", "set-snapshot-ref"
@@ -58,13 +60,16 @@ def is_applied(base: Json, requirements: list[object], updates: list[object]) ->
     """
     known = {one.get("snapshot-id"): one for one in rows(base, "snapshots")}
     added: set[object] = set()
+    version = integer_at(base, "format-version", where=HERE)
     for update in updates:
         if not isinstance(update, dict):
             return False
         if update.get("action") == _ADD:
-            snapshot = update.get("snapshot")
-            number = snapshot.get("snapshot-id") if isinstance(snapshot, dict) else None
-            if not isinstance(number, int) or known.get(number) != snapshot:
+            sent = update.get("snapshot")
+            number = sent.get("snapshot-id") if isinstance(sent, dict) else None
+            if not isinstance(sent, dict) or not isinstance(number, int):
+                return False
+            if known.get(number) != stored_snapshot(sent, version):
                 return False
             added.add(number)
         elif update.get("action") != _SET or not _is_at_snapshot(base, known, update):

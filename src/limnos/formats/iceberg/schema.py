@@ -39,6 +39,8 @@ PROBLEMS_MAX = 10
 """The maximum number of problems that an error message lists."""
 
 _NO_DEFAULT = frozenset(("unknown", "variant", "geometry", "geography"))
+_REWRITTEN_DEFAULTS = frozenset(("float", "double", "timestamptz", "timestamptz_ns"))
+"""Types whose default values may be stored in another form than they came."""
 
 
 class SchemaColumn(msgspec.Struct, frozen=True, gc=False):
@@ -267,7 +269,7 @@ def _is_loose(holder: Json, column: SchemaColumn, *, part: _PartKeys) -> bool:
     """Return whether `in_stored_form` changes the attributes of a checked field."""
     if None in holder.values() or (column.primitive is not None and holder[part.holds] != column.primitive.text):
         return True
-    return column.has_default and column.primitive is not None and column.primitive.family in ("float", "double")
+    return column.has_default and column.primitive is not None and column.primitive.family in _REWRITTEN_DEFAULTS
 
 
 def _check_identifiers(schema: Json, schema_columns: SchemaColumns) -> None:

@@ -22,7 +22,7 @@ _COMPACT: Final = re.compile(r"decimal\([0-9]+,\s*[0-9]+\)|fixed\[[0-9]+\]")
 
 def in_stored_form(schema: Json, schema_columns: SchemaColumns) -> Json:
     """Return a checked schema as it is stored: without null attributes, which stand for absent ones, with canonical
-    names of types, and fractions as the defaults of floating-point numbers.
+    names of types, fractions as the defaults of floating-point numbers, and `+00:00` as the offset of times in UTC.
 
     Iceberg's Java library cannot read null for several optional attributes, and PyIceberg no other names of types.
 
@@ -89,6 +89,8 @@ def refuse_unreadable(value: object, where: str) -> None:
         for key in ("initial-default", "write-default"):
             if key in one and one[key] is None:
                 raise _null_error(field, key)
+            if one["type"] in ("timestamptz", "timestamptz_ns") and str(one.get(key, "")).endswith("Z"):
+                raise BadRequest(f"{field}: {key} must end with +00:00, not Z, for all readers to read it")
             if one["type"] in ("float", "double") and type(one.get(key)) is int:
                 raise BadRequest(f"{field}: {key} must be {float(one[key])} for all readers to read it")
         refuse_unreadable(one["type"], field)

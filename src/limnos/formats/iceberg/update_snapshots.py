@@ -13,6 +13,8 @@ from limnos.model.errors import BadRequest, CommitConflict
 
 _SNAPSHOT = "add-snapshot"
 _OPERATIONS = ("append", "replace", "overwrite", "delete")
+_UNKNOWN_OPERATION = "overwrite"
+"""The operation of a snapshot that names none, as Iceberg's Java library reads it."""
 
 
 def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
@@ -21,7 +23,7 @@ def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
     Raises CommitConflict if its sequence number or first row id is behind the table's: another client has committed, so
     the client must rebuild its commit. Raises BadRequest for errors that a retry cannot fix.
     """
-    snapshot = json_types.without_nulls(json_types.object_at(update, "snapshot", where=_SNAPSHOT))
+    snapshot = stored_snapshot(json_types.object_at(update, "snapshot", where=_SNAPSHOT), draft.version)
     snapshot_id = json_types.integer_at(snapshot, "snapshot-id", where=_SNAPSHOT, low=0)
     _check_layout(draft)
     check_shape(snapshot, draft.version, where=_SNAPSHOT)
@@ -47,6 +49,35 @@ def _check_layout(draft: MetadataDraft) -> None:
             raise BadRequest(f"Attempting to add a snapshot before a {what} is added; send its updates first")
 
 
+def stored_snapshot(sent: json_types.Json, version: int) -> json_types.Json:
+    """Return a snapshot of a request as a table of a format version stores it: without nulls, with an operation."""
+    return with_operation(json_types.without_nulls(sent), version)
+
+
+def with_operation(snapshot: json_types.Json, version: int) -> json_types.Json:
+    """Return a snapshot with the operation in its summary that readers require, `overwrite` if it has none. Version 1
+    does not require a summary.
+    """
+    summary = snapshot.get("summary")
+    if summary is None and version == 1:
+        return snapshot
+    if summary is not None and not (isinstance(summary, dict) and summary.get("operation") is None):
+        return snapshot
+    return {**snapshot, "summary": {**(summary or {}), "operation": _UNKNOWN_OPERATION}}
+
+
+def in_version_2(snapshot: json_types.Json) -> json_types.Json:
+    """Return a snapshot of version 1 with the fields that version 2 requires. Raises BadRequest if it names its
+    manifests itself, instead of a manifest list.
+    """
+    if snapshot.get("manifest-list") is None:
+        raise BadRequest(
+            f"Cannot upgrade a v1 table with snapshot {snapshot.get('snapshot-id')}, which names its manifests itself: "
+            "later versions need a manifest list. Write a new snapshot, expire that one, then upgrade"
+        )
+    return with_operation({"sequence-number": 0, **snapshot}, 2)
+
+
 def check_shape(snapshot: json_types.Json, version: int, *, where: str) -> None:
     """Check the types of a snapshot's fields, except for its numbers and time. Raises BadRequest."""
     json_types.optional_integer_at(snapshot, "parent-snapshot-id", where=where)
@@ -55,6 +86,8 @@ def check_shape(snapshot: json_types.Json, version: int, *, where: str) -> None:
         json_types.text_at(snapshot, "manifest-list", where=where)
     else:
         json_types.strings_at(snapshot, "manifests", where=where)
+    if version > 1 and snapshot.get("summary") is None:
+        raise BadRequest(f"{where}: field 'summary' is required from format version 2 on")
     if snapshot.get("summary") is not None:
         summary = json_types.string_map_at(snapshot, "summary", where=where)
         operation = json_types.text_at({**summary}, "operation", where=f"{where}, summary")

@@ -1,15 +1,17 @@
 """Updates of the table itself: its uuid, format version and location.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+May import the standard library, `limnos.model.errors` and this package. Must not know other updates, except for what
+an upgrade adds to snapshots.
 """
 
 from __future__ import annotations
 
 from uuid import UUID
 
-from limnos.formats.iceberg.draft import MetadataDraft
+from limnos.formats.iceberg.draft import HERE, MetadataDraft
 from limnos.formats.iceberg.json_types import Json, integer_at, preview_value, string_at, text_at
 from limnos.formats.iceberg.metadata import VERSIONS, VERSIONS_TEXT, no_snapshot, strip_slash
+from limnos.formats.iceberg.update_snapshots import in_version_2
 from limnos.model.errors import BadRequest
 
 
@@ -37,7 +39,7 @@ def upgrade_format_version(draft: MetadataDraft, update: Json) -> None:
 def upgrade_to(draft: MetadataDraft, version: int) -> None:
     """Upgrade the document to a format version and add the fields that it requires.
 
-    Raises BadRequest for a lower or unsupported version.
+    Raises BadRequest for a lower or unsupported version, and for snapshots that the version cannot have.
     """
     before = draft.version
     if version == before:
@@ -51,10 +53,20 @@ def upgrade_to(draft: MetadataDraft, version: int) -> None:
         draft.doc.pop("schema", None)
         draft.doc.pop("partition-spec", None)
         draft.doc["last-sequence-number"] = draft.doc.get("last-sequence-number") or 0
+        _upgrade_snapshots(draft)
     if version >= 3:
         draft.doc.setdefault("next-row-id", 0)
         if draft.doc.get("current-snapshot-id") == -1:
             draft.doc["current-snapshot-id"] = no_snapshot(version)
+
+
+def _upgrade_snapshots(draft: MetadataDraft) -> None:
+    """Complete the snapshots of a version 1 table. Raises BadRequest as `in_version_2` does."""
+    snapshots = draft.rows("snapshots")
+    for snapshot in list(snapshots):
+        complete = in_version_2(snapshot)
+        if complete != snapshot:
+            snapshots.replace(integer_at(snapshot, "snapshot-id", where=HERE), complete)
 
 
 def set_location(draft: MetadataDraft, update: Json) -> None:
