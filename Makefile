@@ -4,7 +4,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup console-shots demo test test-full test-orphans test-maintenance test-fast test-searches test-integration test-spark lint fix docs bench conformance jars
+.PHONY: help setup console-shots demo test test-full test-orphans test-maintenance test-fast test-searches test-integration test-spark lint fix docs dist release bench conformance jars
 
 BIN := .venv/bin
 STAMP := .venv/.limnos-setup
@@ -81,6 +81,12 @@ fix: setup ## let ruff mend and format what it can
 docs: setup ## write the tables of docs/reference (errors, metrics, settings, kinds and others) and openapi/ from the code
 	@$(BIN)/python scripts/generate_docs.py
 	@$(BIN)/python scripts/generate_openapi.py
+
+dist: setup ## build wheel, sdist and bill of materials into dist/, twice, and compare the bytes
+	@$(BIN)/python scripts/release.py build
+
+release: setup ## check tree, versions and changelog, build as `dist`, and tag the commit
+	@$(BIN)/python scripts/release.py tag
 
 bench: setup ## CPU per request, requests per second and latencies, per operation and store
 	@$(BIN)/python -m bench $(ARGS)

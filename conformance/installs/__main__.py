@@ -17,7 +17,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
-from conformance.installs.world import ROOT, Place, Unmet, build_wheel, constraints
+from conformance.installs.world import Place, Unmet, build_wheel, constraints
 from tests.adls import PLACE as ADLS
 from tests.adls import adls
 from tests.backends import postgres_server
@@ -54,6 +54,7 @@ def base(place: Place, _stack: ExitStack) -> str:
     hint = place.run("server", "start", code=1)
     expect(hint, "pip install 'limnos[server]'")
     expect(place.run("spark", "jars", code=1), "pip install 'limnos[spark]'")
+    expect(place.run("demo", code=1), "pip install 'limnos[server,spark,demo]'")
     expect(place.run("ls", "--uri", "http://127.0.0.1:9", code=6), "unavailable")
     place.python("from limnos.client import Client; Client('http://127.0.0.1:9').close()")
     return "version, config, hints, client"
@@ -225,12 +226,8 @@ def connect(place: Place, _stack: ExitStack) -> str:
 
 
 def demo(place: Place, _stack: ExitStack) -> str:
-    """The demo of the checkout from beginning to end; the command prints how to run it."""
-    expect(place.run("demo", "demo", code=3), "make demo")
-    program = (
-        "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); runpy.run_module('examples.demo', run_name='__main__')"
-    )
-    place.python(program, str(ROOT), "demo")
+    """The demo of the wheel, from beginning to end."""
+    expect(place.run("demo", "demo"), "report")
     return "whole"
 
 

@@ -1,5 +1,5 @@
 """The demo: real flights through a Spark pipeline into governed tables, then access rules applied to them.
 
-Job: `make demo`, and `limnos demo` of a checkout. The wheel has no demo. It starts servers as a user would and uses
-only their protocols.
+Job: `make demo` of a checkout, and `limnos demo`, also of an installed wheel, which has a copy. It starts servers as a
+user would and uses only their protocols.
 """

@@ -15,7 +15,7 @@ from tests.deploy.named_things import DEPLOY, ROOT, Json, addresses, settings_of
 
 CHART = DEPLOY / "helm" / "limnos"
 VALUES: Json = {
-    "image": {"repository": "registry.example.com/limnos"}, "database": {"secret": "limnos-database"},
+    "database": {"secret": "limnos-database"},
     "warehouse": "s3://lake-tables/main", "hosts": ["lake.example.com", "lake.internal"],
 }  # fmt: skip
 """The required values."""
@@ -92,6 +92,15 @@ def test_only_requested_documents_are_rendered() -> None:
     assert set(rendered(EVERYTHING)) == least | {"Ingress", "ServiceMonitor"}
     assert set(rendered({**VALUES, "migrate": {"enabled": False}})) == least - {"Job"}
     assert set(rendered({**VALUES, "serviceAccount": {"name": "mine"}})) == least - {"ServiceAccount"}
+
+
+def test_image_is_the_one_of_the_release_by_default() -> None:
+    """Without values all pods run the image that the Containerfile's command builds; a registry may stand before it."""
+    images = {at(pod, "containers", 0, "image") for pod in pods()}
+    elsewhere = rendered({**VALUES, "image": {"repository": "registry.example.com/limnos"}})["Deployment"]
+
+    assert images == {"limnos:0.1.0"}
+    assert at(elsewhere, "spec", "template", "spec", "containers", 0, "image") == "registry.example.com/limnos:0.1.0"
 
 
 def test_chart_variables_are_valid_settings() -> None:

@@ -33,14 +33,24 @@ def test_hadolint_reports_no_violation(tmp_path: Path) -> None:
 
 
 def test_copied_files_are_in_the_build_context() -> None:
-    """All files that the build copies are in the checkout and not excluded from the build context."""
+    """All files that the build copies are in the checkout, or in what `make dist` writes, and sent to the build."""
     copied = [name for line in lines("COPY", TEXT) if "--from" not in line for name in line.split()[:-1]]
     sent = (ROOT / ".dockerignore").read_text(encoding="utf-8")
 
-    assert copied
+    assert copied == ["pyproject.toml", "uv.lock", "dist/*.whl"]
     for name in copied:
-        assert (ROOT / name).exists()
+        assert name == "dist/*.whl" or (ROOT / name).exists()
         assert f"!{name}\n" in sent
+
+
+def test_image_is_built_from_the_wheel_of_the_version() -> None:
+    """The build installs the wheel and no source; its command names the chart's tag."""
+    chart = (DEPLOY / "helm/limnos/Chart.yaml").read_text(encoding="utf-8")
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+
+    assert "pip install --no-cache-dir --no-deps dist/*.whl" in TEXT
+    assert f"-t limnos:{version} ." in TEXT
+    assert f"appVersion: {version}\n" in chart
 
 
 def test_extras_exist_and_uv_version_matches_setup_script() -> None:

@@ -175,6 +175,28 @@ def test_generated_pages_are_current(capsys: pytest.CaptureFixture[str]) -> None
     assert code == 0, capsys.readouterr().out
 
 
+def test_threats_name_existing_tests() -> None:
+    """Each threat of SECURITY.md names a protection, and tests that exist."""
+    text = (ROOT / "SECURITY.md").read_text(encoding="utf-8").partition("## Threat model")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"][2:]
+
+    assert len(rows) >= 25
+    for threat, protection, tests in rows:
+        assert threat
+        assert protection
+        assert re.fullmatch(r"`tests/[\w/]+\.py::test_\w+`(<br>`tests/[\w/]+\.py::test_\w+`)*", tests), threat
+        for file, name in re.findall(r"`([^`]+)::(\w+)`", tests):
+            assert re.search(rf"^(async )?def {name}\(", (ROOT / file).read_text(encoding="utf-8"), re.MULTILINE), name
+
+
+def test_extra_all_is_every_other_extra() -> None:
+    """`limnos[all]` installs all other extras."""
+    extras = PROJECT["optional-dependencies"]
+
+    assert re.fullmatch(r"limnos\[(.+)\]", extras["all"][0])
+    assert sorted(extras["all"][0][7:-1].split(",")) == sorted(extras.keys() - {"all"})
+
+
 def test_base_dependencies_stay_light() -> None:
     """The base install has no dependency of the server, a database or Spark."""
     heavy = re.compile(r"sqlalchemy|uvicorn|starlette|pyspark|psycopg|asyncpg|protobuf|pandas|pyarrow")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import limnos
 from limnos.cli import extras as rooms_module
 from limnos.cli.operation import server, spark
 from limnos.config import LoadedSettings, Settings
@@ -210,16 +212,17 @@ def test_demo_runs_in_its_directory(run: Run, rooms: SimpleNamespace) -> None:
     assert rooms.asked == [("examples.demo.run", "server,spark,demo")]
 
 
-def test_demo_of_installed_package_prints_checkout_command(
+def test_demo_of_installed_package_is_the_bundled_one(
     run: Run, rooms: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`demo` of an installed package runs nothing and prints the command for a checkout."""
+    """`demo` of an installed package imports the demo from the package's own directory."""
     monkeypatch.setattr(spark, "checkout_of", lambda _file: None)
+    monkeypatch.setattr(sys, "path", [])
 
-    done = run("demo", "here")
+    assert run("demo", "here").code == 0
 
-    assert (done.code, rooms.given) == (3, [])
-    assert "make demo" in done.err
+    assert sys.path == [str(Path(limnos.__file__).parent / "bundled")]
+    assert rooms.asked == [("examples.demo.run", "server,spark,demo")]
 
 
 def test_missing_library_names_the_extra(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

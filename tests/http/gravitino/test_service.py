@@ -6,6 +6,8 @@ import re
 
 import pytest
 
+import limnos
+from limnos.http.build_info import installed_extras
 from tests.http.driver import DriverAnswer, DriverNode
 
 
@@ -17,7 +19,15 @@ def test_version_is_accepted_by_current_clients(node: DriverNode) -> None:
     assert answer["code"] == 0
     assert re.match(r"\d+\.\d+\.\d+", answer.json()["version"]["version"])
     assert answer.json()["version"]["version"] == "1.3.1"
-    assert all(answer.json()["version"][field] for field in ("compileDate", "gitCommit"))
+
+
+def test_version_names_release_and_installed_extras(node: DriverNode) -> None:
+    """The answer names the product's release and extras; commit and time of a checkout are unknown."""
+    answer = node.get("/api/version")
+
+    product = {"version": limnos.__version__, "commit": "unknown", "builtAt": "unknown", "extras": installed_extras()}
+    assert answer["limnos"] == product
+    assert answer["version"] == {"version": "1.3.1", "compileDate": "unknown", "gitCommit": "unknown"}
 
 
 def test_principal_is_the_caller(node: DriverNode) -> None:

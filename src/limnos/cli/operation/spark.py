@@ -1,7 +1,7 @@
 """`spark jars` and `demo`.
 
-May import `config`, and the source checkout's path from `model`. Spark's package, and the demonstration in the
-checkout, are imported only when a command needs them.
+May import `config`, and the source checkout's path from `model`. Spark's package, and the demonstration, are imported
+only when a command needs them.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from limnos.cli.extras import import_extra
-from limnos.cli.failures import StoppedError
 from limnos.cli.output import Format, format_of, show_done
 from limnos.model.extras import checkout_of
 
@@ -76,13 +76,6 @@ def demo(directory: Path = Path("demo-out"), /) -> int:
     directory
         The directory for all files of the demonstration. A second run continues there.
     """
-    checkout = checkout_of(Path(__file__))
-    if checkout is None:
-        raise StoppedError(
-            "the demonstration is not part of the installed package",
-            code="not-found",
-            hint="in a checkout of Limnos run 'make demo', or 'python -m examples.demo DIRECTORY' with the extras server,spark,demo",
-        )
-    sys.path.insert(0, str(checkout))
+    sys.path.insert(0, str(checkout_of(Path(__file__)) or files("limnos") / "bundled"))
     run: Callable[[Path], int] = import_extra("examples.demo.run", extra="server,spark,demo").main
     return run(directory)

@@ -5,7 +5,11 @@ May import `services` and the shared modules of `limnos.http`. Must not know res
 
 from __future__ import annotations
 
+from typing import Final
+
+from limnos import __version__
 from limnos.http import health
+from limnos.http.build_info import BuildInfo, installed_extras, read_build_info
 from limnos.http.gravitino.dto import ok
 from limnos.http.gravitino.handler_wrappers import wrap_handler
 from limnos.http.request import Request
@@ -15,15 +19,24 @@ from limnos.http.routing import Route
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
-# Clients refuse a server whose version is below their own: 1.3.1 is the newest release whose calls are served here,
-# not a statement about our own code. Java's clients also want the two other fields to be there.
-VERSION = {"version": "1.3.1", "compileDate": "01/01/2026 00:00:00", "gitCommit": "limnos"}
+GRAVITINO_VERSION: Final = "1.3.1"
+"""The newest release of Gravitino whose calls are served: clients refuse a server whose version is below their own."""
+
+
+def version_fields(build: BuildInfo, extras: list[str]) -> dict[str, object]:
+    """Return the answer's fields: those that Gravitino's clients want (none may be empty), and the product's own."""
+    gravitino = {"version": GRAVITINO_VERSION, "compileDate": build.built_at, "gitCommit": build.commit}
+    product = {"version": __version__, "commit": build.commit, "builtAt": build.built_at, "extras": extras}
+    return {"version": gravitino, "limnos": product}
+
+
+_VERSION: Final = version_fields(read_build_info(), installed_extras())
 
 
 async def version(_request: Request, ctx: Context) -> Response:
-    """Return the Gravitino release that this server is compatible with, to any valid credential."""
+    """Return the Gravitino release that this server is compatible with, and its own release, commit and extras."""
     await ctx.read(RequestScope(), lambda request_view: request_view.user)
-    return ok(version=VERSION)
+    return ok(**_VERSION)
 
 
 async def me(_request: Request, ctx: Context) -> Response:
