@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import time
 from collections.abc import Iterator
@@ -9,6 +10,7 @@ from contextlib import closing, suppress
 
 import pytest
 
+from limnos.http.request import Request
 from tests.http.iceberg.wire import SCHEMA
 from tests.http.sockets import ServedNode, SocketWire, request
 
@@ -55,6 +57,36 @@ def still_serves(served: ServedNode) -> bool:
     with closing(SocketWire(served.port)) as wire:
         wire.send(request("GET", TABLE))
         return wire.answer().status == 200
+
+
+COMMIT = {"requirements": [], "updates": [{"action": "set-properties", "updates": {"a": "1"}}]}
+ASKS = {
+    "load": ("GET", TABLE, None),
+    "missing": ("GET", f"{TABLES}/gone", None),
+    "commit": ("POST", TABLE, COMMIT),
+    "list": ("GET", "/api/metalakes/lake/catalogs", None),
+    "search": ("GET", "/api/limnos/v1/metalakes/lake/search?q=t", None),
+    "lance": ("GET", "/lance/v1/namespace/main/list", None),
+}
+"""Requests that are answered at once, that wait, and that fail."""
+
+
+@pytest.mark.parametrize("ask", ASKS)
+def test_answered_request_is_freed_without_the_garbage_collector(wire: SocketWire, ask: str) -> None:
+    """A request is in no reference cycle, so its body and its answer are not kept until a collection."""
+    method, path, body = ASKS[ask]
+    gc.collect()
+    gc.disable()
+    try:
+        for number in range(20):
+            sent = None if body is None else json.dumps(body).replace('"1"', f'"{number}"').encode()
+            wire.send(request(method, path, sent))
+            assert wire.answer().status == (404 if ask == "missing" else 200)
+        kept = [each for each in gc.get_objects() if type(each) is Request]
+    finally:
+        gc.enable()
+
+    assert len(kept) <= 2  # the last one may still be written to the log
 
 
 def test_keep_alive(wire: SocketWire) -> None:

@@ -257,6 +257,7 @@ class Application:
         finally:
             if request.body_share is not None:
                 request.body_share.release()
+                request.body_share = None  # it refers to the request
             if task is not None:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
@@ -355,6 +356,7 @@ class Application:
         if (status >= 400 or self.audit.takes_reads) and self.audit.is_on and target.route is not None:
             user = known_user(self.services.view, request.credential)
             audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
+        request.failure = None  # its traceback refers to the request
 
     def _failed(self, error: BaseException, target: RouteTarget, request: Request, ctx: Context | None) -> Response:
         """Return the response for an error that is being handled.

@@ -401,6 +401,7 @@ class FastPathProtocol(AdmissionProtocol):
             log.exception("unexpected failure in the fast path")
         finally:
             self.tasks.discard(cast("asyncio.Task[None]", exchange.task))
+            exchange.task = None  # the task refers to the exchange by way of the request; without this it is a cycle
             if not exchange.response_complete:
                 self.transport.close()
 

@@ -12,6 +12,7 @@ from limnos.formats.iceberg.draft import HERE, MetadataDraft
 from limnos.formats.iceberg.evolution import check_column_names, check_evolution
 from limnos.formats.iceberg.json_types import Json, integer_at
 from limnos.formats.iceberg.metadata import current_schema, current_snapshot_id, previous_versions_max, rows
+from limnos.formats.iceberg.metadata_log import metadata_log_of
 from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.model.errors import BadRequest
 
@@ -177,7 +178,6 @@ def _settle_times(draft: MetadataDraft, before_ms: int) -> None:
 
 
 def _log_metadata(draft: MetadataDraft, previous_location: str, before_ms: int) -> None:
-    room = previous_versions_max(draft.doc) - 1
-    log = draft.log("metadata-log")
     entry: Json = {"timestamp-ms": before_ms, "metadata-file": previous_location}
-    draft.put_log("metadata-log", [*(log[-room:] if room else []), entry])
+    log = metadata_log_of(draft.log("metadata-log"))
+    draft.put_log("metadata-log", log.followed_by(entry, length_max=previous_versions_max(draft.doc)))

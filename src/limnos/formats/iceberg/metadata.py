@@ -24,6 +24,7 @@ from limnos.formats.iceberg.json_types import (
     objects_at,
     text_at,
 )
+from limnos.formats.iceberg.metadata_log import MetadataLog, with_encoded_log
 from limnos.formats.iceberg.sorting import UNSORTED_ID
 from limnos.model.errors import BadRequest
 
@@ -85,7 +86,7 @@ def pack(data: bytes) -> bytes:
 
 def encode(metadata: Json) -> bytes:
     """Encode the document as JSON, with keys in their order, not compressed."""
-    return msgspec.json.encode(metadata)
+    return msgspec.json.encode(with_encoded_log(metadata))
 
 
 def file_name(version: int, *, uuid: str, gzip: bool) -> str:
@@ -187,6 +188,8 @@ def rows(metadata: Json, key: str) -> list[Json]:
     result = metadata.get(key)
     if result is None:
         return []
+    if type(result) is MetadataLog:  # its entries were checked when it was built
+        return result
     if isinstance(result, list):  # every commit calls this: the message is only built for an error
         for item in result:
             if not isinstance(item, dict):

@@ -268,6 +268,7 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
         location=document.location,
         had_files=command.had_files,
         adopts=command.adopts,
+        namespace_id=command.namespace.id,
     )
     documents.insert(document)
     if command.data_paths:

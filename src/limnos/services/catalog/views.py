@@ -146,7 +146,14 @@ def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> ViewState:
     )  # fmt: skip
     document = msgspec.structs.replace(command.document, node_id=node.id)
     locations_lock(tx, documents=(document,))
-    location_claim(tx, LocationKind.VIEW, owner_id=node.id, catalog_id=permit.zone, location=document.location)
+    location_claim(
+        tx,
+        LocationKind.VIEW,
+        owner_id=node.id,
+        catalog_id=permit.zone,
+        location=document.location,
+        namespace_id=command.namespace.id,
+    )
     tx.documents.insert(document)
     return ViewState(node, document)
 

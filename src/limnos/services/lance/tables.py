@@ -369,6 +369,7 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
         catalog_id=permit.zone,
         location=document.location,
         had_files=command.had_files,
+        namespace_id=command.parent.id,
     )
     tx.documents.insert(document)
     tx.lance_versions.create_all(node.id, command.versions)

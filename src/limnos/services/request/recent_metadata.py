@@ -14,7 +14,7 @@ from limnos.model.entities import MetadataDocument
 from limnos.services.request.node_services import ComponentKey
 
 BYTES_MAX = 16 << 20
-"""The cache's limit, in bytes of documents as JSON; decoded they take about six times as much memory."""
+"""The cache's limit, in bytes of documents as JSON; decoded they take about seven times as much memory."""
 BODY_BYTES_MAX = 64 << 10
 
 

@@ -63,6 +63,7 @@ def location_claim(
     location: str,
     had_files: bool = False,
     adopts: bool = False,
+    namespace_id: int | None = None,
 ) -> None:
     """Register an object's location. The caller holds its locks (`locations_lock`).
 
@@ -76,22 +77,19 @@ def location_claim(
             those of a dropped object, or of a staged create.
         adopts: Whether the object existed before, at this location: a registered table, an import. Then it may be in
             the directory of another namespace.
+        namespace_id: The id of the object's namespace; None if the caller does not know it: then it is read.
 
     Raises:
         BadRequest: A location rule forbids it.
         ServiceUnavailable: Files there are being deleted.
     """
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
-    if not adopts and "/n" in key:
-        _check_directory(tx, owner_id, key=key, location=location)
+    if not adopts and "/n" in key:  # only then it can be in a namespace's directory, whose name begins with an n
+        parent_id = tx.nodes.by_id(owner_id).parent_id if namespace_id is None else namespace_id
+        check_namespace_directory(tx, key=key, location=location, namespace_id=parent_id)
     if not tx.places.insert_free(claim, key, had_files=had_files):
         replaced = location_check(tx, claim, key=key, location=location)
         tx.places.put(claim, key, had_files=had_files and (replaced is None or replaced.had_files))
-
-
-def _check_directory(tx: Tx, owner_id: int, *, key: str, location: str) -> None:
-    """Check a location that may be in a namespace's directory: its name begins with an n. Raises BadRequest."""
-    check_namespace_directory(tx, key=key, location=location, namespace_id=tx.nodes.by_id(owner_id).parent_id)
 
 
 def location_stage(
@@ -147,7 +145,8 @@ def location_move(
     claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
     before = [each for each in tx.places.of(owner_id) if each.location == key]
     if not before and not adopts and "/n" in key:
-        _check_directory(tx, owner_id, key=key, location=location)
+        namespace_id = tx.nodes.by_id(owner_id).parent_id
+        check_namespace_directory(tx, key=key, location=location, namespace_id=namespace_id)
     replaced = location_check(tx, claim, key=key, location=location)
     mine = [*before, *([] if replaced is None else [replaced])]
     tx.places.moved(owner_id, kind=kind, location=key)
