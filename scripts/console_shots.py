@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
-    from playwright.sync_api import BrowserContext
+    from playwright.sync_api import Browser, BrowserContext, Playwright
     from pyiceberg.catalog import Catalog
 
 NASTY = '<script>alert(1)</script> "quoted" ../up \u202eright-to-left \N{PILE OF POO}'
@@ -421,10 +421,8 @@ a user.
 """
 
 
-def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...]) -> None:
-    """Write the screenshots."""
-    from playwright.sync_api import sync_playwright
-
+def launch(playwright: Playwright) -> Browser:
+    """Start Chromium, from `LIMNOS_CHROMIUM` or the path, without requests of its own."""
     chromium_path = os.environ.get("LIMNOS_CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
     arguments = [
         "--disable-quic",
@@ -433,10 +431,15 @@ def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...])
         "--disable-component-update",
         "--disable-sync",
     ]
+    return playwright.chromium.launch(executable_path=chromium_path, args=arguments, chromium_sandbox=os.geteuid() != 0)
+
+
+def shoot(server: LakeServer, into: Path, *, only: str, widths: tuple[int, ...]) -> None:
+    """Write the screenshots."""
+    from playwright.sync_api import sync_playwright
+
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path=chromium_path, args=arguments, chromium_sandbox=os.geteuid() != 0
-        )
+        browser = launch(playwright)
         for user, scheme, width in itertools.product(USER_PAGES, SCHEMES, widths):
             pages = [name for name in USER_PAGES[user] if not only or name in only.split(",")]
             if pages or (user == "admin" and only == "sign-in"):
@@ -475,7 +478,13 @@ def main() -> None:
     parser.add_argument("--into", type=Path, default=Path("console-shots"))
     parser.add_argument("--only", default="", help="names of pages, separated by commas")
     parser.add_argument("--widths", default=",".join(map(str, WIDTHS)))
+    parser.add_argument("--readme", action="store_true", help="write the pictures of README.md into docs/images")
     flags = parser.parse_args()
+    if flags.readme:
+        from scripts import readme_pictures
+
+        readme_pictures.shoot(Path(__file__).parents[1] / "docs" / "images")
+        return
     flags.into.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as data:
         server = LakeServer(Path(data))

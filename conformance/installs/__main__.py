@@ -54,7 +54,7 @@ def base(place: Place, _stack: ExitStack) -> str:
     hint = place.run("server", "start", code=1)
     expect(hint, "pip install 'limnos[server]'")
     expect(place.run("spark", "jars", code=1), "pip install 'limnos[spark]'")
-    expect(place.run("demo", code=1), "pip install 'limnos[server,spark,demo]'")
+    expect(place.run("demo", code=1), "pip install 'limnos[server,spark,demo")
     expect(place.run("ls", "--uri", "http://127.0.0.1:9", code=6), "unavailable")
     place.python("from limnos.client import Client; Client('http://127.0.0.1:9').close()")
     return "version, config, hints, client"

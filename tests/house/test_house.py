@@ -130,8 +130,8 @@ def test_version_is_the_same_everywhere() -> None:
     assert limnos.__version__ == PROJECT["version"] == newest[1]
 
 
-def test_readme_opens_with_the_two_commands() -> None:
-    """The README begins with both commands and shows how each kind of client connects."""
+def test_readme_names_commands_clients_and_pictures() -> None:
+    """The README names the commands, shows how each kind of client connects, and its pictures are small."""
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
 
     missing = [
@@ -139,8 +139,11 @@ def test_readme_opens_with_the_two_commands() -> None:
         for word in ("make demo", "make test", "limnos.spark.session", "load_catalog", "GravitinoClient")
         if word not in readme
     ]
+    pictures = re.findall(r"!\[[^]]+\]\(([^)]+)\)", readme)
 
     assert missing == []
+    assert len(pictures) >= 2
+    assert [name for name in pictures if (ROOT / name).stat().st_size > 150_000] == []
 
 
 @pytest.mark.parametrize(

@@ -19,12 +19,19 @@ class Process:
     """One node, which can be started, stopped, killed, paused, and started again on the same store."""
 
     def __init__(
-        self, data: Path, *, log: Path, database: str | None = None, env: dict[str, str] | None = None
+        self,
+        data: Path,
+        *,
+        log: Path,
+        database: str | None = None,
+        env: dict[str, str] | None = None,
+        flags: tuple[str, ...] = (),
     ) -> None:
         self.data = data
         self.log = log
         self.database = database
         self.env = env or {}
+        self.flags = flags
         self.uri = ""
         self.is_ready = False
         """Whether the node has served requests and has not been ended since."""
@@ -57,7 +64,7 @@ class Process:
 
     def spawn(self) -> subprocess.Popen[str]:
         """Start the node without waiting."""
-        command = [*LIMNOS, "server", "start", "--data", str(self.data), "--listen", "127.0.0.1:0"]
+        command = [*LIMNOS, "server", "start", "--data", str(self.data), "--listen", "127.0.0.1:0", *self.flags]
         if self.database is not None:
             command += ["--database", self.database]
         with self.log.open("ab") as errors:
