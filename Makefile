@@ -74,7 +74,8 @@ lint: setup ## ruff, mypy --strict, calls in tests, import contracts, tidy
 	$(BIN)/lint-imports --no-logo
 	$(PYTEST) -q -p no:xdist tests/house
 
-fix: setup ## let ruff mend and format what it can
+fix: setup ## let ruff mend and format what it can, and add the licence's line to new files
+	@$(BIN)/python scripts/add_licence.py
 	$(BIN)/ruff check --fix $(CODE)
 	$(BIN)/ruff format $(CODE)
 

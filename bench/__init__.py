@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Benchmarks of a running server: CPU per request, rates and latencies; see docs/reference/benchmarks.md."""

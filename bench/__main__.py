@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench`: measures and prints.
 
 The exit code is 1 only if an operation fails, because a benchmark is not a test.

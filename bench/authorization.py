@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.authorization`: the cost of access decisions under load: statements per request, hit rates, changes.
 
 Prints figures without judging them. One server on loopback per store, with access control on. Callers with rights

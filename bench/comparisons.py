@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparisons: the cost of a feature relative to the same work without it, measured in turns in one run.
 
 May import `load`, `cpu` and the builders of requests. `worlds` has the servers and requests. The machine's noise

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.console`: the cost of the console's pages in a large lake, their sizes, and the quality of the
 search.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU time of process trees, from /proc: the scheduler's run time of each thread.
 
 Imports the standard library only. Knows nothing of what the processes do. Linux only.

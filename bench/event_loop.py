@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU time of an event loop's slices: the time for which one callback or step of a coroutine keeps all others waiting.
 
 Imports the standard library only.

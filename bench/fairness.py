@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.fairness`: how long one user's expensive requests delay other users.
 
 One server on SQLite. For each kind of expensive request, sixteen connections of one user send it without pause, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A measured value with its target.
 
 Imports the standard library only.

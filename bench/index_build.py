@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.index_build`: the first index of words of a large lake: its CPU and its slices of the event loop.
 
 Plants a lake without an index, then indexes it with a node in this process, as a server does after an upgrade or a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.inserts`: the cost of an INSERT of one object after hundreds of others, with and without compaction.
 
 One server on SQLite at a time, with a warm engine; one caller, one connection. Printed for each block of INSERTs: the

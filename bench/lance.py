@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.lance`: Lance tables over REST, compared with the reference adapter (`lance.namespace.RestAdapter`).
 
 Describe, list 1,000, a commit to a table with managed versions, an insert, a vector query: CPU of the server's whole

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The load generator: keep-alive connections over plain sockets and epoll, in a separate process.
 
 Imports the standard library only. Requests are prepared bytes; of a response only status and length are read. Each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of table maintenance: CPU of assessments, of manifests, and of an expiry. `python -m bench.maintenance`.
 
 A node runs in this process over a SQLite store in a temporary directory. Worker processes are replaced by this process,

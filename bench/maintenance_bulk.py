@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of many objects at once: registrations of tables, each in its own request, and an export of the tree.
 
 May import the benchmark's lake, servers and clocks. The server has no route that registers many tables, and exports in

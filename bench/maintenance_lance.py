@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measurements of a Lance table before and after its maintenance: fragments, recall and time of searches, and versions.
 
 May import the tests' nodes, Lance's library and numpy. A node in this process over a SQLite store, with its worker

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of table maintenance on a node in this process: concurrent commits, a check for orphan files, growth.
 
 May import the tests' nodes and tables. CPU time of this process; nothing is sent over a network.

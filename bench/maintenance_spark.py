@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of table maintenance with a server and Spark: many tables in one application, and concurrent writers.
 
 May import the tests' nodes and PyIceberg. The server is a process; a node in this process over the same store runs the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preparation of servers over filled stores, and measurements of operations on all of them, in rounds.
 
 May import the other modules of the benchmark. Rounds of an operation alternate between the servers, so that the

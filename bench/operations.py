@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The measured operations as data: how their requests are built and sent, and their targets.
 
 May import `seed` for the names of seeded objects. Knows nothing of servers and clocks.

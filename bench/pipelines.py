@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.pipelines`: the cost of a pipeline's run relative to the same work in plain Spark SQL.
 
 Three comparisons, each on one warm Spark and its own server: ten steps (`--steps`) of one row each, compared with as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.profile OPERATION`: a profile of one operation, in process and without sockets.
 
 Builds the node as the server does, over a small filled store, and calls its ASGI application directly: first in a plain

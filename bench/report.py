@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as a table for people and as JSON for comparisons.
 
 May import `operations` for titles and targets. Knows nothing of the measurement.

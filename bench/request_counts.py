@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request counts of a server by operation, from its metrics.
 
 Imports the standard library only.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.request_log`: the cost of a request log line, in CPU µs per request, for formatting and writing.
 
 Imports `limnos.telemetry` only. Lines go through a pipe to a reader in another process, and to a file. A batch has as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.search`: the cost of searches in a large lake, their exactness, and their cost for commits.
 
 Measured on each store: CPU of server and database per kind of query and caller; the answers after random changes that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lake for searches: tables with names, columns and comments of many words, and the index of these words.
 
 May import `seed`, the store's schema and the words of `services.search`. The index is written with the words that the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A load with a second client that sends at its own rate; the second client's own cost is subtracted.
 
 May import `load`. The second client's own cost is measured alone in the same round, on one connection and without

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fills a store with trees that would take hours to create through a server: rows are written in SQL while none runs.
 
 May import the store's schema and the model's numbers. Each namespace and table is a copy of one that the server itself

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.sqlpp`: costs of SQL++ statements with their targets, and comparisons with Spark's own.
 
 Rows, by `--only`:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client of SQL++ for benchmarks: one connection, statements one after the other.
 
 Imports the standard library only.

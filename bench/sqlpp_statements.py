@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of single SQL++ statements with their targets: lookups, changes, a correlated query, a warm start, memory.
 
 Imported by `python -m bench.sqlpp`. CPU is user and system time of the server and all of its descendants, including the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Databases and server processes of the benchmark.
 
 Starts `limnos server start` as a user does, and PostgreSQL from its wheel; stops everything at the end. Knows nothing

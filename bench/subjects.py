@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.subjects`: the CPU cost of reading a user with many roles, on a cache miss and after an unrelated
 change.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.tpch [--scale 1] [--days 1]`: TPC-H by a pipeline's run, with and without expectations, compared
 with plain statements.
 

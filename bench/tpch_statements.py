@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hand-written statements that replace `examples/tpch/pipeline.yaml`: one for each table and day.
 
 Imports the standard library only. Modes, Iceberg tables and conditions are those of the pipeline's steps, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.ways`: the number of calls of the server's own functions per request, their files and names.
 
 Serves on a thread of this process, over its own SQLite file, and sends each request over a socket. Every thread is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m bench.workers`: one worker compared with several: CPU per request, memory, start-up, recovery from a kill.
 
 It prints and judges nothing. One server at a time, on loopback, over its own SQLite file; a few seconds each.

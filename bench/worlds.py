@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The compared features: logins, audit, vended credentials and planned scans, each on its own servers over SQLite.
 
 May import `comparisons`, and the tests' issuer, object store and manifests. Each world yields its comparisons while its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cost of a request that does nothing: the server library alone, and the file system alone.
 
 `python -m bench.yardstick` answers every request with 6 KB and prints `ready URL`. Measured at the same moment, these

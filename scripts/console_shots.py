@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Screenshots of the console's pages, in light and dark and in three widths: `make console-shots`.
 
 Starts a server on a free port over a new directory, fills it with a small lake, and opens each page in Chromium. The

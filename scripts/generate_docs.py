@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the tables of docs/reference/errors.md and docs/reference/metrics.md from the code: codes and metrics with
 their descriptions.
 

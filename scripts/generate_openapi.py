@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write openapi/*.json, the wire contracts in OpenAPI 3.1, from the route tables and the types of the bodies.
 
 Usage: generate_openapi.py [--check]. Paths, methods, operation ids and tags come from the protocols' routers, summaries

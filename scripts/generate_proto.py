@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the Python code of `proto/` into `src/limnos/model/proto`; run it after every change of a `.proto` file.
 
     python scripts/generate_proto.py [--into DIRECTORY]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetch the uv wheel from PyPI with the standard library only, for a Python without pip.
 
 Usage: get_uv.py VERSION DIRECTORY. Verifies the SHA-256 of the index and unpacks the binary.

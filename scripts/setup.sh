@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
 # Makes .venv from nothing: a Python of at least 3.11, the pinned uv, then exactly what uv.lock says.
 # Called by `make setup`. PYTHON=/path/to/python chooses the interpreter.
 set -eu

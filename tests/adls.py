@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An Azure-like object store for tests, with sign-in and user delegation keys, over TLS in this process.
 
 It implements the part of the Blob API that whole files need. Each shared access signature is restricted to its signed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A certificate authority for tests, created for each run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Databases for tests, both backends behind one interface, and stores on them without a server process.
 
 Each test gets a fresh `Database`: a copied SQLite file, or a PostgreSQL database reset to its state after the migration

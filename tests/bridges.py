@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A TCP proxy on loopback to a server's socket, which can be silenced or cut: an unreachable source."""
 
 from __future__ import annotations

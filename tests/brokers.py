@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Kafka broker for tests: the real one, from archives pinned in `kafka.lock`, in one Java process.
 
 It has three listeners: one through a bridge, so that it can be silenced or cut; a direct one for the test; and one with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An event loop with simulated time: instead of waiting it advances its clock, so tests do not depend on real time.
 
 It supports timers and sleeps only. A jump never wakes a task that waits for a thread or a socket.

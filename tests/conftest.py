@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared fixtures and hooks: settings of Hypothesis, marks by folder, and a failure of runs that skip tests."""
 
 from __future__ import annotations

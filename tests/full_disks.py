@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failing disks for tests, by replacing system calls of SQLite's VFS, which SQLite allows for tests.
 
 A test decides which reads or writes of SQLite fail, and how: with ENOSPC as on a full disk, or with EIO as on a broken

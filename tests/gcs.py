@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Google-like object store with its token service in this process, which enforces tokens' access boundaries.
 
 It implements the part of the JSON API that whole files need. Permissions of a token are computed from its boundary:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes without a server process: store, view, freshness gate and services, built as `app` does, on one test's loop.
 
 Files are written only if a test requests it, because tests of names and rights need none.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An OpenID Connect issuer for tests: Authlib's authorization server on a real socket, with discovery and keys.
 
 A client's id is the user's name, its secret `secret of NAME`. Tests can rotate keys and make the issuer unreachable or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sign-in by redirect at the tests' issuer: authorization codes with PKCE and ID tokens, by Authlib.
 
 The person who signs in is `issuer.person`; None means that access is denied. Each code can be used once.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Manifests and manifest lists for tests: any version, with deletes and damage, and without data files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A MariaDB server for tests: the real one, from an archive pinned in `mariadb.lock`.
 
 Clients reach it through a bridge, so that it can be silenced or cut. It starts once per test process; each test uses

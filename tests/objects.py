@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An S3-like object store and its token service in this process, which enforce sessions' policies.
 
 moto stores objects and issues sessions. Whether a session's policy permits a request is decided here, from the request

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes of this machine, found by the program that they run."""
 
 from __future__ import annotations

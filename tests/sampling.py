@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sampling of tests: `make test` runs one part in seven of large groups, `make test-full` runs all tests.
 
 Four kinds of groups are large, and each is sampled separately: a test's parameters; the tests of a module that starts

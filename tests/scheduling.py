@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distribution of tests to processes: whole modules, and all tests with Spark to one process.
 
 A module's tests share servers, so they run in one process; a second Spark would cost half a gigabyte and its start. The

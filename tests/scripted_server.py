@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An HTTP server with scripted answers that records its requests: an unusual, wrong or hostile source."""
 
 from __future__ import annotations

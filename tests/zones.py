@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Time zones of tests: modules about times run in UTC and in a zone behind it with daylight saving time.
 
 A value that depends on the machine's zone is wrong in one of the two, on every run and any machine.

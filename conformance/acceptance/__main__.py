@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.acceptance [write]`: each change of rights and names over each protocol, on one and two nodes.
 
 Runs on both stores, prints the matrix, and compares it with docs/reference/acceptance.md; `write` writes that page. May

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of the matrix: changes, and the required answers of the next request.
 
 Each row prepares a caller and an object, makes a change at one node, and has the right answers. May import this

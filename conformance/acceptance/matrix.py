@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs every change over every protocol and counts statements: the cells of the matrix, and its page.
 
 May import this package. Knows nothing of how a node is run.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The protocols: how each creates, requests, renames and drops an object, and what its statuses mean.
 
 May import this package's `world`. Knows no change of rights: those are `changes`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One or two nodes over one store, in this process: changes are made at the first, requests go to the last.
 
 In process, because each node's statements are counted there. May import the builders of nodes that the tests have.

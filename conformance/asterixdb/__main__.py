@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.asterixdb --suite DIR`: AsterixDB's own SQL++ suite against a query service.
 
 DIR is a checkout of apache/asterixdb, which the user supplies. Starts a server with a temporary lake, sends the files

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which cases can be run against a server, and why others cannot.
 
 A case is eligible unless it is about features that the product omits by design (feeds, libraries, clouds' adapters,

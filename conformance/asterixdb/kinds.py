@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Why cases do not pass, by kind: the pattern of an outcome's reason, and whether the difference is intended.
 
 May import the standard library. It must not know outcomes. Cases of a kind with a decision are not meant to pass; other

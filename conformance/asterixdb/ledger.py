@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the outcomes of a run into `docs/reference/sqlpp-conformance.md`.
 
 May import this package. It must not run a case.

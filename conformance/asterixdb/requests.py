@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The request of a step's file: its text, and the parameters in its comments.
 
 May import `suite`. It must not know how a request is sent.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs one case: sends its steps in order, and compares results and errors.
 
 May import this package. It must not know how a server is started. As in AsterixDB's own test framework, the n-th error

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cases of AsterixDB's suite, as its files declare them.
 
 Reads `testsuite_sqlpp.xml` with the files that it includes, and lists each case's steps and expected results. May

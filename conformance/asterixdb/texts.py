@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparison of results as texts: the lines of ADM and CSV, byte for byte, and the class of difference between two
 texts of one value.
 

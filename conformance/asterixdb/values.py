@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as AsterixDB writes them (ADM and JSON), and the comparison of results.
 
 May import the standard library. It must not know cases or servers. A value is converted to its JSON form: temporal

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The servers to send cases to: one of the product's own, started on a scratch directory, or a running AsterixDB.
 
 Each is emptied after each case.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.engines [--page] [--crossed] [ENGINE…]`: unmodified engines against a running server.
 
 Job: start a server and an object store, run each engine through the story, let every engine read the tables of all,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines' archives from Maven Central and wheels from PyPI, pinned by hash and fetched once.
 
 Job: lock files in, local paths out. May import the compatibility kit's archive finder. It must not know the checks of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of chDB in catalogs other than the default one: a second catalog, and one in an object store.
 
 May import this package's archives, checks and the runner's end of a driver.

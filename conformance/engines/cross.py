@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables written by each engine and read by all: the important types, partitioned by day, with deletes if supported.
 
 Job: let every engine write, then every engine read the tables of all others, and compare rows. May import the story's

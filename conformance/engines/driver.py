@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The verbs of an engine's driver, and how a driver declares the limits of its engine.
 
 Job: the verbs, and their usual SQL for engines with SQL. May import the rows. It must not know the checks: `story.py`

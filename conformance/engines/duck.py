@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DuckDB with the extensions of the lock file, on the local warehouse.
 
 May import this package's checks and DuckDB.

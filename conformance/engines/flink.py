@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of Flink alone: CREATE TABLE AS SELECT, short names, and the output of SHOW.
 
 May import this package's driver of Flink, the world and the checks.

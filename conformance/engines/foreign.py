@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drivers of clients in other languages: a program, built here, that receives schemas, rows and settings.
 
 Job: express the verbs in Iceberg's terms, for `go` and `rust` alike. May import the driver's words, the witness's

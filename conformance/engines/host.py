@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.engines.host ENGINE`: a driver in a separate process, called by JSON lines on its input.
 
 Job: read a verb and its arguments, answer its result or its error. Drivers in other languages use the same line

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines' settings in docs/guides/engines.md, which the runs use, so that the documented settings are tested.
 
 May import the standard library only.

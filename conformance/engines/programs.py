@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs in Rust and Go, built here from one crate and one module, and cached between runs.
 
 Job: the name of a program in, its path out. May import the directory of the cache. It must not know what they do.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The caller's end of a process that answers JSON lines: a driver, or a driver's part in another language.
 
 Job: start it, call it, abandon it after a timeout, stop it. May import what a place is. It must not know the checks.

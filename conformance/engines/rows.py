@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two tables of every engine: a plain one, and one with the important types.
 
 Job: columns, rows in JSON values, and equality of rows independent of an engine's form of times and structures. May

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs engines through the story, one at a time, and lets all read the tables of all.
 
 Job: the list of engines, and the start of each one's process. May import this package. One engine runs at a time,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output of the score: for people, for programs, and as tables of docs/guides/engines.md.
 
 May import the story's words only.

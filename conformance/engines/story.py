@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of checks for every engine. Each check is independent, and another client verifies its effect.
 
 Job: the checks, their order, and their criteria. Changes of an existing table are made to one that the witness

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of Trino alone: locations of tables, and the life of views.
 
 May import this package's driver of Trino, the world and the checks.

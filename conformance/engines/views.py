@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A view created by another client, for engines to read.
 
 May import the standard library and what a lake is. Uses Iceberg REST directly, not an engine.

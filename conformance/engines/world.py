@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engines' environment: a server with access control, catalogs on disk and in an object store, a reader.
 
 May import the client, the demo's server starter, the tests' object store and the witness.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`conformance/run flaky [--times N] [--busy N] [--sampled] [TEST…]`: repeats tests on a busy machine.
 
 A test that fails in some runs only has a bug, or the product has. Each run is another process with another seed of

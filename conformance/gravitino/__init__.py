@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's own clients against a server with access control on: every public method, as an admin and as ordinary
 users.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.gravitino`: every public method of Gravitino's official Python client, with access control on.
 
 May import this package and the demo's server starter.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps about metalakes and access: users, groups, roles, grants, owners; and every operation that a user without
 rights is denied.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records the client's public methods, the called ones, and whether each step ended as expected.
 
 Run by an interpreter that has the client; imports nothing of Limnos.

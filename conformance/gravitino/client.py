@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The official Python client in a separate environment, because it needs older libraries, and the output of the suite's
 script.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps about objects of a metalake: catalogs, schemas, tables, views, functions, models, filesets, tags, statistics,
 jobs; by one user, with unique names.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls every public method of the official Python client, as an admin and as ordinary users. Usage: script.py URI;
 prints one JSON object.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.gravitino_java`: Gravitino's Java client on its main calls, with access control on.
 
 May import this package and the demo's server starter.

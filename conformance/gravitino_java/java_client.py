@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Java client's archive, our few files compiled against it, and their output.
 
 Job: fetch, compile, run, read. May import the compatibility kit's archive finder and the parser of the Python suite's

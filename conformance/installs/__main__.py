@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.installs [EXTRAS…]`: install the wheel with each extra alone in a clean environment, and do
 what the extra is for.
 

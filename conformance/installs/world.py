@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One clean environment with the wheel and some extras, and the commands that run in it.
 
 May import the standard library only. Knows no extra.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.jdbc --clients DIR`: AsterixDB's JDBC driver against a query service, with access control on.
 
 DIR is a checkout of apache/asterixdb-clients, which the user supplies. Prints a session of the driver and the outcome

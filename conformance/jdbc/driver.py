@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AsterixDB's JDBC driver and its tests: compiled from a checkout, with our few files, and run.
 
 May import the compatibility kit's archive finder. Must not know the tests. Maven Central has only the driver's core, so

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg's REST compatibility kit against a real server with access control on.
 
 Job: start a server, compile our few lines of Java, run the kit's table tests and view tests, print the score of each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The kit's class path: archives of a Maven repository, pinned in `jars.lock`, fetched once.
 
 Job: lock file in, local paths out. May import `limnos.spark.jars`, whose downloader verifies each SHA-256. It must not

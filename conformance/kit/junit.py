@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JUnit's XML report in, a score out; and the comparison with the expectation.
 
 Job: values and text only. May import the standard library. It must not know how tests are run.

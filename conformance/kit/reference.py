@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs Iceberg's reference server: its catalog over SQLite behind Jetty, from the kit's own archives.
 
 Job: a Java and a class path in, the address of a running server out. The server has no authentication. Must not know

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance's clients, and Lance's own server compared with ours."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.lance [calls|differences|write]`: Lance's clients, and Lance's own server compared with this
 one.
 

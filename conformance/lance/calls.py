@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every operation as a row: its object, its fields, and the expected result.
 
 The rows of a story are called in their order, each by a user without rights first, who must be refused. May import this

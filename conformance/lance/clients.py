@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance's clients behind one interface: an operation by its name, identifier and fields.
 
 Job: call it as the client spells it, and return plain values: fields, or an error's code. May import the clients, this

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same requests to Lance's own server and to this one: `differences.md` lists every difference with its reason.
 
 Job: send, remove values that must differ (ids, times, locations, texts), compare, and compare the differences with the

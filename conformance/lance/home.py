@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state of one client in one depth group: its names, results of earlier calls, and versions to commit.
 
 May import pyarrow, pylance (for the files that a writer stages before it commits) and the standard library. It must not

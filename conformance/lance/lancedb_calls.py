@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations for which LanceDB has its own calls, over a namespace and as a remote database.
 
 May import LanceDB's types through its arguments, this package's home and the standard library.

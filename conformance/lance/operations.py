@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The protocol's 54 operations with their numbers, names and paths from its document.
 
 May import the standard library only: the list is the protocol's, independent of our routes.

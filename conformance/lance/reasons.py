@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reasons for differences from the reference server, each with the place in the protocol's document (its `spec.yaml`,
 and the pages beside it).
 

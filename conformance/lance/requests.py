@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Valid and invalid requests that are sent to the reference server and to this one, in this order.
 
 May import this package's home for rows. Each row has a unique name, which the table of differences uses, and names the

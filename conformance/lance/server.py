@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server with access control on, a user with the rights that a story needs, and a user without rights.
 
 May import the demo's server starter, our client and pylance.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stories of each client in each depth group, and the result of every call.
 
 May import this package. It must not know how the server was started.

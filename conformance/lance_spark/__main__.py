@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.lance_spark [--rows 100000] [--bundles]`: a Spark job writes embeddings of real text, LanceDB
 searches them, and each client is refused without privileges.
 

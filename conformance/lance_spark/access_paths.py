@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every way of access to the rows of a Lance table, tried by a user without the right, with a part of it, and with all
 of it.
 

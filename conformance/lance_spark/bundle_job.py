@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A job with Lance's own connector for Spark, run by a PySpark of the connector's time: `bundle_job.py CATALOG_CLASS
 URI TOKEN EXTRA_JSON FOLDER`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance's own connectors for Spark, from Maven Central, against the server: namespaces, tables, rows, and a refusal.
 
 May import the archive finder of `limnos.spark` and a client. The job runs in a PySpark of the connector's time, in its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Embeddings of real text in a Lance table: computed by a Spark job, indexed at the server, searched through LanceDB
 and compared with brute force.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`conformance/run lesser [--only TEXT] [TESTS…]`: every use of an action requires less, one at a time. Which tests
 notice?
 

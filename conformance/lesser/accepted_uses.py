@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses that may be lowered although no test notices, each with its reason: `accepted_uses.toml`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whether a route that makes an early decision before it reads a long body would read the bodies of more callers:
 decided for every possible caller.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The uses of actions that a test reaches, and those whose decision differs from that of the lesser action.
 
 May import `limnos.access`. `record_decisions` must run before a module of the services is imported.

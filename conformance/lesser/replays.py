@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repeats requests of tests with a lowered use, and compares the answers. The repeated request commits nothing.
 
 May import `pytest`, `limnos` and the driver of `tests.http`, after the hook of `sites`.

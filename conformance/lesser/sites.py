@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Uses of actions in services and routes, the lesser action for each, and an import hook that can lower one use at a
 time.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.openapi [PROTOCOL…] [--cases N] [--seed N]`: generated requests as five callers; totals are
 printed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cases of an operation, generated from its document and existing names, sent as one caller; each answer is compared
 with the document.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A running server with the objects of the generated requests, and the five callers.
 
 Objects that a case drops or renames are created again before the next operation. May import the tests' server starter.

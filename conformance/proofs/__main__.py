@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.proofs [PYTEST ARGUMENT…]`: complete runs of the suites that continuous integration samples.
 
 May import the standard library only; the tests are those of `SUITES`, and then, because they share one Spark, those of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every document that the server stores is parsed by the readers that clients have, and nothing else is refused.
 
 `python -m conformance.readable [--documents N] [--seed S]`: random chains of all kinds of updates, valid ones and ones

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random chains of updates of tables and views: valid ones, and ones that are slightly wrong.
 
 Job: a seed in, the documents that the server would store out, each with the kind of the update that made it. May import

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ledger of differences, `ledger.toml`: what readers lack, and what we refuse although all readers take it.
 
 Job: the file in, its rules out. May import nothing of this package. It must not know how documents are read or made.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The readers of metadata documents: Iceberg's Java library in two releases, PyIceberg, iceberg-rust and iceberg-go.
 
 Job: a document in, `read` or the reader's error out; a request in, the document that the Java library makes of it out.

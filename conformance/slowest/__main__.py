@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`conformance/run slowest [PROTOCOL…] [--seconds N] [--seed N]`: searches for the small request that blocks the event
 loop longest.
 

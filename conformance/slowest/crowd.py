@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attackers and a caller who requests the server's health: the time of these answers, and the growth of the server's
 memory.
 

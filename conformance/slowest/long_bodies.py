@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests with bodies of nearly 1 MiB: each field of each operation's body is replaced by values that are expensive to
 decode or to check.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The initial requests of each protocol, and their random changes to requests of at most BODY_BYTES_MAX.
 
 May import the documents of `openapi/` and the bodies of the coverage test. Must not know the cost of a request.

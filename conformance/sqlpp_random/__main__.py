@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`conformance/run sqlpp_random [--duckdb 2000] [--spark 0] [--seed 1] [--interpreted]`: random SQL++ queries, whose
 results by DuckDB and by Spark must equal the evaluator's.
 

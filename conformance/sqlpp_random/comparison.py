@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compares the results of one random query with the evaluator's.
 
 May import `sqlpp`, DuckDB, the tests' random queries and this package. It must not start Spark.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs random queries on the engine's Spark, in this process, for a server with the tables.
 
 May import the engine, the tests' live server and this package. It must not compare results.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random queries that mean the same in SQL++ and in DuckDB's SQL, over two small tables with NULL in most columns.
 
 May import the standard library. Each query is a pair of texts. A field of the outer side of a join may be MISSING in

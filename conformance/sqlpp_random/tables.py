@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables of the random queries, as values of the evaluator and as rows of DuckDB.
 
 May import `sqlpp`, DuckDB and this package. It must not know how results are compared.

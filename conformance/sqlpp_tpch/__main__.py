@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.sqlpp_tpch [--scale 0.01] [--rounds 3] [--only 1,6] [--load] [--dates string]`: TPC-H in SQL++
 against Spark SQL on the same tables and session.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TPC-H's tables declared and loaded by statements over HTTP, from the `.tbl` files of the generator.
 
 Job: generate, declare, load, count. May start `tpchgen-cli`; it must not know how a server loads.

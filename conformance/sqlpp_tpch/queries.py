@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TPC-H's 22 queries, in SQL++ and in Spark SQL.
 
 Job: text. Parameters are the specification's validation parameters. Numbers are doubles and not decimals, in both.

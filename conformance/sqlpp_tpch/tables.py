@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TPC-H's tables as datasets of SQL++, with closed types and keys.
 
 Job: generate, declare, fill. May import pyarrow, PySpark and start `tpchgen-cli`; Spark appends the generated rows,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m conformance.tpch [--scale 1] [--days 2]`: TPC-H through the declared pipeline, day by day, against plain
 Spark SQL.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TPC-H's tables as deliveries: the base, and days of changes that depend only on it.
 
 Job: write `DIR/<day>/<table>.parquet`. May import pyarrow and start `tpchgen-cli`; it must not know of pipelines.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The same tables by plain Spark SQL over the deliveries' files: the expected results of the pipeline.
 
 Job: for a number of days, a query for each table of `examples/tpch/pipeline.yaml`. May import nothing of the product,

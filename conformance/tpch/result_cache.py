@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cached results of the plain computation: each day's tables as Parquet, with their times and checksums.
 
 Job: the expected tables of a day, so that a repeated or interrupted trial does not compute them again. May import the

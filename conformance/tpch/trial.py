@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One trial of the pipeline: deliveries, runs, and a comparison of its tables with the expected ones.
 
 May import the pipelines and the plain side. It must not know how either works.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`python -m examples.demo [DIRECTORY]`: the demo from a checkout, with any installation of Limnos.
 
 May import the demo. It needs the extras `server`, `spark` and `demo`.

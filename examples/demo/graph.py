@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The graph of a pipeline as a drawing: sources, tables, and the number of rows along each edge.
 
 Job: values in, SVG out. May import the standard library only; it must not know the origin of the numbers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two plots of the demo's page.
 
 Job: numbers in, a PNG out, without a display. May import matplotlib; it must not know the origin of the numbers.

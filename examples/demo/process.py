@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of the demo's own process: signals, proxies, and the output of a starting Spark.
 
 Job: three context managers that restore everything. May import the standard library only.

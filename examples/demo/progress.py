@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress of Spark work: a bar on a terminal, plain lines elsewhere.
 
 Job: announce steps, and inside a step show Spark's own task counts, polled from a thread. May import rich and PySpark's

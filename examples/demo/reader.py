@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reader that runs during the pipeline, and must never see an intermediate state.
 
 Job: read repeatedly how many rows two tables have, through PyIceberg, from a thread. May import `model` and PyIceberg;

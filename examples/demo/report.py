@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report at the end of the demo: a short one on the terminal and one self-contained HTML page.
 
 Job: render a `DemoSummary`. May import rich, the demo's values and drawing, and the steps' times. It must not start

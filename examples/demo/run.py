@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo from start to end: `limnos demo`, `make demo`.
 
 Job: run the demo's parts in order, show progress, and return an exit code. May import `client`, `model`, `spark`, the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of airports as vectors: computed by Spark, stored in a Lance table, searched by `ana` through the server.
 
 Job: fill the table, and search by similarity and by a word. May import `client`, `model`, the demo's `access`, PySpark

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Server processes of the demo.
 
 Job: start `limnos server start` as a user does, wait until it prints `ready URL`, and stop it in every case. May import

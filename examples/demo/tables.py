@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The content of the published tables, read with Spark SQL: compared with the source, and the numbers of the page.
 
 Job: queries and the comparison. May import `model`, the demo's `data` and PySpark's types; it must not know how the

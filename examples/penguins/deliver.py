@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write the measurements of some years into the pipeline's input directory: `python deliver.py 2007 2008`.
 
 The data is that of the package `palmerpenguins` (Gorman, Williams and Fraser 2014, collected at Palmer Station; CC0):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The run of `plain.py` from Airflow: a task that calls the command line, once a day.
 
 Airflow's machine needs `limnos` on its PATH and LIMNOS_URI and LIMNOS_TOKEN_FILE in its environment. A killed task is

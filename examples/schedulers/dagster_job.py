@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The run of `plain.py` from Dagster: an op that calls the plain function, and reports the run to Dagster."""
 
 from __future__ import annotations

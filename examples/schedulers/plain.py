@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run as a plain function: a notebook calls it, and the other examples for schedulers wrap it.
 
     python examples/schedulers/plain.py pipeline.yaml --uri http://127.0.0.1:8090 --token-file limnos-data/admin.token

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The permission matrix: the policy's decisions as a readable text that tests compare.
 
 Regenerate it after a change of the policy, and review the difference: `python -m tests.access.matrix`.

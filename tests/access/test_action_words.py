@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wording of actions in messages for users."""
 
 from __future__ import annotations

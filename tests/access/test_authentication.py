@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Authorization headers: the user that each names, which credentials are accepted, and what is cached."""
 
 from __future__ import annotations

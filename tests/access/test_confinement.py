@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Confinement: the token of an operation has no rights except those on the operation's table."""
 
 from __future__ import annotations

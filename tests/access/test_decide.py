@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Single decisions: the privileges, roles and owners that they name, and when an owner is looked up."""
 
 from __future__ import annotations

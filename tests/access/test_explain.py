@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Explanations of decisions: each line says what the user can do."""
 
 from __future__ import annotations

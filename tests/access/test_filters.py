@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """List filters: a filter accepts exactly the items that single decisions allow."""
 
 from __future__ import annotations

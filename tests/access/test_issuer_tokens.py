@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JWTs of an external issuer: which are accepted, the user that each names, and the message for refused ones."""
 
 from __future__ import annotations

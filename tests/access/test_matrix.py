@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The committed permission matrix equals the decisions of the policy."""
 
 from __future__ import annotations

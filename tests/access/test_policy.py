@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy as a whole: every action has a rule, and the rules agree with the cases of Gravitino's tests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prechecks: they refuse only actions that would be refused later, and they refuse callers without any privilege."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of new users, groups and roles: which names PRECIS and UTS 39 allow."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subjects: unions of rules are computed once, and a subject can be limited to active roles."""
 
 from __future__ import annotations

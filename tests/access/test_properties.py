@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Properties of decisions that hold for every subject, chain and action."""
 
 from __future__ import annotations

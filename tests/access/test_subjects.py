@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subjects built from facts: the rules merged from roles are reused until one of these roles changes."""
 
 from __future__ import annotations

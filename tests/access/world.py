@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small metalake for tests of access: two levels of namespaces, and one object of every kind."""
 
 from __future__ import annotations

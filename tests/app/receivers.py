@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A webhook receiver on a real socket: it accepts, refuses, ignores or redirects deliveries, and checks their
 signatures.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All background work of a node: each loop survives every error of the store, and no loop is written elsewhere."""
 
 from __future__ import annotations

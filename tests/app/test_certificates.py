@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS certificates of a server: which ones a start refuses, and how a running server loads changed files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Webhook deliveries over real sockets: all changes arrive, in order and signed, even if the receiver fails
 meanwhile.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that the engine needs: prepared once for all waiting statements, off the event loop, and again after a
 failure.
 """

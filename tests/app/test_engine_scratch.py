@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scratch directories of engines: each engine has its own, and the next start deletes those of killed servers."""
 
 from __future__ import annotations

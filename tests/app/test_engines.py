@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine process: started on demand, killed if it does not respond, and replaced after it has ended."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs that a server runs: confined processes with few privileges, ended at their time limit, with the correct final
 state.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fair queue: no caller can hold all slots, and waiting callers get slots in turn."""
 
 from __future__ import annotations

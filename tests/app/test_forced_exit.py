@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stopping server exits at the end of its drain time, even if a request hangs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One POST to an external address, against servers that follow the protocol and servers that violate it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The issuer's keys: fetched once for all requests, fetched again for an unknown key, and used while the issuer is
 unreachable.
 """

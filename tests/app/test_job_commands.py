@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line, the environment and the file access of a job's process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keeper of a job as root and as an ordinary user, and on a machine that allows no namespaces."""
 
 from __future__ import annotations

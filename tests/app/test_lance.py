@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker processes for Lance tables: started on demand, ended over their limits, with failures isolated from the
 server.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which addresses a server binds."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server's own executor of maintenance: its token lives as long as the process."""
 
 from __future__ import annotations

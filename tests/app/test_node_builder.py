@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Construction of a node: the storage that its settings allow for catalogs."""
 
 from __future__ import annotations

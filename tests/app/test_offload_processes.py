@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes for offloaded work: started on demand, ended with their last caller, and replaced when they die."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Missing encryption keys: check, backup, restore and migrate report them before secrets are lost."""
 
 from __future__ import annotations

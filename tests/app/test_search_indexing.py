@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Indexing of words on several nodes: one node has the lease and renews it only from time to time, and the lease can
 expire.
 """

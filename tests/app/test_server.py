@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The check before a start: what it reports about a store. `test_sealing_keys` has the tests of missing keys."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings as lines: every setting has one, defaults are marked, and no line contains a secret."""
 
 from __future__ import annotations

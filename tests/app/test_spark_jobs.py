@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs of Spark templates on a real Spark: confined, with the correct final state, and stopped when they are
 cancelled.
 """

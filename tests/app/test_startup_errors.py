@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Startup errors: every failure prints three lines and no traceback."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The supervisor's rules for starting, restarting and ending workers, without real processes."""
 
 from __future__ import annotations

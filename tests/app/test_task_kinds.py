@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of tasks: the number of attempts of each, their arguments, and deletions in several parts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Background work of a node: due work is done once, and an idle node sends no statements to the store."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The work poller ends when it is cancelled, at any moment."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A worker process that cannot be started leaves no resources behind."""
 
 from __future__ import annotations

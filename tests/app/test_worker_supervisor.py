@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several workers on one address: one ready line, all serve, dead ones are restarted, and all stop together."""
 
 from __future__ import annotations

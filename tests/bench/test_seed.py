@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trees of the benchmark: the server accepts the inserted rows, with the tables' current columns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The result lines of SQL++'s benchmark that judge measurements."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests make few calls. The tests count calls of the server's own functions, which do not depend on the machine's
 load.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A command line that talks to a fake server, in this process."""
 
 from __future__ import annotations

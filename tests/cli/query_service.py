@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fake query service. It implements the documented protocol, evaluates constants, and has a statement that runs until
 it is cancelled.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options before a group's command, and environment variables with unknown names."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests and the output of each command."""
 
 from __future__ import annotations

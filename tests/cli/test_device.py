@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos login --device` with an issuer that implements RFC 8628: polling, storing, refreshing and ending the
 session.
 """

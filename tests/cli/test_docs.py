@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/reference/cli.md describes every command, flag, exit code and environment variable."""
 
 from __future__ import annotations

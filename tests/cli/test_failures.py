@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures of commands that work on a store or files themselves: the exit code of each kind of error."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hints without a server: the parts of the command line that they repeat, and those that they must omit."""
 
 from __future__ import annotations

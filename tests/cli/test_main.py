@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors, confirmations and credentials of commands: exit codes, both output formats, help."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user documentation is correct: its snippets run, and the commands, settings and links that it names exist.
 
 A block is run unless the paragraph before it contains "Example". Shell and Python blocks of a page run in order, in one

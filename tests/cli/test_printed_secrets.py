@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No command prints a secret, in any of its failures. Expected failures print no traceback.
 
 Each command fails in one way here; with LIMNOS_TEST_SECRETS=all every command fails in every way.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles: commands that change the stored sessions at the same time."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The secrets that are found in the words and the environment of a command."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client calls about access: the exact request of each, and an answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fake server and a client of it."""
 
 from __future__ import annotations

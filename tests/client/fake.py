@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server with scripted answers over real sockets; it records its requests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client calls on tags with values, policies and functions: rows of `test_calls`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exact request of each call, and the value that the call returns for an answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Error bodies of every protocol are mapped to the same exceptions and codes."""
 
 from __future__ import annotations

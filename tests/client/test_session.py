@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """How the client sends requests: credentials, retries, the blocking and the asynchronous client, and invalid
 answers.
 """

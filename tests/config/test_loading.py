@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources of settings: their precedence, the origin of each value, and refusals with advice."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The memory of the machine, or the lower limit of a container."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports of settings: effective values, origins, and masked secrets."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Secrets in settings: each has the type that hides its value, and no report of settings shows one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of directories that rules open."""
 
 from __future__ import annotations

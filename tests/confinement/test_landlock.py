@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files that a confined process can still open. The test uses a separate process, because confinement cannot be
 undone.
 """

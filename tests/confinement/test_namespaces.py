@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """What a process in namespaces can still reach, started by root and by an ordinary user.
 
 The tests use separate processes, because confinement cannot be undone.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The TCP ports of a thread and its children. Whole in processes of their own, because limits cannot be undone."""
 
 from __future__ import annotations

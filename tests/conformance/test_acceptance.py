@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The access matrix across protocols, nodes and stores: every cell is correct, and the page has the counts."""
 
 from __future__ import annotations

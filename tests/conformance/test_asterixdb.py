@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runner of AsterixDB's test suite: it reads cases, compares results and judges steps. The cases here are our
 own.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runner of other engines: how it handles archives and answers. The engines themselves run in `make
 conformance`.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The repeated-test runner: it counts tests that fail in some runs, and fails if pytest cannot start."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The runner of the compatibility kit: parsing of the lock file, of reports and of expectations."""
 
 from __future__ import annotations

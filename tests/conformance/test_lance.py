@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of calls for Lance's clients. The clients themselves run in `make conformance`."""
 
 from __future__ import annotations

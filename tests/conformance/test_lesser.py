@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`conformance/run lesser`: the uses of actions that it finds, the lesser action of each, and its detection of a
 lowered one.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests generated from the committed OpenAPI documents, sent by five callers: every answer is documented, and the
 check reports one that is not.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The ledger of differences between the server and the readers of its documents."""
 
 from __future__ import annotations

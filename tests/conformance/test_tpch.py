@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deliveries of TPC-H data: the same rows each time, and unique keys in each delivery."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole demo as a user runs it, twice in a row."""
 
 from __future__ import annotations

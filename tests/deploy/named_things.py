@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names in deploy/, compared with the product: settings are loaded, URLs looked up in the committed documents, commands
 in the command line.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Helm chart: Helm lints and renders it, and the result fits the product."""
 
 from __future__ import annotations

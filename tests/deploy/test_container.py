@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Containerfile: hadolint has no complaints, and the files and extras that it names exist."""
 
 from __future__ import annotations

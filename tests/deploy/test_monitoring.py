@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Grafana board and the alert rules: every query is valid PromQL over existing metrics and labels, and every alert
 links to its section of the page.
 """

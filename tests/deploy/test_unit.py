@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The systemd unit: it starts an existing command, and its restrictions leave the server the access that it needs."""
 
 from __future__ import annotations

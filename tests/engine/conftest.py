@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One server and one engine, shared by the tests of a module."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fake engine without Spark: a job's target selects its behavior. It starts and communicates like the real engine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Manifests and manifest lists with few fields, as Iceberg's writers create them."""
 
 from __future__ import annotations

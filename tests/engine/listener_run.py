@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that reads and changes planted tables as an engine or an executor of maintenance does, without Landlock.
 
 Its arguments are the role, a directory and the names of cases. It prints a line of JSON for each case: what reached the

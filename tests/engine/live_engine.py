@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server with datasets that the service created, and an engine that tests call without the service."""
 
 from __future__ import annotations

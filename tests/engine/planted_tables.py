@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Documents that point a Spark process at a listener: by each property, path and scheme that its libraries know.
 
 A scripted Iceberg REST catalog serves them, because a Limnos server refuses to store most of them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements sent to a server's query service."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects as Arrow tables and back."""
 
 from __future__ import annotations

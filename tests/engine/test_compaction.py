@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compaction by an engine: the rows are unchanged, the number of files decreases, and old snapshots and orphan files
 are removed.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The snapshots that a compaction of a dataset removes."""
 
 from __future__ import annotations

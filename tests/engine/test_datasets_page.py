@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/explain/datasets.md agrees with the code."""
 
 from __future__ import annotations

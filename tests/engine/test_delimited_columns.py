@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delimited text that is read as columns has the same rows as when it is read field by field, or is left to that
 reader.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filters passed to Iceberg's library, in its own JSON."""
 
 from __future__ import annotations

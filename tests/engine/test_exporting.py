@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as file contents: JSON lines, ADM, delimited text, Parquet; and how results are divided into files."""
 
 from __future__ import annotations

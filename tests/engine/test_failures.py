@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures in Spark as the caller sees them: refused, failed, or to be retried."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fields whose names no column can have: names that Iceberg reserves, and names that differ by case alone."""
 
 from __future__ import annotations

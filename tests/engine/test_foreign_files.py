@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables whose metadata names foreign files, over the server's own engine: no statement returns a foreign row."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects of JSON files, converted to a declared type."""
 
 from __future__ import annotations

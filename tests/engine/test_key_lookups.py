@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries that look up objects without Spark, and queries that Spark has to execute."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Unique keys under concurrent writers: sixteen callers on two nodes write overlapping keys, another client appends,
 and engines are killed.
 

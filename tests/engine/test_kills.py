@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements over data and kill -9: the server is killed at each boundary of the commit, the engine during the commit.
 
 By default a sample over SQLite: one kill of the server, both of the engine, one during a compaction.

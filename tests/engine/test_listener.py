@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planted documents reach no network and no class: an engine and an executor of maintenance against a listener.
 
 The processes run without Landlock, so the limits of the Java process alone are tested. By default all selected cases of

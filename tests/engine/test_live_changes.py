@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of data by a real engine: geometry columns, objects of the metadata, and arrays that UPDATE changes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects loaded from files of each format, and refusals of other files."""
 
 from __future__ import annotations

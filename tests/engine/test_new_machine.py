@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ over data on a new machine without archive, cache or Java; then after its engine was killed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of local Parquet files found by conditions, with deletes, row groups and a cache."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows written as one Parquet file of a table, and a search for existing keys."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine's process before its first job, and how it sends results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ statements over HTTP, executed by the engine that the server starts; other engines read the results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings with which the engine's Spark application starts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos sql` on a terminal with a real server and a real engine, tested by key strokes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows as JSON with field ids as keys, encoded and decoded."""
 
 from __future__ import annotations

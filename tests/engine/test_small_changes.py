@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a few objects without Spark: commits of rows and position deletes, with the same results as Spark's
 MERGE.
 """

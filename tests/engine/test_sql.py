@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Relations as SQL text for Spark: what the text contains, and what it must never contain."""
 
 from __future__ import annotations

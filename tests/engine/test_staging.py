@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects of large files, staged as Parquet files."""
 
 from __future__ import annotations

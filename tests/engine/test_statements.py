@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements executed by Spark for a real server: their results, the rows that they write, and refusals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements that an engine cannot end: other users' statements in the same engine get their results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of a table that may have rows of a key, and tables that are left to Iceberg's library."""
 
 from __future__ import annotations

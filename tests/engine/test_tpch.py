@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TPC-H queries as SQL text for Spark, executed by DuckDB and compared with the same queries written in SQL. DuckDB
 finds errors that the Python model shares, without Spark's start time.
 """

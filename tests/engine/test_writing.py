@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preparation of the rows that a statement writes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the fault tests: a PostgreSQL server for these tests only, and a node per module and database."""
 
 from __future__ import annotations

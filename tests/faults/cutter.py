@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A proxy in front of a node that loses answers: it cuts a request before the node receives it, or after its answer.
 
 Some proxies repeat a request whose answer they lost (`twice`), or ask the client to do so (`busy`).

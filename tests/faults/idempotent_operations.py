@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every operation that accepts an `Idempotency-Key`: how it is prepared and sent."""
 
 from __future__ import annotations

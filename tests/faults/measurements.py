@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Measurements of fault tests: seconds until a node answers again, and durations of refusals."""
 
 from __future__ import annotations

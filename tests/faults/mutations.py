@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The mutations of the kill tests: how each is prepared and sent, and how to check whether it was committed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mutations of placeholder nodes for the kill tests: created, created with the external object, moved and dropped.
 
 The external source keeps running.

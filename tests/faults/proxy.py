@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A TCP proxy to PostgreSQL in its own threads, which can stop forwarding, close connections, or refuse them."""
 
 from __future__ import annotations

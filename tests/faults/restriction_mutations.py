@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mutations of restrictions and scan plans for the kill tests: a restriction is set, replaced and removed; a plan is
 started and cancelled.
 """

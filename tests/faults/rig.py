@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node that can be killed or stopped at a boundary of a mutation, and started again on the same store."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks whether a store is consistent, by this module's own SQL, without caches and services, on both databases.
 
 `complaints` returns the violations, an empty list for a consistent store: the clock and the feed agree, the replayed

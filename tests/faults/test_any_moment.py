@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 of a busy node at a random moment: every acknowledged change exists, and the store is consistent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit compared with a model: random actions of twenty users, with kills of the node. No record is missing or
 invented.
 """

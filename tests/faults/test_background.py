@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Background work beside a store that fails for some seconds, and after a clock that was a day ahead: webhooks, jobs
 and indexing go on without a restart of the node, readiness says meanwhile what fails, and the node stops with code 0.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 at each boundary of a batch of three mutations on SQLite: they commit together or not at all."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk with input/output errors, on SQLite: requests are refused with that reason, and work goes on afterwards."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 of the database under a node: the node recovers by itself, and all of its answers were true."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node without free file descriptors: requests that need one are 503 with that reason, and work again afterwards."""
 
 from __future__ import annotations

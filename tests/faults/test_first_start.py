@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 of a node during its first start, while it creates the schema: the next start completes it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A full disk, and a database file that another process has locked, on SQLite: requests are refused with a message and
 leave no changes.
 """

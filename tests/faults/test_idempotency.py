@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lost answers: a request with an idempotency key is repeated until an answer arrives, and is executed once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs of a killed server: a job is requested or not, is started at most once, is shown as ended, and none of its
 processes remains.
 """

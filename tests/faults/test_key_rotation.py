@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rotation of encryption keys while nodes die and callers write: no secret is lost, and a repeated rotation puts all
 secrets under the newest key.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 at each boundary of each kind of mutation: it is committed completely or not at all, and the store is
 consistent.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The caller disconnects during a mutation: the store is consistent, the node keeps serving, and nothing is executed
 twice.
 """

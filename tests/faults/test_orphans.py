@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 during the removal of orphan files, between mark and deletion and between deletions: the removal is resumed,
 and live files are not deleted.
 """

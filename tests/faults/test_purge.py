@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 during a purge, more than once: the resumed purge deletes exactly the files that the table's metadata
 names.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A database that is silent, paused or unreachable: a node detects it, reports it, and recovers by itself."""
 
 from __future__ import annotations

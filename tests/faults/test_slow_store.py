@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A store with slow writes: readers do not wait, writers get a late answer, and every answer is true."""
 
 from __future__ import annotations

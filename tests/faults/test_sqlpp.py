@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kill -9 at each boundary of each kind of SQL++ definition: afterwards the metadata has the state before or after it,
 and all protocols agree.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`store_integrity` reports each planted inconsistency of a store."""
 
 from __future__ import annotations

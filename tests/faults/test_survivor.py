@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One of two nodes is killed inside a mutation: the other node's answers are true, and it can write at once."""
 
 from __future__ import annotations

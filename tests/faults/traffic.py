@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writers that record their requests and answers, so that each answer can be compared with the store."""
 
 from __future__ import annotations

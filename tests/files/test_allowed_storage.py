@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allowed storage: roots, the server's own directory, and addresses of object stores."""
 
 from __future__ import annotations

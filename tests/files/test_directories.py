@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deletion of a whole directory, on a disk and in an object store, without adjacent directories."""
 
 from __future__ import annotations

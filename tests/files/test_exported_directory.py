@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exported directories appear as a whole, at an empty location, and leave no files if they are discarded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions of files: equal while nobody changes a file, and different after each change, even one that is undone."""
 
 from __future__ import annotations

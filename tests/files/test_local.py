@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Local files: written once, read completely, missing after a delete, with any name that the operating system
 allows.
 """

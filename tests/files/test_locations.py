@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage locations: one normal form per location, and no spelling that leaves a root."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Object stores: the same contract as local files, tested with an S3 server in this process."""
 
 from __future__ import annotations

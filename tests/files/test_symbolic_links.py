@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files named by a caller: a symbolic link leads neither out of the roots nor into the server's own directory."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Threads for blocking calls: a stuck call delays only its own catalog."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Avro files of other writers: their records are read, and no file can take more memory or time than the limits
 allow.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Previews of the beginning of files: rows of each format, texts, other files, limits, and no execution of content."""
 
 from __future__ import annotations

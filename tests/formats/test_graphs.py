@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layered graph layout: order, cycles, no overlaps, and bounded work for large graphs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layout of a directory of Lance tables, derived from file names alone."""
 
 from __future__ import annotations

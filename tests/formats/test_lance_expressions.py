@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expressions that are nested too deeply for Lance's library are refused before the library parses them. Long but
 shallow ones are accepted.
 """

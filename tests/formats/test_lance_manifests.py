@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of manifests: versions, staged manifests, and invalid names."""
 
 from __future__ import annotations

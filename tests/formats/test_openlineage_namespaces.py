@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths of datasets from the namespaces that a metalake's properties map to catalogs."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cells of previews: values that JSON lacks, long values, and vectors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the freshness tests: small blocks, so that a list of a few names has several blocks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two nodes under random mutations, with invariants that are checked at every moment.
 
 Checked: after each step, every fact in a node's view equals SQL's answer (`facts`). An answer is true at some moment

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random mutations of functions and policies for the freshness tests, and questions about them.
 
 Functions represent all kinds of namespace objects.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planted bugs: each removes one safeguard of the freshness protocol, and an invariant must then fail.
 
 The names are those of the variations of the model that checks the protocol exhaustively at small scope.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random operations on pipelines and their runs for the freshness tests: declare, rename, drop, grant, run and end.
 
 Runs are read from the store each time. Views cache the existence of a pipeline, its name, and the privileges on it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The change feed under random mutations on two nodes, with readers that start and stop at random.
 
 A reader with all privileges receives every row of the change table, each once and in the order of its zone, whatever

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The main property: no node ever gives a stale answer, whatever happens on other nodes.
 
 Random mutations run through the services on two nodes of one store, with random questions meanwhile, and the feed is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planted bugs: for each of them the main property fails.
 
 Bugs that need a certain interleaving of two requests are in `test_scripts`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Further interleavings of two requests, on both databases: one uses a privilege, a name or a membership that the other
 removes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixed interleavings of two requests, step by step: the protocol is correct, and fails if one of its safeguards is
 removed.
 

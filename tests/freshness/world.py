@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random mutations through the services, and random questions, on a small metalake.
 
 There are few names, so they are constantly dropped, reused, moved onto and granted on. A mutation that the current

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which modules import which, including imports for types."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of the documentation as pure functions over a folder of Markdown: paths in, complaints out.
 
 test_pages.py applies them to docs/ and shows that each can fail. Knows nothing of pytest.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that took more than two positional arguments before the rule existed: a list that may only shrink.
 
 `python -m tests.house.positional_functions` rewrites it without outdated entries; it adds nothing.

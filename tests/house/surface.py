@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names that users and operators see: settings, commands, metrics, error codes and routes, collected from the code.
 
 test_tidy.py compares each with its page of docs/. Collects by importing if the code has a list, else from the syntax

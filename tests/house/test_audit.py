@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No mutation bypasses the audit: mutations of callers use the context, which audits them; those of the server are
 listed here.
 """

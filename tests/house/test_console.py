@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console's templates, style sheet and script follow the rules on which its security and its appearance depend."""
 
 from __future__ import annotations

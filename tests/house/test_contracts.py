@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layer contracts hold, and each one is shown to fail on an import planted in a copy of the package."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protocols decode, call and encode: no module of `http` makes access decisions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that the code looks up in a dynamically imported module exist. Neither imports nor types would show a missing
 one.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """At its top every module imports only packages of its own extras, so a wheel with one extra works.
 
 Imports inside a function, below TYPE_CHECKING, or with a handler for their absence may be missing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The import rules in each module's opening paragraph are true, and the documents that the code cites exist."""
 
 from __future__ import annotations

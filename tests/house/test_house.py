@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packaging, make targets, the integration script and the top-level documents are consistent."""
 
 from __future__ import annotations

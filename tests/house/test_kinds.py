@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every room agrees with the table of kinds; a failure names the kind and the aspect."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Migrations form one sequence: no two of them follow the same one."""
 
 from __future__ import annotations

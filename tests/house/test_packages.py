@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Packages are small, and few imports cross packages of services."""
 
 from __future__ import annotations

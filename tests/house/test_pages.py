@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every page of docs/ is on a shelf and listed in docs/README.md, and its relative links work."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No reader bypasses the rule for files of tables: modules that open files by a path are listed here."""
 
 from __future__ import annotations

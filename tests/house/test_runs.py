@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A test run ends every process that it started, also when it is interrupted."""
 
 from __future__ import annotations

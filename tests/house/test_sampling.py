@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sampling of tests: the parts together cover every test, no part omits a group, and a commit always selects the same
 tests.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tree follows its own rules, and each rule is shown to fail on a planted violation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names are nouns of the field: no class is a participle, no class name has several meanings, and no private word
 returns.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The modules that run in two time zones exist, and run in both."""
 
 from __future__ import annotations

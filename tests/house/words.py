@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of names as pure functions: source text in, complaints out. test_words.py applies them to the tree.
 
 A class is a noun and has one meaning. Private words that were replaced must not return.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of tests that call a node in process."""
 
 from __future__ import annotations

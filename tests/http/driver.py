@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole node in process, called without a network: the ASGI application over a real SQLite store."""
 
 from __future__ import annotations

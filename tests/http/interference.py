@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A hook between a request's decision and its transaction, at which a test sends another request.
 
 `interfere` stops the next request at one of its steps, executes another request completely, and continues. A request

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of refusals: the answer of every route to callers with different privileges, on objects of each kind.
 
 A protocol's `refusals.py` has the requests of its rows. The answers are in `refusals.md` beside it, for people to read.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real sockets to a node that serves on its own thread, configured as by `limnos server start`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The header that narrows a request to some of its caller's roles, over Gravitino, Iceberg and Lance REST."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long request bodies: a route reads them only from callers with a right to use them. Short bodies are read first."""
 
 from __future__ import annotations

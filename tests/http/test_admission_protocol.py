@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Admission control over real sockets: large heads, slow clients, foreign host names, on the fast path and through
 ASGI.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The budget of request bodies: the bytes that requests in progress hold are bounded, for each caller and in all, and
 are returned when a request ends.
 """

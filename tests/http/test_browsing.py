@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names above the objects that a caller may use, in the lists of every protocol: each compared with the model, on one
 lake.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client timeouts without a server: a connection without progress is ended after its phase's limit, an active one is
 not, and one timer serves all connections.
 """

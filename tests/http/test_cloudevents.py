@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events as the server sends them: their format, their division into bodies, and the documented check of their
 signature.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Answers to pages of allowed origins: their headers, and the detection of preflight requests."""
 
 from __future__ import annotations

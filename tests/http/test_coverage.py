@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Endpoint coverage: callers without rights send every operation of openapi/.
 
 No operation may succeed or cause an error, except for those in coverage_allowed.txt, each with a reason. No entry may

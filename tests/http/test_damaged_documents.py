@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A changed bit in a stored metadata document: every protocol reports damage, and other objects are served."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deadlines without a server: a request past its deadline is cancelled, others are not, and cancellations by other
 code are not reported as timeouts.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rights that are revoked, and names that change, between a request's decision and its transaction, on every writing
 route.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every error has its own answer in every protocol: none is answered as an unexpected error."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The fast path: answers that have to wait, answers that fail, and the effect on other connections.
 
 `test_connection` tests the client's side, with and without the fast path.

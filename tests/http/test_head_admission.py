@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Admission control of request heads: accepted heads, and the answers to refused ones."""
 
 from __future__ import annotations

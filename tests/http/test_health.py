@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Health checks of a node whose background work fails: it serves, and says which work fails and since when."""
 
 from __future__ import annotations

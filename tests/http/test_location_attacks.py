@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage locations of each kind of object at, above or below those of each other kind, by requests alone.
 
 Each test creates one object, tries to create another one at, above or below its location, and checks the answer. The

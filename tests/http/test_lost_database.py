@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The database is lost immediately after a COMMIT: on every route, the write is still answered as a success.
 
 A 503 says that nothing was committed. An answer that needs another read of the store could therefore be wrong.

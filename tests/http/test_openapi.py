@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """openapi/: the committed documents match the routes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Query parameters: changes refuse unknown parameters by name, and no parameter may occur twice."""
 
 from __future__ import annotations

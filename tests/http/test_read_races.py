@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rights that are lost between a request's decision and its read of data that are not in the view.
 
 Each read is stopped after its decision. The caller's right is revoked, another user writes, and the read continues. Its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON bodies: the limit of arrays and objects in long ones."""
 
 from __future__ import annotations

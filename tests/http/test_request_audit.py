@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit has a record for every operation of every protocol, for every caller and result."""
 
 from __future__ import annotations

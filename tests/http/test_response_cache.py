@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The response cache: a cached response equals a fresh one after every commit, on each node and for each caller.
 
 Two caching nodes over one store are compared with a third node that caches nothing. Each bug that is planted at the end

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage locations over every protocol: creating an object at a location gives no access to other objects' files."""
 
 from __future__ import annotations

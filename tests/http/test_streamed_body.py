@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes that wait, have their own deadline, or answer in pieces: over real sockets, on the fast path and through
 ASGI.
 """

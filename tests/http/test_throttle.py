@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Wrong credentials: too many from one address are 429, valid ones never are, and the log has one line per second."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns of requests on the event loop: every protocol and the console take them, and health probes never wait."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pure model of a table that is altered at random: its columns and rows, and the alters in Gravitino's and in
 PyIceberg's form.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A headless Chromium for tests of the console; `LIMNOS_CHROMIUM` names one that is not on the path."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DuckDB attached to the catalog of a real server; the extensions come from PyPI wheels."""
 
 from __future__ import annotations

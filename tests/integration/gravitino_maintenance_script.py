@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A user of Gravitino has a table maintained, step by step; run by an interpreter that has the official client.
 
 Usage: gravitino_maintenance_script.py URI METALAKE CATALOG TABLE, where TABLE is a path such as raw.trips. The client

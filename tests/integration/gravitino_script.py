@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps of the official Gravitino Python client against a server; run by an interpreter that has the client.
 
 Usage: gravitino_script.py URI WAREHOUSE. Prints one JSON object: the result of each step, or its exception. Imports

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps in a browser by the keyboard alone: Tab to an element, type, choose and press Enter."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real server processes for tests: started by the user's command, always stopped at the end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executors of maintenance as processes, and a search for their tokens in every place where they could appear."""
 
 from __future__ import annotations

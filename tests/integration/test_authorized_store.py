@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyIceberg on an object store with authorization: credentials for one table, their expiry and renewal, and signed
 requests, without keys of its own.
 """

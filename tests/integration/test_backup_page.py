@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands of docs/guides/backup.md, executed as written: they back up a store and restore it, on both stores."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line with a real server process: every command, and the errors for a user with few rights."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client's calls on models, filesets, functions, policies and values of tags, against a real server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console in a real Chromium: accessibility of every page, use by keyboard only, and reads without scripts.
 
 A Chromium is found by `LIMNOS_CHROMIUM` or on the path. Without one, `tests/integration/conftest.py` deselects the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A newcomer's first hour in the console, in a real Chromium and without a mouse: from the line that `limnos server
 start` prints to a restored table.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sign-in at an issuer in a real Chromium, at two nodes over PostgreSQL behind one address, each with two processes.
 
 The sign-in starts at the first node, and the issuer sends the browser back to the second one.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Programs authenticate by their own `credential` setting and a service account's secret: PyIceberg in both of its
 ways, DuckDB. A token and the secret are revoked while they run.
 """

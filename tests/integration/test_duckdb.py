@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DuckDB attaches a catalog of a real server and reads its tables; the extensions come from PyPI wheels."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos export` piped into `limnos import` as a user types it: two real servers and two processes."""
 
 from __future__ import annotations

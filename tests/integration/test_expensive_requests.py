@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """No request below 1 MB, of any caller, delays others: a catalog of expensive bodies.
 
 The tests measure the CPU time of the server's process while another caller waits for `/health/live`, because wall time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A catalog of one server shown by another: PyIceberg and DuckDB as clients, and the commands of the documentation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`conformance/run gravitino`: every public method of the official Python client, for an admin, a user with privileges
 and a user without.
 """

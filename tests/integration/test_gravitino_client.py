@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The official Gravitino Python client 1.3.1, in its own environment, against a real server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`conformance/run gravitino_java`: the main calls of Gravitino's Java client, for an admin, a user with privileges and
 a user without.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A user of Gravitino sets a policy, finds it inherited, and runs a built-in job that an executor executes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Health requests of a load balancer: over a real connection, where reads run in no separate task."""
 
 from __future__ import annotations

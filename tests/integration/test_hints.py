@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hints of error messages: each is a complete next command that has the promised effect."""
 
 from __future__ import annotations

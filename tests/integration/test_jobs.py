@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs of a real server: a killed server's job ends with it, and the next server reports its state."""
 
 from __future__ import annotations

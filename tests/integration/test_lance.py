@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance's own clients against a server with access control on: pylance, lancedb in both modes, and the generated
 client.
 """

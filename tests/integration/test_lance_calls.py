@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A sample of `conformance/run lance`: every operation by two of Lance's clients, each denied to a user without
 rights.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos lance import` registers the tables of a directory at their locations; a catalog can also show a directory
 directly.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of Lance tables through a server, by Lance's own clients with access control on, and over connections that
 break.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance tables in an object store, end to end: clients with vended credentials only, and rows that the server
 writes.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Searches and new columns by LanceDB's remote client: the server answers as LanceDB's library does for local files."""
 
 from __future__ import annotations

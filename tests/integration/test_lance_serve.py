@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos lance serve` with Lance's own clients: a directory in each layout, and another implementation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance's own clients on server-managed tables: every kind of commit, many processes, and commits that bypass the
 server.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The writes of a Spark job to a Lance table, with its tasks run in this process: the server is real, Spark is not
 needed.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Password sessions on two nodes over one store: a session of one node is valid on the other, and is ended on both."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Real clients behind a proxy that drops answers: each append is applied once."""
 
 from __future__ import annotations

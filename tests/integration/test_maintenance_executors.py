@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executors of maintenance: on a standalone cluster, over Spark Connect, on a machine that fails, and started by the
 server.
 """

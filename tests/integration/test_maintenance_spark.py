@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance with real Spark: an executor leases operations from a server and rewrites tables of every kind of
 writer.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A dry run of Iceberg's own search for orphan files is the oracle of the server's search: on tables without writers,
 the server removes no file that Iceberg would keep.
 """

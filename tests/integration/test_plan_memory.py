@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A scan plan of ten thousand files over HTTP: every file is in it once, and the server has only a part in memory at a
 time.
 """

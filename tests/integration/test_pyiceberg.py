@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyIceberg against a real server: names, writes, evolution, time travel, rename, register, drop and purge."""
 
 from __future__ import annotations

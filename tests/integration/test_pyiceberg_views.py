@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyIceberg's view calls against a real server: create, list, load and drop, also with unusual names."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The log of a real server has each answer's request id, with user, operation and reason."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A restricted table on an object store with authorization: restricted users get credentials for their rewritten files,
 and none for the table's files.
 """

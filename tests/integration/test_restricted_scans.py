@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restricted tables through scan planning: over random filters, masks and scans PyIceberg shows exactly the rows of a
 model in plain Python.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance tables directly in a catalog: every command takes them as `catalog.table`, and rights can reach them alone."""
 
 from __future__ import annotations

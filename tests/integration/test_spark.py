@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark SQL against a real server: names, writes, evolution, time travel, rename, and access."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exported audit files read by Spark: the records of each day, equal to the server's answers."""
 
 from __future__ import annotations

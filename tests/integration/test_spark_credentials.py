@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark authenticates by its own `credential` setting and a service account's secret, and exchanges its tokens while it
 runs.
 """

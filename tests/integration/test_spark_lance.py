@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance tables in Spark itself: written, read, queried in SQL, joined with an Iceberg table, and refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restricted tables read by Spark: over random filters, masks and queries it shows exactly the rows of a model in plain
 Python.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark on an object store with authorization, by credentials of one table and by signed requests, without keys of its
 own.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scans that the server plans for Spark: the rows equal those of Spark's own planning; of a restricted table only
 visible rows are returned.
 

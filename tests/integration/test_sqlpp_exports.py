@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """COPY TO by a real server and its engine: formats, order and partitions, masks, an object store, a killed engine."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Totals by SQL++ over narrow columns of tables that PyIceberg and Spark wrote, compared with those of the two
 engines.
 """

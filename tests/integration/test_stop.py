@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stopping server exits, even while requests are blocked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TLS on the server's own address with real clients: clients that trust the authority get answers, also while the
 certificate is replaced.
 """

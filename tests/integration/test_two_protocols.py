@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One table altered at random over Gravitino REST and Iceberg REST: both protocols and all readers agree with a pure
 model.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark reads tables that were altered over Gravitino REST and Iceberg REST: the model's columns, and every row under
 the current names.
 """

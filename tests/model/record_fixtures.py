@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of stored records: their fields in `expected.json`, and their bytes beside it.
 
 `python -m tests.model.record_fixtures dashboard_record` writes the bytes of a new one. Bytes that exist never change.

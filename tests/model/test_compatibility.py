@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compatibility: bytes that version 1.0 wrote must always be readable, so fixtures below `fixtures/records/v1.0` never
 change.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors of the taxonomy: each can be copied, pickled and given another message."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hints for missing packages: correct for a wheel and for a checkout, with existing extras only."""
 
 from __future__ import annotations

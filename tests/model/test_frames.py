@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Messages with length prefixes: each is decoded, however the bytes are split."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of kinds: its rows, derived sets, and the error for a missing row."""
 
 from __future__ import annotations

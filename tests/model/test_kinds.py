@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds: one line defines each, and no other module has its own list of kinds."""
 
 from __future__ import annotations

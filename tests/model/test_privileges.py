@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Privileges: stored numbers, words, and the kinds on which they can be granted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protobuf definitions: names follow seed 2, and the committed code is generated from them."""
 
 from __future__ import annotations

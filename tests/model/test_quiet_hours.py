@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quiet hours: the times within them, the time until they begin, and invalid texts."""
 
 from __future__ import annotations

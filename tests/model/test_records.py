@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stored records: encoding and decoding are inverse, across versions of the definitions."""
 
 from __future__ import annotations

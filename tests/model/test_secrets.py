@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Secrets are not printed accidentally, and passwords are removed from texts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UUIDs: valid, ascending in time, unique, also in a forked process."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generated names: every kind of part that is allowed, with many of the characters that need escapes in some
 spelling.
 """

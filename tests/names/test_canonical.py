@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The canonical form of SQL++ metadata: `@` escapes `@` and `.`, and decoding is strict."""
 
 from __future__ import annotations

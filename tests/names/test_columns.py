@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of columns that engines reserve."""
 
 from __future__ import annotations

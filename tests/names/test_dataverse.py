@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`DataverseName`: the interface of the specification, its limits, its order, and its display forms."""
 
 from __future__ import annotations

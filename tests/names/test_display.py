@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The display form: parts are backquoted where necessary, and the text parses back to the name."""
 
 from __future__ import annotations

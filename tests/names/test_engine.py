@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spellings of names in Spark, Flink and Trino."""
 
 from __future__ import annotations

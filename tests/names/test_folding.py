@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folded names: equal for all cases and Unicode compositions of a name."""
 
 from __future__ import annotations

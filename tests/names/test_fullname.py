@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's `fullName`: every split is tried, a single existing object is chosen, and backquotes are always
 accepted.
 """

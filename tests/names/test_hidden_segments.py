@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dot segments of paths, plain and hidden, and paths outside of a location."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg REST's paths, parents, bodies and prefixes, as its clients encode them."""
 
 from __future__ import annotations

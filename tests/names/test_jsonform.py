@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JSON spelling of SQL++ REST, and repeated HTTP parameters."""
 
 from __future__ import annotations

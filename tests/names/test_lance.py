@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance's list and string identifiers."""
 
 from __future__ import annotations

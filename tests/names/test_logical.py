@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The logical spelling: separators, policies, vectors of seed 1 and of Gravitino's own tests, and error messages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules for parts of names, and Gravitino's stricter patterns."""
 
 from __future__ import annotations

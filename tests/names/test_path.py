@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`Path`: parts, parent, child, order, display."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strict percent-decoding, and decoding once for clients that encode too much."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes on one node and the required answers to the next request on another: one endless scenario for each kind of
 change.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the tests of several nodes: two nodes on one store, for each database."""
 
 from __future__ import annotations

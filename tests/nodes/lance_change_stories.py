@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scenarios with Lance tables: changes on one node, and the required answers to the next request on the other.
 
 Each scenario has its own namespace in catalog `lance`. Tables are declared, so that answers depend on the store only;

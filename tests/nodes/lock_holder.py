@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node process that takes a lock, reports it, and writes under it on request: `lock_holder.py DATABASE`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables with real files on a running node: several manifests, so that a scan plan has parts, and readable rows."""
 
 from __future__ import annotations

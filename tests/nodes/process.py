@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Server processes for tests of nodes and faults: started by the user's command, and stopped or killed by process
 id.
 """

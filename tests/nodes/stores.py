@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stores for tests of nodes and faults: an SQLite file, and databases of a PostgreSQL that the test owns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two nodes on one PostgreSQL, one with its clock an hour ahead or behind: it reports the difference, and no answer is
 wrong.
 """

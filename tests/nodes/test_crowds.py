@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Many concurrent callers on two nodes: on one table, creates beside grants, and grants alone. No request is refused
 because of their number.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events across two nodes: the node that delivers a webhook is killed, the receiver stops and returns, and a stopping
 node answers callers who wait for changes.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sign-in at two nodes by an external issuer's tokens: groups, key rotation, refusals, an unreachable issuer, a
 client's own setting.
 """

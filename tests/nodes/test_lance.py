@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server-managed Lance table on two nodes: many writers, a node that is killed and restarted, and a writer that
 bypasses the nodes.
 

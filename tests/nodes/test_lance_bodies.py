@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A body of rows that stalls exactly after a batch, and a killed server: no row of the body is committed.
 
 Arrow accepts a stream that ends there, and its rows are on disk when the server dies. They are not committed only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Large lists: a namespace that is paged through while a client writes to it, and lists of all users on a new node.
 
 `conformance/run proofs` uses 110,000 names and 20,000 roles, users and groups; the default is a small number.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage on two nodes: events sent to one node are in the other's answers, with current names and privileges."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Password sessions at two nodes on one store: a session of one node is valid at the other, and its end takes effect
 there at the next request.
 """

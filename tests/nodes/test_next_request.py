@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A change that one node has acknowledged takes effect at the other's next request: two nodes on one store, with active
 writers.
 """

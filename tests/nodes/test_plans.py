@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scan plans and restrictions on two nodes of one store: a plan of one node continues at the other, and a restriction
 set at one node applies at the other.
 """

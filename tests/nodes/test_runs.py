@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two nodes and one pipeline: of two concurrent starts, two resumes, a publish and a cancel, or two publishing
 attempts, exactly one succeeds.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits of several tables on two nodes are atomic, with concurrent writers and any order of the tables.
 
 Each commit marks all of its tables with its own number, so the tables show which commits they contain. The model is the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ on two nodes: a statement at one node sees creates, drops and revokes of the other, and concurrent changes of
 one dataverse are consistent.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A process that holds a statement lock is killed, or suspended and resumed: the next process gets the lock, and only
 that one writes.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two nodes without other callers, and clients that race for one table or one name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A change that one worker has acknowledged takes effect at the other's next request: the scenarios of two nodes, with
 two workers of one server.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fast low-level client: one persistent connection, one request at a time, every status returned unchanged."""
 
 from __future__ import annotations

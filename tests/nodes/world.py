@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two nodes on one store, callers on each, and clients that write continuously."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client that writes continuously while others test: commits, creates and drops in the same catalog.
 
 Run as `python -m tests.nodes.writers URI TOKEN LABEL COUNT_FILE`. It exits with an error after a wrong answer.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark processes on loopback: a standalone master with workers, or a Spark Connect server.
 
 Each is started by its class from the installed PySpark's archives, and killed by its process id.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real server and one warm Spark for all pipeline tests in this process."""
 
 from __future__ import annotations

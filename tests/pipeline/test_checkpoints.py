@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints in published snapshots: searched from the head back, and parsed as untrusted input."""
 
 from __future__ import annotations

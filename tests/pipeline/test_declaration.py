@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declarations are values: equal declarations from a file and from Python compare equal."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Definitions of steps: what changes them, and what is said about a change."""
 
 from __future__ import annotations

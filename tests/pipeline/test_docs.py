@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/start/pipelines.md: its files are valid, its commands print the documented output, its functions work."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pipeline's file: its declaration, and the errors of invalid files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of steps: levels, dependencies, cycles, and steps that cannot be in one pipeline."""
 
 from __future__ import annotations

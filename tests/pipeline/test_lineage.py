@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage as values: encoded in a run's record and decoded, and the event made from it."""
 
 from __future__ import annotations

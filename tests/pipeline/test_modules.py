@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Imports from pipelines' directories, and the code of functions as text."""
 
 from __future__ import annotations

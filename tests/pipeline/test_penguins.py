@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The example for newcomers: its README is executed literally, and its numbers equal those of pandas on the same
 data.
 """

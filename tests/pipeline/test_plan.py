@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The output of a check and a plan, from the file alone and with a real server."""
 
 from __future__ import annotations

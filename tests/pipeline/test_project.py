@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pipeline in a notebook: checked, planned and run, with the session's server."""
 
 from __future__ import annotations

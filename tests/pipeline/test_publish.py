@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operations that publish a run, without any server."""
 
 from __future__ import annotations

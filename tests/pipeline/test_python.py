@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pipelines in Python: decorated functions remain functions, and the declaration equals that of a file."""
 
 from __future__ import annotations

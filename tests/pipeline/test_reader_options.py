@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options that sources of files may set: one list, which Spark's own classes and the guide agree with."""
 
 from __future__ import annotations

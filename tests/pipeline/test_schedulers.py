@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The examples for schedulers: the plain function is run; the code for Airflow and Dagster is parsed, and its commands
 are run.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tables that belong to a step's own table, such as its quarantine."""
 
 from __future__ import annotations

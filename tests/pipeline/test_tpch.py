@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TPC-H through the declared pipeline, three deliveries, compared with plain Spark SQL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reported lineage of the tables and columns of TPC-H and of the demo, compared with their queries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A reference model of list results (decision record 0132): it computes from the rows of a store what each list
 contains.
 """

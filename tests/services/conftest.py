@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the unit tests of services: a metalake on SQLite, without a server process and without files."""
 
 from __future__ import annotations

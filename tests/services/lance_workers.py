@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fake worker processes for Lance tables: they record their requests and write no rows."""
 
 from __future__ import annotations

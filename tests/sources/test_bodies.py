@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows in a worker process: checked before they are decoded, and incomplete until the end is confirmed."""
 
 from __future__ import annotations

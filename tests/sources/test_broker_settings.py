@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of a Kafka cluster: allowed and refused properties of a catalog."""
 
 from __future__ import annotations

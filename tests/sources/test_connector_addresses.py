@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses of connectors: one host, one port, no credentials of the server's account, and no caller's text in a
 statement.
 """

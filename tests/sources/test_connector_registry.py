@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The connector of a provider: properties without a source, and extras that are not installed."""
 
 from __future__ import annotations

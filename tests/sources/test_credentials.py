@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roles, session policies, and requests to STS."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Directories of Lance tables: Lance's clients read what we write, and the reverse; on a disk and in an object
 store.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors of Lance's library and the answers to callers. The cause is only in an error's text."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of Hive's columns, converted both ways, and unsupported types."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of MySQL as values: types in both directions, defaults of MySQL and MariaDB, and changes as one statement."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Lance table read from its own files, and files outside it that are not read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another Iceberg REST catalog as a source: requests to it and the interpretation of its answers, including malformed
 and hostile ones.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The objects that a request to an object store accesses, in every spelling; and signatures that equal those of the
 store.
 """

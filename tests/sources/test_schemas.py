@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrow schemas as JSON: type names of Lance REST, and those of LanceDB's remote clients."""
 
 from __future__ import annotations

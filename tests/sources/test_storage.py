@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folders of a directory of Lance tables without the library that reads them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of table properties that may make a library construct a class, and settings of file systems."""
 
 from __future__ import annotations

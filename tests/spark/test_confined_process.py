@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes with Spark see the server's processes and data neither by path nor by number."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fetching archives from a Maven repository served by a local HTTP server."""
 
 from __future__ import annotations

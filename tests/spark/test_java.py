@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finding a Java for Spark, with small scripts in place of Java runtimes."""
 
 from __future__ import annotations

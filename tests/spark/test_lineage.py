@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage reported by the listener of a real Spark: tables and columns, in both directions, also after a rename of a
 namespace.
 

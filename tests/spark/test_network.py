@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Addresses that the Java processes of the engine and of the executor of maintenance can connect to.
 
 Each role runs in a process of its own, as the server starts it, but with its Java in reach of the test.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The pure part of a session: every Spark setting from server, caller and master."""
 
 from __future__ import annotations

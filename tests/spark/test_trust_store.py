@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Certificate authorities for Java: the JDK reads the written trust store."""
 
 from __future__ import annotations

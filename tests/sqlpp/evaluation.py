@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers that run the evaluator: text in, values out, over a few datasets, views, synonyms and functions."""
 
 from __future__ import annotations

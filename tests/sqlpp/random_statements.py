@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random statements as text: every production of the grammar, with frequent unusual spellings.
 
 `Statements(seed).statement()` is a statement that the parser must accept. The same seed gives the same statements.

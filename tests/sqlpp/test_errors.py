@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors that are pickled between processes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The output of EXPLAIN about where a query is evaluated."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The options of COPY TO: AsterixDB's names, limits and errors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declared types of the arguments of `get_object_fields`."""
 
 from __future__ import annotations

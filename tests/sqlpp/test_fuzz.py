@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Broken statements: any text is parsed or refused with a position, in time proportional to its length."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delegated groups: grouping by an engine over columns gives the results of the evaluator over objects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens: strings, numbers, comments, braces, positions, and invalid characters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locks of statements as rows: compatible modes, modes that include others, and the next request to be granted."""
 
 from __future__ import annotations

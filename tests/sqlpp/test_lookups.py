@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conditions that determine one key, and conditions for which an index is used."""
 
 from __future__ import annotations

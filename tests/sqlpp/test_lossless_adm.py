@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lossless ADM: the texts that AsterixDB writes, decoded to the same values, and invalid texts."""
 
 from __future__ import annotations

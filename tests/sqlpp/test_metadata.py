@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The records of the dataverse Metadata, from the statements that created the objects."""
 
 from __future__ import annotations

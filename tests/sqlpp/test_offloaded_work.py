@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work on statements in worker processes: parsing, binding and evaluation, and the decoding of their answers."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of requests: forms and JSON objects, and their limits."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Printing: the printed text is parsed to the same tree, for any spelling of the original."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generated expressions and queries: evaluation ends, with a value or with an error of the language."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Subqueries are evaluated again only if a variable that they read has changed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results as ADM, lossless JSON and CSV."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requirements of each scan: sufficient for correct results, and not more than an engine can apply."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flat signatures: names and types of a query's fields, and queries that have none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries in SQL compatibility mode: each rewriting by its results, and the refused ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the store's conformance suite: every test runs on each database."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates a store of a release without the register of locations, with overlapping locations: `python -m
 tests.store.location_upgrade_story`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Key-value databases for tests, one fixture for all kinds."""
 
 from __future__ import annotations

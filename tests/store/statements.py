@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All SQL statements of the store's modules, for tests that inspect each of them, also those added later."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths of objects by their ids."""
 
 from __future__ import annotations

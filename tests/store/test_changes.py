@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The change feed as the gate reads it: old and new names, ordinals, epochs and pruning."""
 
 from __future__ import annotations

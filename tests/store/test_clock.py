@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Clocks of zones: dense revisions in commit order, access revisions that move only on request, and the locks that keep
 permits valid.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """File modes: the server's files are accessible to its own user only, also those that were readable for others
 before.
 """

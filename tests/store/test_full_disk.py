@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A disk without free space, on SQLite: SQLITE_FULL within a statement and at the COMMIT."""
 
 from __future__ import annotations

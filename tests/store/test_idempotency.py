@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stored outcomes of requests with idempotency keys: stored once, and deleted after the promised time."""
 
 from __future__ import annotations

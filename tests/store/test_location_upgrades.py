@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A store of a release without the register of locations: violations of its rules are reported, give no file access,
 refuse no requests, and can be repaired.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locks first: a decision under the store's locks sees all earlier commits, and access cannot move before its
 commit.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locks of the PostgreSQL store: which mutations wait for each other, and which do not."""
 
 from __future__ import annotations

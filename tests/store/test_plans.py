@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans of the store's statements, on both databases: a page reads about as many rows as it returns, and no statement
 reads all objects of a zone or of the store.
 

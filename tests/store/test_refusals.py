@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Refusals by PostgreSQL, each reported with its cause: other sessions' locks, a standby, mutations that never
 began.
 """

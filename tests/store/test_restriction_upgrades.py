@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restrictions in stores of earlier releases."""
 
 from __future__ import annotations

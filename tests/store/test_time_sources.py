@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store's time: read from the store, advanced by a monotonic clock, and read again when the machine's clock
 is set.
 """

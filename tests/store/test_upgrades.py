@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Upgrades of stores of former releases: each is migrated to the newest schema and served, with all of its content."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes a store of this release, to be kept for upgrade tests: `python -m tests.store.upgrade_story`, once per
 release.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A small tree for tests of stores, created by store mutations without permits and services."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs: one line per event, with its request's id and without secrets, for our loggers and those of libraries."""
 
 from __future__ import annotations

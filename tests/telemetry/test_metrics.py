@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics: counts are rendered as Prometheus text that Prometheus' own parser accepts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request ids: unique within a process, between processes and after a fork."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The request log: content of a line, selection of requests, and no waiting for a reader that does not read."""
 
 from __future__ import annotations

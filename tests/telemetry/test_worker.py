@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The number of a worker is in its log lines and metrics. A single process has none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The freshness gate: the number of statements for concurrent requests, and that no request uses a read that began
 before it arrived.
 """

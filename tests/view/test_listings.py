@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Listings in blocks: blocks are updated like a sorted list, and ranges without a block are known as missing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cost of requests: an authorized read with cached facts takes at most one statement, on both databases, also after
 unrelated changes.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The view in isolation: what it merges, what it drops, and when it is reset. The tests construct the reads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """chDB: ClickHouse in process, with a database for each caller."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Daft: its own catalog and tables over PyIceberg's."""
 
 from __future__ import annotations

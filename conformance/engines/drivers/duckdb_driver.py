@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DuckDB with its Iceberg extension, by SQL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flink 2.1 with Iceberg's runtime: like Flink 1.20, with other archives."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flink 1.20 with Iceberg's runtime, by SQL: a small Java program runs statements in a table environment.
 
 The compatibility kit's compiler compiles it. A database of Flink has one level; deeper namespaces are reached by a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iceberg-go: a program in Go, built here."""
 
 from __future__ import annotations

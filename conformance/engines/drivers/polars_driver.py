@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Polars: reads and writes by Polars, over PyIceberg's catalog."""
 
 from __future__ import annotations

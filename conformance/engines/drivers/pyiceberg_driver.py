@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyIceberg: the witness of the tests, by its own API."""
 
 from __future__ import annotations

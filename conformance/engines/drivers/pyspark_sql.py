@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark in this process by PySpark, with a catalog of the session for each caller."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """iceberg-rust: a program in Rust, built here. It supports only the local disk."""
 
 from __future__ import annotations

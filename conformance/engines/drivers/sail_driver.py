@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sail: a Spark Connect server in this process, used by Spark's own client."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark 3.5: a separate PySpark, with Iceberg's runtime for it."""
 
 from __future__ import annotations

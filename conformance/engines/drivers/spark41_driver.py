@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark 4.1: the product's own PySpark."""
 
 from __future__ import annotations

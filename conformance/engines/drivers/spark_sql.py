@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark's SQL, in which Spark itself and compatible engines spell the verbs."""
 
 from __future__ import annotations

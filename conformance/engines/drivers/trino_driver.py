@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trino 476 on Java 25, by SQL: one server with a catalog for each caller."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import com.datastrato.gravitino.client.FilesetCatalog;
 import com.datastrato.gravitino.client.GravitinoAdminClient;
 import com.datastrato.gravitino.client.GravitinoClient;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import com.datastrato.gravitino.authorization.Privilege;
 import com.datastrato.gravitino.authorization.Privileges;
 import com.datastrato.gravitino.authorization.Role;

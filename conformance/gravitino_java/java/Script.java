@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import com.datastrato.gravitino.Catalog;
 import com.datastrato.gravitino.MetalakeChange;
 import com.datastrato.gravitino.NameIdentifier;

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import com.datastrato.gravitino.NameIdentifier;
 import com.datastrato.gravitino.Namespace;
 import com.datastrato.gravitino.client.GravitinoClient;

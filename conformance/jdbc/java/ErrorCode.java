@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package org.apache.asterix.common.exceptions;
 
 /** The codes that the driver's tests look for; AsterixDB's own class is not on Maven Central. */

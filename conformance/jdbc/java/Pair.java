@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 package org.apache.hyracks.algebricks.common.utils;
 
 /** Two values. The driver's tests take this class from AsterixDB's own libraries, which Maven Central does not have. */

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 import java.sql.Connection;
 import java.sql.DatabaseMetaData;
 import java.sql.DriverManager;

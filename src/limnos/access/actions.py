@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every action that a user can take, as one flat enum.
 
 May import `model` only. Must not know rules: `access.policy` has the rules. An action names one operation. Two actions

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Authentication: determines the user from an Authorization header.
 
 May import `view` and `model`. Must not know the network. With `simple` authentication the user name of Basic

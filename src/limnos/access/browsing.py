@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Browse paths: the namespaces and catalogs that a list shows because the caller may use something below them.
 
 May import `view`, `model` and the policy with its actions. Decides no access to the objects themselves (decision record

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`decide`: the one function that makes access decisions.
 
 May import `model` and the policy with its actions and rules. Pure: no I/O, no clock, no knowledge beyond its arguments.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """List filters: one decision at the parent of a list, then sets of exceptions for its items.
 
 May import `model` and the policy with its actions and rules. Pure. A filter includes exactly the items for which

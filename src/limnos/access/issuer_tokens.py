@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens of an external issuer: verifies a JWT with the issuer's keys and returns the user's identity.
 
 May import `model`, joserfc and `authentication`. Must not know the network or clocks: the caller passes the keys

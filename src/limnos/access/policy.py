@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The policy: one human-readable table with the rule of every action.
 
 May import `model` and the expressions of `access.rules`. Pure values; `access.decide` evaluates them. The rules are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Principal names: the names that a new user, group or role may have: PRECIS usernames without confusables (UTS 39).
 
 May import `model`, and types of `store`. Existing principals keep their names, which are not checked. Two libraries

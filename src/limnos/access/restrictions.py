@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read restrictions: the selection of those that apply to a user, and the actions that they refuse.
 
 May import `model` and this package. Pure, like `access.decide`. A restriction applies to all users or to named

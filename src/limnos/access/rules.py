@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The expressions of rules, and their evaluation for one object and its ancestors.
 
 May import `model` only. Must not know actions or rules: `access.policy` composes them. Everything here is pure.

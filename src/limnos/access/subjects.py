@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The subject of a decision, built from cached facts: a user with groups and roles in one metalake.
 
 May import `view`, `store` and `model`. Users with the same role share one `RoleRules` value, which is cached while the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The commands `server backup` and `server restore`: select the store, and report the result.
 
 May import `config`, `store` and this package.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server's TLS certificate: read from two files, and reloaded when they change, without closing connections.
 
 May import `config`, `model`, `services`, `telemetry` and cryptography. Must not know sockets. The listener has one SSL

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Webhook deliveries: sends changes at least once and in the order of each zone; one node at a time serves a webhook.
 
 May import `services`, `store`, `http` (the form of an event), this package and the layers below. The events are the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of the SQL++ engine, fetched by the server, because a confined engine may neither write them nor use the
 network.
 

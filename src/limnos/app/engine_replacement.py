@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Processes of the SQL++ engine: one takes new statements, and replaced ones end behind their last statement.
 
 May import this package and `telemetry`. Must not know the wire protocol. A statement that the engine does not cancel is

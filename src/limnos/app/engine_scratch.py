@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scratch directories of engines. The directories of a killed server are removed by a later one.
 
 May import the standard library. Must not know the files of an engine. A directory belongs to the server that holds the

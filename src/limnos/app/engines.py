@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SQL++ engine: starts its process on demand, runs each statement over a socket, replaces a process that hangs.
 
 May import this package, `config`, `engine.wire`, `files`, `services`, `sqlpp`, `telemetry` and msgspec. Must not know

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The local job executor: takes jobs from the store, runs each in its own process, and records their results.
 
 May import msgspec, `config`, `services`, `store`, this package and the layers below. A node leases the jobs that it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fair queue: a semaphore with a limit per key, so that no key can occupy all slots.
 
 May import `model` and the standard library. Must not know processes or the work. A caller passes the keys of its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forced exit of a stopping process: after the drain time it logs the running threads and exits.
 
 May import `telemetry`. Must not know the work of the process. A thread in a call that never returns (a dead mount, an

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sends one HTTP POST request to an external URL and returns the status. Does not follow redirects.
 
 May import the standard library. Must not know the content. One deadline covers everything from name resolution to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sign-in of browsers at the external issuer: the authorization URL, and the exchange of the authorization code.
 
 May import httpx2, structlog, this package and the layers below. Must not know sessions. RFC 6749, section 4.1

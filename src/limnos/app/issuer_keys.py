@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of the external OpenID Connect issuer: fetched, cached, and fetched again for an unknown key id.
 
 May import httpx2, structlog, this package and the layers below. Must not know requests. `CodeSignIn` exchanges codes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keeper process of one job: starts it confined, retains the end of its output, and kills its remaining processes.
 
 May import msgspec, `sources.wire`, `confinement` and the standard library. Must not know stores or templates. It

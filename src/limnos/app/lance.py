@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker processes for Lance tables, built from the settings.
 
 May import this package, `config`, `sources` for the name of their module, and `model`.

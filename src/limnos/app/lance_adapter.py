@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process of `limnos lance serve`: serves a Lance namespace implementation on a loopback socket.
 
 May import `config`, `formats`, `http`, `model`, `services`, `sources`, uvicorn and this package. The process has no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker processes for Lance tables: started on demand, watched, killed and replaced.
 
 May import this package, `model`, `telemetry`, the types of `services` and `sources`, and the standard library. Must not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server's own executor of maintenance: a process with Spark, started when operations wait, which ends when idle.
 
 May import `config`, `services`, `access`, `store`, `model`, `sqlpp`, `telemetry`, msgspec and this package. Must not

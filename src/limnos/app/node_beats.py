@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats of this node: it writes a row at its start and every half minute, and deletes the row when it stops.
 
 May import `services`, `store` and the layers below. A failed heartbeat is retried, and does not stop the node from

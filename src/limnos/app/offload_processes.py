@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker processes for offloaded work: started on demand, killed at the request's deadline, replaced when they die.
 
 May import `model`, `telemetry`, this package's worker processes and fair queue, and the standard library. Must not know

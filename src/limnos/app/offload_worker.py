@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worker process of offloaded work: `python -m limnos.app.offload_worker`, with a socket as standard input.
 
 May import `formats`, `sqlpp`, `model`, `sources.wire`, this package's offloaded functions and the standard library, so

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Startup checks that the optional packages (extras) that the settings need are installed.
 
 May import `config`, `model` and this package. Packages that only single requests need are not checked here; such

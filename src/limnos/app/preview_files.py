@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offloaded work: reads the beginning of a table's data file or of a fileset's file, within a budget of bytes.
 
 May import msgspec, `files`, `formats` and `model`. Runs in a worker process with a memory limit, which is killed at the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Defaults of requests: the settings of a server, converted to the values that services use.
 
 May import `config`, `files`, `model` and `services.request`. Must not know stores, protocols or processes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks whether this server has the keys under which the store's secrets are sealed, with messages for operators.
 
 May import `config`, `files`, `model`, `services`, `store` and this package. Reads keys, and creates none.

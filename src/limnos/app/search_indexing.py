@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Full-text indexing for searches: one node at a time holds the lease, and indexes the zones whose index is behind.
 
 May import `services`, `store`, this package and the layers below. `services.search.indexing` implements a step. If a

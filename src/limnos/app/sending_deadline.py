@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The deadline of a statement of the SQL++ engine while its results are being sent to a client.
 
 May import the standard library. Must not know engines.

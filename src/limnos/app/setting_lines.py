@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The settings of this node as lines for display, with masks in place of secrets.
 
 May import msgspec, `config`, `services` and the layers below.

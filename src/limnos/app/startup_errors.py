@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts startup errors to messages for the operator: the failure, its cause, and the next step.
 
 May import `config`, `model`, `store` and `telemetry`. It recognizes failures of directories by error numbers and of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Task kinds: for each kind of task its payload, its function, its maximum number of attempts, and its lease.
 
 May import msgspec, `services`, `store` and the layers below. Kinds are declared only here; the code that runs tasks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Background work of a node: tasks in the store, and periodic maintenance of the store.
 
 May import `task_kinds`, `services`, `store` and the layers below. `app.task_kinds` lists the kinds of tasks. A task is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A poller of work in the store: leases due work, starts it, and polls again when woken or after a pause.
 
 May import `services` and `telemetry`. Must not know the work: subclasses select the work and its lease, such as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A worker process with the socket to it, and the list of idle processes of a pool.
 
 May import `sources.wire` and the standard library. Must not know the work. The process is spawned, not forked,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Supervisor of several serving processes at one address: starts, watches, restarts and stops them.
 
 May import `telemetry`, `config` and this package. The supervisor serves nothing, opens no database and has one thread,

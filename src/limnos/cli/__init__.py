@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command line: `limnos <noun> <verb> [ids] [--flags]`.
 
 May import cyclopts, msgspec, `client`, `config`, `names` and `model` freely. The server's and Spark's packages are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Corrections of a command line before it is parsed: options between a group and its command, misspelt variables.
 
 May import cyclopts and this package. Runs no command.

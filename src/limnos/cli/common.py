@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Flags of all commands that use a server: its URL, the credential and the output format.
 
 May import cyclopts, msgspec, this package, and `client` (when a client is created). Must not know any command. A

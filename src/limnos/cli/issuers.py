@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Login at an external issuer from a terminal: OpenID Connect discovery, device flow, refresh, revocation.
 
 May import httpx2 (when it is needed) and this package. Must not know Limnos servers or profiles. RFC 8628 (device

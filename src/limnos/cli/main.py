@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The entry point: it finds and runs the command, and converts any failure to a message and an exit code.
 
 May import cyclopts, `model` for secrets, and this package. Command modules are imported only when they are called, so

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Output of results: a table for terminals, JSON for programs.
 
 May import rich (when a table is printed) and msgspec. Must not know any command. JSON is one document with stable keys;

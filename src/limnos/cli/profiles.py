@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Profiles: the servers that a user is signed in to, in a file that only this user can read.
 
 May import msgspec and this package. Must not know servers. The file is replaced atomically. A file that other users can

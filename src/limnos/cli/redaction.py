@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the secrets in the arguments and the environment of this command, which printed failures mask.
 
 May import `model`. Must not know any command.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A lightweight client of a Limnos server, blocking and asynchronous.
 
 May import httpx2, msgspec, `model` and `names`. It uses the server's protocols only: Gravitino REST for administration,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on the server itself: version, public settings, the caller.
 
 May import this package. Gravitino REST and Limnos' own API.

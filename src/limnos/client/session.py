@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The two clients: `Client` is blocking, `AsyncClient` is asynchronous; both run the same flows.
 
 May import httpx2 and this package. The only module of the package that does I/O.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of one server process, and the origin of each value.
 
 May import `model`, `names` and pydantic. Must not know servers, stores or the command line. It turns flags, environment

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of access control and authentication.
 
 May import pydantic and this package.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of SQL++ and of the engine that runs its statements.
 
 May import pydantic, `names` and this package.

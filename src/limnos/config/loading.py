@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Loads the settings from flags, environment variables, one TOML file, and defaults, in this order of precedence.
 
 May import `settings` of this package, `model`, pydantic and the standard library. Must not know the meaning of a

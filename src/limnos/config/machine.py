@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of this machine that settings must fit.
 
 May import the standard library. Must not know sections.

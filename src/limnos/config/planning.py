@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of scan planning.
 
 May import pydantic and `section`. Must not know planning itself.

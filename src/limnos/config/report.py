@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports of settings: the effective values with their origins, and the reference page.
 
 May import `model`, pydantic-core and the rest of this package. Secrets are masked here, including passwords inside

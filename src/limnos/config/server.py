@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of the server: its listen address, accepted origins and hosts, limits, the console and TLS.
 
 May import pydantic, `names` and this package.

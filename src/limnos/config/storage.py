@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Settings of storage outside of the store: files and object stores of catalogs, and external systems of connectors.
 
 May import pydantic, `model` and this package.

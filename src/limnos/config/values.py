@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks and parsing that several sections share.
 
 May import pydantic. Must not know sections.

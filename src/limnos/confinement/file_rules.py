@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files that a confined process may use. The private file tree and Landlock both enforce them.
 
 May import the standard library.

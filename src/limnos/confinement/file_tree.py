@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A private file tree: the process's mount namespace gets a new root that contains only the allowed files.
 
 May import this package and the standard library. Must run in a process that is its only user: it replaces the root

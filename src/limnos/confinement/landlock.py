@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Landlock: a process gives up the right to open files outside of listed directories.
 
 May import this package and the standard library. Must not know the process's work.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces of Linux for a process and its children: they see no other process, no other file, and no network unless
 they may.
 

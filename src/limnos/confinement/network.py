@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """TCP ports: a thread, and what it starts, gives up connecting to and listening on all others, by Landlock.
 
 May import this package and the standard library. The kernel compares ports and no addresses, so an allowed port is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SQL++ engine: a separate process that executes statements over data on Spark.
 
 May import `sqlpp`, `spark` and `model`; PySpark is imported where it is used. Must not know the server's packages: it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parser for ADM, AsterixDB's text format: JSON with number suffixes, constructors such as `date("…")`, and `{{ }}`.
 
 May import `sqlpp`. Must not know files. Constructors are SQL++'s own functions. An incomplete text is distinguished

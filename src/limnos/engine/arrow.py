@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion between SQL++ objects and Arrow tables, for reads and writes with Spark.
 
 May import `sqlpp.stored`, `sqlpp.values`, pyarrow and PySpark. Must not know tables or statements. Dates and timestamps

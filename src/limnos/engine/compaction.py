@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compaction of a dataset: merges small files, expires old snapshots and removes orphan files of killed statements.
 
 May import the sibling modules, `sqlpp.jobs` and PySpark. Must not know plans or requests. Iceberg's own actions do the

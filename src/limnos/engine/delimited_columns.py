@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses delimited text into Arrow columns, block by block, for large files with simple lines.
 
 May import `sqlpp.stored`, `sqlpp.values`, pyarrow and the siblings `arrow` and `delimited_text`. Must not know paths.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parser for delimited text: lines of fields in declaration order, as in CSV, TSV and TPC-H's `.tbl` files.
 
 May import `sqlpp`. Must not know files. A field is a string that `object_shaper` converts to the declared type. As in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads and writes a few objects through Iceberg's Java library, without a Spark job.
 
 May import the sibling modules, conditions, lookups, storage forms and values of `sqlpp`, pyarrow and PySpark's gateway.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Encodes the results of a query as the contents of files: JSON, ADM, delimited text, Parquet.
 
 May import `sqlpp`, pyarrow and the standard library. Must not know the locations of files: the server places and names

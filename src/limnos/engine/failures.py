@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Mapping of errors of Spark and of the server to SQL++ errors.
 
 May import `sqlpp.errors`, `model`, `spark`, the wire and PySpark's errors. Must not know statements. Messages of Spark

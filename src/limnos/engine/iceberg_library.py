@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg's Java library in Spark's JVM, reached through PySpark's gateway.
 
 May import PySpark's gateway. Must not know statements. Classes and functions are looked up once for each JVM, because

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executes queries that look up a few objects by keys or indexes, without Spark.
 
 May import the sibling modules and `sqlpp`. Must not know the wire protocol. A lookup needs only the server and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads objects from files on this machine: JSON, ADM, delimited text, Parquet.
 
 May import `sqlpp`, pyarrow and the standard library. Must not decide which locations may be read: the server has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quoted names for Spark SQL.
 
 May import nothing. Must not know the objects that names refer to.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads rows of a few local Parquet files by conditions, with a cache of columns, without the JVM.
 
 May import `sqlpp`, pyarrow and the JSON type of `single_values`. Must not know Iceberg's library or Spark. The caller

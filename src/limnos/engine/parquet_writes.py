@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes the rows of an INSERT as one Parquet file of a local table, without Spark.
 
 May import the sibling `parquet_lookups`, `sqlpp` and pyarrow. Must not know Iceberg's library or Spark: the caller

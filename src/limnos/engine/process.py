@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The engine's main program: receives the sockets of jobs over its control socket and runs each job in a thread.
 
 May import the sibling modules, `confinement`, `spark` for the paths of its archives, `sqlpp` and the standard library.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads objects of datasets with Spark, with projection and predicate pushdown.
 
 May import the sibling modules, `sqlpp` and PySpark. Must not know statements. A condition is pushed down only if it has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executes translated queries (relations) on Spark and decodes their rows to values.
 
 May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Small results are fetched in

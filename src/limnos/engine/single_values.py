@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion between rows and Iceberg's JSON single-value serialization (Iceberg specification, Appendix D).
 
 May import `sqlpp.stored` for the names of plain values. Must not know Spark. The JSON is keyed by field id. A row

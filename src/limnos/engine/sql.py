@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Generates Spark SQL from relations.
 
 May import the sibling `names`, and relations, values and time texts of `sqlpp`. Must not know a session: the result is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stages the objects of large files as Parquet files in the engine's scratch directory, for one write by Spark.
 
 May import the sibling modules, `sqlpp` and pyarrow. Must not know Spark. The objects are converted and checked in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Executes one job, from its plan to its results.
 
 May import the sibling modules, `sqlpp` and PySpark. Must not know the wire protocol. Supported operations are pushed

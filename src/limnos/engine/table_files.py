@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans scans from Iceberg's metadata without the JVM: finds the files of a table that may have rows of a key.
 
 May import `sqlpp`, fastavro and the sibling `parquet_lookups`. Must not know statements. The table's metadata comes

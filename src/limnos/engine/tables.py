@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of datasets in Spark, at the snapshot that a statement reads.
 
 May import the sibling modules, `spark`, `sqlpp` and PySpark. Must not know plans. Names are passed to Spark as quoted

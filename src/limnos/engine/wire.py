@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The wire protocol between a server and its engine: frames on sockets, one socket for each job.
 
 May import the standard library and msgspec. Must not know the content of jobs.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inserts, upserts and deletes of objects: all objects are checked first, then one commit writes them atomically.
 
 May import the sibling modules, `sqlpp`, pyarrow and PySpark. Must not know plans. The committing statement is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Object stores and local disks behind one small interface: files are written once under new names, read and deleted.
 
 May import `model`, and fsspec where a URL needs it. Must not know Iceberg metadata, SQL or HTTP. Bytes are stored

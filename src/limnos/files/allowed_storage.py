@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The storage that the server allows: roots below which catalogs may have files, and object stores that it connects to.
 
 May import `model` and this package's locations. Pure. The server's settings decide; a catalog's properties come from

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deletes a directory with its content.
 
 May import this package. Must not know the content of files.

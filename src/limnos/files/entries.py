@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Entries of file listings, and the identity of a local file.
 
 May import only the standard library. Must not know stores.

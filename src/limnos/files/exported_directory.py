@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A local directory of exported files, which is published atomically by a rename.
 
 May import `model` and this package. Must not know the files' content. The files are written to a staging directory

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of files, for comparing the different forms of a file's name in listings and in metadata.
 
 May import this package. A local file's key is the identity of its directory and its name, so that symbolic links and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions of files: values that change whenever a file is written again, or replaced by another.
 
 May import this package. Must not know the content of files. Files of tables are written once, but whoever may write

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files on a local disk, by system calls.
 
 May import `model` and this package's locations and errors. Must not know other stores.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Location strings: their normal form, and whether a location lies below a root. Pure.
 
 May import only `model`. Must not access a file system: locations are compared as strings, and symbolic links are not

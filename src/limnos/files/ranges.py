@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Range reads of files within a common byte budget, for formats with a footer (Parquet).
 
 May import `model` and this package. Must not know the content of files. A local file is opened once, after its links

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files in object stores, through fsspec.
 
 May import `model`, this package's locations and errors, and fsspec. Must not know local paths. Locations are parsed

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Selects the store for a location: local paths by the operating system, object stores through fsspec.
 
 May import `model` and this package. Must not know the content of files.

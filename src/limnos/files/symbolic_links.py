@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads local files whose location a caller chose, and follows symbolic links only within the roots.
 
 May import `model` and this package. Must not know the content of files. A link that leads out of the roots is treated

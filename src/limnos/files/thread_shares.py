@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thread pools for blocking calls, one per catalog, so that an unresponsive store does not delay other catalogs.
 
 May import only `model`. Must not know the functions that are called. Threads are daemons, started on demand and ended

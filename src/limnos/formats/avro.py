@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads single fields of untrusted Avro files, with limits on size and time.
 
 May import fastavro. Must not know the meaning of rows. fastavro decompresses a block completely and trusts the lengths

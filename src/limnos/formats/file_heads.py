@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Previews of files: the first rows or characters of Parquet, CSV, JSON and plain text files.
 
 Other files count as binary. May import pyarrow and `formats.preview_cells`. Must not know stores or users: the file is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layered layout (Sugiyama) of directed graphs, for diagrams of lineage and of pipelines.
 
 May import the standard library only. Pure. Layers go from left to right. Cycles are allowed: the edges that close a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The layouts of a directory of Lance tables: the mapping of folders to tables, and the rows of the V2 index.
 
 Pure: takes and returns names, rows and locations; `sources.lance` reads and writes them. May import `model` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks SQL expressions for Lance's library: nesting that crashes it, and tokens that make it hang.
 
 May import `model` and the standard library. Must not know tables. Pure. Expressions are not parsed; their tokens are

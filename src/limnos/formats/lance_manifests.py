@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names and locations of the manifests of a Lance table's versions.
 
 May import `model` and `names`. Pure. Must not know stores. A version's manifest is in `_versions`, that of a branch in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds orphan files of a Lance table, from the files' names and ages and the bytes of the table's manifests.
 
 May import `formats.lance_manifests` and the standard library. Must not know storage. Pure. Manifests are searched, not

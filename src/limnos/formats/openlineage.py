@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OpenLineage events in JSON: checks them, and converts them to lineage between datasets and columns.
 
 May import msgspec and `limnos.model.errors`. Must not know tables, callers or stores. Source: OpenLineage specification

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces of OpenLineage producers: which catalogs the names in them belong to, by a metalake's properties.
 
 May import `model.errors`. Must not know stores or callers. The property `lineage.namespace.trino://trino:8080` with the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The header `X-Gravitino-Active-Roles`, which limits a request to some of its caller's roles.
 
 May import `model`. Must not know protocols: `Subject.narrowed` applies the roles.

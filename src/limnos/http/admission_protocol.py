@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One HTTP connection with admission control: uvicorn's HTTP/1.1 protocol with limits on heads, timeouts and refusals.
 
 May import `model`, `telemetry`, uvicorn, httptools and the shared modules of `limnos.http`. Must not know routes. Every

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The budget of request bodies: bounds the bytes of long bodies that a node holds for all requests in progress, and for
 those of one caller.
 

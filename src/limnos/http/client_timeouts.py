@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Client timeouts: one timer checks all connections and ends those whose client is too slow.
 
 May import the standard library. Must not know HTTP: a connection reports its progress as numbers, and closes itself. It

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes as CloudEvents 1.0 in JSON batches, with the signature that receivers verify (Standard Webhooks).
 
 May import `names`, `services`, the shared modules of `limnos.http`, and the admin API's encoding of a change. Pure:

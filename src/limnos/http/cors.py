@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CORS headers for pages of the allowed origins in the settings (Fetch standard).
 
 May import the standard library only. Must not know routes. `http.head_admission` refuses all other origins first, so an

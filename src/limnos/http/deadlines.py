@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deadlines of requests: one timer watches all tasks and cancels those that are late.
 
 May import the standard library. Must not know requests. A timer per request would cost ten times as much. Tasks with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP statuses of errors in Limnos' own interfaces: the admin API and the console.
 
 May import `model` and `names`. Must not know protocols.

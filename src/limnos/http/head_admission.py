@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Admission control of request heads: hosts, origins and sizes, checked before any other processing of a request.
 
 May import `model` and the standard library. Pure except for a cache; must not know routes, protocols or sockets. A page

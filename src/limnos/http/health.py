@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Health checks with Gravitino's bodies: liveness, readiness, both. Served under `/api` and at the root.
 
 May import `model`, `store`, `telemetry`, `services` and this package's shared modules. Checks no credential, so a check

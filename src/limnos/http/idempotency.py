@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Idempotency keys: a request with an `Idempotency-Key` is executed once, and repetitions get the same response.
 
 May import `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Must not know routes: a

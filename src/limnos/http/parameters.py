@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Query parameters: the check of a request's parameters against those that its route reads.
 
 May import `model` and `names`. Must not know protocols. A route declares the parameters it reads (`Route.query`), those

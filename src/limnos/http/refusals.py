@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Refusals in the common form of several protocols: hidden metalakes, and the decision behind a 403.
 
 May import `access`, `model` and `names`. Must not know a protocol's status codes or bodies.

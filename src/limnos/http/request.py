@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One HTTP request for handlers: raw path segments, query, headers, body.
 
 May import `access`, `model`, `names`, `services` for types, msgspec and the modules `body_budget`, `origins` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Audit records of requests: one for each object of a refused, failed or reading request.
 
 May import `access`, `model`, `services` and this package's shared modules. Must not know operations: the application

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The response cache: complete responses, sent again while their dependencies are unchanged.
 
 May import `services`, `view`, `model` and `telemetry`. Must not know protocols or connections: a handler sets the

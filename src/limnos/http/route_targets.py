@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The target of a request: finds the protocol and the route of a path, and builds that protocol's refusals.
 
 May import `model`, `names`, `services` for types, and this package's shared modules. Must not know particular protocols

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A trie over raw path segments: the time of a match does not depend on the number of routes.
 
 May import `access`, for names of actions, and the standard library. Must not know protocols. A route's path is

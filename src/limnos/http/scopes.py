@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scope of a path whose parameters for metalake and catalog are `{m}` and `{c}`.
 
 May import `names`, `services` and this package's shared modules. Must not know protocols.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A response body in chunks: each chunk has a deadline, and the response is counted and logged after the last one.
 
 May import `services` for types, `telemetry` and the shared modules of `limnos.http`. Must not know protocols or

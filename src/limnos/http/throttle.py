@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Throttling of wrong credentials: counted per client address, refused with 429 above a limit, logged once a second.
 
 May import `model`, `telemetry` and the standard library. Must not know protocols or credentials. A valid credential is

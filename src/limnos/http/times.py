@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times in protocols: ISO-8601 in UTC, in the format of Java's `Instant`.
 
 May import the standard library only. Must not know clocks.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the audit: the origin of a request, the access decisions that allowed a change, and the audit records.
 
 May import only `model` and msgspec. Must not know stores. The values hold no secrets: no token, no credential, no body.

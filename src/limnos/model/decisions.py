@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access decisions as values: verdict, reasons, and the revisions at which they were made.
 
 May import `model` and `names` only. Must not know access rules. `access` creates decisions; the 403 response, the audit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Frozen values that represent rows of the store to the layers above.
 
 May import only `model` itself. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of kinds: one row per kind of object, with everything that more than one package must know about the kind.
 
 May import `kinds` and `storage_locations`. Packages derive their sets and dictionaries from the rows. Where an aspect

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Kinds of objects: the stored code of each kind, its type of zone, and its group.
 
 May import nothing but the standard library. Must not know packages. Codes are stored: never change or reuse one.

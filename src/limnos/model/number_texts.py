@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Human-readable numbers: counts with their nouns, and ages.
 
 May import nothing. Pure.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Object errors: errors that name an object by its kind and path.
 
 May import `model` and `names`.

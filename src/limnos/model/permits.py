@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Permits: the proof of an allowed decision, which a mutation requires and its transaction checks against the zones'
 clocks.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Previews: a request for the first rows of an object, and the rows.
 
 May import `model`. Pure values, the same for every format.

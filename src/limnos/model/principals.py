@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Principals: a user with groups and roles as one immutable value, with the sets that decisions need.
 
 May import `model` only. Must not know access rules, stores or wire formats. A value is built when its facts change, and

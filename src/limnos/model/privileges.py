@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The 32 privileges, the kinds of object they can be granted on, and their spelling.
 
 May import `model` only. Must not know access rules (`access.policy` does) or wire formats. Codes are stored: never

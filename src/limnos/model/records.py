@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stored records of objects: frozen values for the services, Protobuf bytes for the store's `record` columns.
 
 May import Protobuf (with the server extra), the generated messages and the rest of `model`. The package `model` must

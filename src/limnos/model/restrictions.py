@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read restrictions as values: the rows and columns of a table that users may read.
 
 May import this package. Must not know schemas or wire formats. Filters are JSON in normal form

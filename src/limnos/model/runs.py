@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of pipelines as frozen values, and their states: the allowed transitions, and the condition for lost runs.
 
 May import msgspec and `model` only. Must not know SQL or wire formats. The values that a runner reports (parameters,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The text encoding of an encrypted ("sealed") secret: a version, the id of its key, and the ciphertext.
 
 May import only the standard library. Pure. Must not know keys or properties. Clients of external systems check with

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Secrets as values that cannot be printed by accident, and masking of secrets in strings.
 
 May import the standard library, and `names` for percent signs. Must not know the sources and uses of secrets.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage locations in the register of locations: their use and their state.
 
 May import nothing but the standard library. Must not know stores. Codes are stored: never change or reuse one.

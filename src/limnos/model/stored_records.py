@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A stored record: a frozen value with the fields of a Protobuf message, and its conversion from and to bytes.
 
 May import Protobuf (with the server extra), the generated messages and the rest of `model`, but not `records`, which

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UUIDs of version 7 (RFC 9562) as strings, with random bits drawn for many at once.
 
 May import nothing but the standard library. Tables and their metadata files are named by these. Values increase with

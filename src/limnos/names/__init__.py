@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names and their encodings: `Path` is the name of an object of the tree, and each module converts names to and from
 one encoding.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The canonical form of SQL++ metadata: `@` before `@` and `.` in each part, parts joined by `.` (design document "seed
 4").
 

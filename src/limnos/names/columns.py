@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of columns that engines reserve, and names that differ by case alone.
 
 May import nothing. Must not know schemas. Source: Iceberg's `MetadataColumns` and its changelog scans. Iceberg's Java

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`DataverseName`: the name of a SQL++ dataverse, a list of parts that also has one canonical string.
 
 May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor existing dataverses. A dataverse

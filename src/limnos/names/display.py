@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""The display form of names for messages: parts are back-quoted where needed, so that the form can be parsed.
 
 May import `errors` and `parts`. Must not know callers. A part is unquoted if it is an ASCII letter or `_` followed by

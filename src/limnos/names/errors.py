@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`InvalidName`, the only exception of this package: a name, or its encoded form, is not allowed.
 
 May import nothing but the standard library. Must not know status codes or protocols: callers convert an `InvalidName`

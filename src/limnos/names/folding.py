@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Case folding of names for searches.
 
 May import the standard library only. Names keep their case: only searches use the folded form.

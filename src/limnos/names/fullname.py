@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's `fullName`: catalog, schema, object and column joined by dots, although names may contain dots.
 
 May import `errors`, `parts` and `logical`. Must not know the store: callers pass `exists`. The catalog ends at the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Hidden dot segments of paths: `%2e%2e`, `..%2f`, `.\t.` and the like, which some readers of a path follow.
 
 May import the standard library only. Must not access a file system. A path whose characters begin with a location can

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Encodings of names in Iceberg REST: namespace levels joined by `%1F` in paths and queries, arrays in bodies, and the
 prefix `<metalake>.<catalog>`.
 

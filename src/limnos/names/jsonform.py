@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The JSON encoding of names in SQL++ REST: one part is a string, several parts are an array; an HTTP parameter is
 repeated for each part.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Encodings of identifiers in Lance REST: a list of names, or one string joined by a delimiter that each request may
 choose.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The logical name of a namespace, as in Gravitino's schema names: its parts joined by a configurable separator, such
 as `A:B:C`.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rules for one part of a name, and for a list of parts, that apply in every encoding.
 
 May import `errors` of this package and the standard library. Must not know any encoding: codecs check parts after

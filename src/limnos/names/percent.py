@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Strict percent-encoding: malformed and ambiguous input is refused.
 
 May import `errors` and `parts`. Must not know where in a request the string was sent. The standard library's decoder is

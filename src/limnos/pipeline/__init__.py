@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pipelines on Spark, declared in a file or in Python. A run publishes all of its tables or none.
 
 Contains the declaration (`declaration`), its parser, its checks and plan, and the run. Each step writes a branch of its

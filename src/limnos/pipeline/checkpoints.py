@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checkpoints of pipelines, which are stored in the summaries of a published table's snapshots.
 
 Reads a checkpoint from a table's metadata, newest snapshot first. May import msgspec and `client`'s types. Must not

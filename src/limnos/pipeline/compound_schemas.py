@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schemas (`NodeSchema`) of lists and mappings in a pipeline's file: lists, mappings with any keys, records with fixed
 keys, and unions of records.
 

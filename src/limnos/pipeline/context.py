@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The context of a step: its run, pinned inputs, and outputs of earlier steps.
 
 It is the value that a runner passes to the engine with each step. May import this package's values. Must not know Spark

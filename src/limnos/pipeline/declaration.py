@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The declaration of a pipeline: sources, steps, write modes and expectations.
 
 YAML files and Python decorators are both converted to these frozen values, which checks, plans and runs use. May import

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Definitions of steps: digests of everything that determines a step's rows beside its inputs.
 
 An incremental step continues from its published table only if that table was made by the same definition. The digests

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files in the directory of a pipeline's file: SQL files and Python modules.
 
 Reads the files that a declaration names. They must be inside that directory, so that it is self-contained. May import

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads a pipeline's file, YAML or Python, into a declaration.
 
 Provides `load`, and the JSON Schema of the file. May import this package's values and schemas, `keys`, `python` and

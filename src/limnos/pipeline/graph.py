@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of a pipeline's steps, as levels.
 
 Computes levels of steps that may run at the same time, from a declaration and the tables that each step reads. May

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage of a step: its values, their form in a run's record, and the OpenLineage event.
 
 Contains everything about lineage that needs no Spark, so that another process than the runner's can publish a run and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python modules in pipelines' directories: imports that run the current code, and the code of a function as text.
 
 Pipelines may have modules of the same name, and a file may change between two runs of one process. So the modules of

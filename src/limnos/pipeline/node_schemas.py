@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schemas (`NodeSchema`) of scalars in a pipeline's file: each parses a node and has a JSON Schema.
 
 `keys` defines the file's keys by them, so that the parser, the editors' completion and the reference page agree. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks and plans of a pipeline: order of steps, inputs, reasons for full reads, missing rights.
 
 `check` uses only the declaration unless it has a client, and `plan` describes a run. May import `client`, `names`,

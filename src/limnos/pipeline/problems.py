@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Problems of a declaration, collected with their positions.
 
 Defines the errors for an invalid pipeline and an invalid query. May import `model.errors` and `declaration`. Must not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pipeline together with its directory: the entry point for commands and notebooks.
 
 Provides `load`, `Project` and `RunPlan`. May import `client` and this package's modules. Must not import Spark before

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operations of the transaction that publishes a run: it moves `main` of all tables, or of none.
 
 Builds the JSON of docs/guides/transactions.md from the branches that a run wrote. May import the standard library and

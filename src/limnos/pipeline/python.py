@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pipelines written in Python, with the decorators `step` and `pipeline`.
 
 Builds the same declaration as a pipeline file, with the same keys and the same errors. `bound` imports the functions

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inputs of each step: tables by full name, sources and parameters, and errors in their names.
 
 Derives the tables that order the steps and need rights, from a declaration and the names in its queries. May import

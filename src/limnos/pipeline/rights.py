@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rights that a run needs, checked with the server before anything is written, and the missing grants.
 
 Checks for each table that a pipeline reads or creates whether it exists, and whether the caller has the rights that a

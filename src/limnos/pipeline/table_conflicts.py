@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conflicts between pipelines that declare the same table and would overwrite each other's rows.
 
 Conflicts are detected in the declarations that the server stores, whether or not the tables exist. May import `client`,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A YAML parser that returns a tree of nodes with positions, limits size and depth, and refuses tags.
 
 Parses text into `YamlNode`. Scalars follow the core schema of YAML 1.2 (`yes` and `2026-01-01` are strings); keys are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Azure Storage SAS tokens that give access to one table's directory only.
 
 A token is signed with an account's key, or with a user delegation key of a service principal. May import `model`, this

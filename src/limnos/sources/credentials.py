@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Temporary AWS credentials from STS that give access to one table's location only.
 
 May import `model`, and botocore where it is called. Must not know tables or rights of users: a location and the rights

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Google Cloud Storage tokens that give access to one table's location only.
 
 A token is an account's token, downscoped by a Credential Access Boundary. May import `model`, this package's types, and

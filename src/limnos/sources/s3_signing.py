@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signs a client's S3 requests (SigV4), after determining which objects a request accesses.
 
 May import `model`, `credentials`, and botocore where it is called. Must not know tables or rights of users. Only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The issuers of vended credentials for all object stores: AWS roles, Google accounts and Azure accounts.
 
 May import this package and `model`. Must not know tables or users. All issuers have the same methods: the policy for

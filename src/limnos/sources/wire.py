@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worker's end of the connection between a server and its worker process: each request message gets one response
 message.
 

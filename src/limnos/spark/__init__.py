@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark for Limnos: sessions with the catalogs of a metalake.
 
 `session` returns a SparkSession with a metalake's catalogs, and `table` a table of any of them. The package uses a

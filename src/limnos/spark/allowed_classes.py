@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Allow-lists of a Spark process: its file systems, its FileIO, and the table properties that may name classes.
 
 May import `model` and PySpark's gateway. Must not know statements or operations. Hadoop, Iceberg and Parquet construct

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Confinement of a process with Spark: the SQL++ engine, and the server's executor of maintenance.
 
 May import `confinement`, this package and the standard library. Must not know the work of the process. It runs before

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions of a Spark Connect server with the catalogs of a metalake.
 
 May import this package, `model` and PySpark. Must not know the use of a session. The server must have Iceberg's runtime

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that a Spark process needs before it starts: JAR archives and a Java runtime.
 
 `prepare_files` fetches and creates missing files, and `SparkFiles` has their paths. With these files, a process that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Java archives for Spark (Iceberg, S3, lineage, databases): pinned, fetched, verified and cached.
 
 Returns the local path of the Iceberg runtime for the installed PySpark, and of the other archives. May import the

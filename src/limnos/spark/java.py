@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Selection of a Java runtime for Spark, without changing the machine's configuration.
 
 The result is one `JavaHome` (a home directory and its origin) for the Spark process that this process starts. May

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The network of the Java process that PySpark starts: the server and Spark's own ports, nothing else.
 
 May import `confinement` and PySpark. Must not know statements and operations. Table metadata that users write names

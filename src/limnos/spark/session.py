@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SparkSessions with the catalogs of a metalake.
 
 `session` creates a session for a server, a metalake and a caller, in which `main.a.b.c.t` works in SQL. May import

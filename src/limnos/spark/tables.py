@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of the server as DataFrames, Iceberg or Lance.
 
 May import `names`, the options of `spark.lance`, msgspec, and PySpark for types. A name whose catalog the session has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trust store of a Spark process: the system's certificate authorities and the authorities of a PEM file.
 
 Writes a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not know

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++: parses statements of AsterixDB's language into a syntax tree, prints a tree as text, binds names and evaluates
 queries.
 

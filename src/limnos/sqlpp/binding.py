@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Binding with incrementally resolved names, and the messages by which a worker process binds a statement.
 
 May import the other modules of `sqlpp`, except the evaluator. Must not know the server's name resolver. On an event

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conditions on the objects of one source: comparisons of a path with a constant.
 
 May import plans, `errors` and `values`. Must not know engines or the use of conditions.

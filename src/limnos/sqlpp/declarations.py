@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dataset declarations: parses the SQL++ statements that are stored in the records of datasets, views and functions.
 
 May import the other modules of `sqlpp`, and `model` for the records. Must not know the tree of names. Each text is

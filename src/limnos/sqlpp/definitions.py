@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses stored CREATE statements.
 
 May import the parser and the tree. Must not know the store. Each text is parsed once and cached: a stored text never

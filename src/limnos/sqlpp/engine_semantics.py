@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparisons, groupings and aggregates that have the same result in an engine with typed columns as in SQL++.
 
 May import plans, `conditions`, `stored` and `values`. Must not know an engine's own language. A null in a column

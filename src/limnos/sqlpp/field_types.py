@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declared types of expressions, for `get_object_fields`, inferred from the types of datasets.
 
 May import plans, the tree and `stored`. Must not know rows. Each call of the function gets a second argument, which

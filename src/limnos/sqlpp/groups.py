@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Aggregate pushdown: the engine computes GROUP BY, the evaluator the remaining clauses of the block.
 
 A block that groups one dataset becomes a block over the engine's groups, one row each. Only groupings with exactly the

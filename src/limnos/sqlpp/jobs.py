@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs for an engine: one bound and authorized statement, with the descriptions of its datasets that the engine needs.
 
 May import the tree, the parser, the printer, `stored`, `lookups`, `exports` and `plan.wire`. Must not know a server or

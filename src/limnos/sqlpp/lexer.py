@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""The lexer: splits a text into tokens, in one pass and in linear time.
 
 May import `errors` and `tokens`. Must not know the grammar. Comments are `//`, `--` and nested `/* */`; one that begins

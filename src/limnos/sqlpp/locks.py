@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lock rules of statements: compatibility of modes, and the order in which requests are granted. Pure functions.
 
 May import `names` and this package's errors. Must not know storage, waiters or timeouts. The components of a key are

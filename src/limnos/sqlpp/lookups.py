@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds scans that can be executed as lookups by primary key or by an index.
 
 May import `conditions`, `engine_semantics`, `stored` and `values`. Must not know an engine. If conditions fix a key,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as lossless ADM in JSON: the format in which AsterixDB's JDBC driver reads results and sends parameters.
 
 May import `values`, `errors`, and `functions` for the calendar. Must not know a protocol. JSON numbers are bigints;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The datasets of the dataverse `Metadata`: AsterixDB's records for each kind of object.
 
 May import `model`, `names`, the tree, the printer, `definitions`, `metadata_types`, `stored` and `values`. Must not

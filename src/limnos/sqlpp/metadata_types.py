@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declared record types of the metadata datasets.
 
 May import the tree, and `errors` for positions. Must not know records. A record may have undeclared fields, too.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Offloaded work on statements, as pure functions from bytes to bytes, for worker processes that can be killed.
 
 May import `names` and the other modules of `sqlpp`. Must not know a server or a store. A SqlppError is returned as

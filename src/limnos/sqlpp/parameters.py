@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parameters of a query service request, as a form or as a JSON object, with limits on their count and their values.
 
 May import `errors`, `names` and msgspec. Must not know the meaning of parameters. A body may have 8 MiB, so a worker

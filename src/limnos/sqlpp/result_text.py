@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results in formats other than JSON: ADM, lossless JSON and CSV.
 
 May import `values`, `functions`, `errors` and `lossless_adm`. Must not know a protocol. ADM and lossless JSON preserve

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Projection and predicate pushdown: determines the fields, conditions and limit that each scan of a statement needs.
 
 May import plans, `conditions`, `groups`, relations, `stored` and `values`. Must not know an engine. Requirements are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The flat signature of a query: the names and types of its result fields, which AsterixDB's JDBC driver needs.
 
 May import plans, the tree, `metadata`, `metadata_types`, `stored` and `values`. Must not know names or types of

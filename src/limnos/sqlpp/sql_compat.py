@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewrites queries of requests with `sql-compat`, so that their SQL++ semantics are those of standard SQL.
 
 May import the tree and the parser. Must not know names of objects. As in AsterixDB, the value of a scalar subquery is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens of SQL++: their kinds, the reserved words, and the soft keywords.
 
 May import `errors` of this package. Must not know the lexer or the grammar. The kind of a reserved word is the word in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traversals of a tree without recursion.
 
 May import the tree. Must not know kinds of nodes by name, except calls of functions.

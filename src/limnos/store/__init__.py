@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store on SQLite and PostgreSQL: the tree, the clocks, the change feed, the access graph, and the state of
 background work.
 

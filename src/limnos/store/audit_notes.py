@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Audit notes: the audit data of a mutation that writes no change row, stored in the mutation's own transaction.
 
 May import the store's `sql`, `transaction`. Must not know audit records. Writers of notes hold the clocks of different

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The change feed and its clocks: the freshness gate's statement, the writes of a mutation, and the pruning of old
 rows.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fault injection for tests: points of mutations, purges, removals of orphan files and exports (COPY TO), at which a
 test can kill or stop the process.
 

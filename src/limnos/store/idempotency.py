@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outcomes of requests with an idempotency key: rows written in the mutation's own transaction and retained for a
 limited time.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interface of a store backend: gate reads, loads, and mutations.
 
 May import `model` and this package. Must not know SQL. A backend must pass `tests/store`. `inline` is true if reads

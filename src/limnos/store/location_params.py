@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locations in normal form, as parameters of statements that search their parent locations and the locations inside
 them.
 

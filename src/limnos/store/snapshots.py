@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long read snapshots: a read transaction on its own connection, read page by page.
 
 May import this package. Must not know resources or backends. It serves large reads, such as an export; requests use the

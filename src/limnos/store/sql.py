@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`Sql`: a statement as text with `:name` parameters, rendered once for each driver.
 
 May import only the standard library. Must not know tables. The whole store writes SQL this way (decision record 0004):

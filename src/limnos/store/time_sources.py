@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store's time: one clock that all nodes share.
 
 May import `telemetry` and the standard library. Must not know connections. On SQLite all nodes run on one machine, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`Tx`: the transaction that a mutation sees, with statements, the reads and writes of each resource, and the drafts of
 its changes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs, metrics and request ids of the process.
 
 May import `model`, structlog, prometheus-client and msgspec. Must not know the events and metrics: layers above define

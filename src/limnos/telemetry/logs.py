@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
 
 May import structlog, `model` and this package. Must not know the events. Every line has the id of its request. Values

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics: counters, gauges and histograms, rendered in Prometheus' text format. An update costs one dictionary
 increment.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The request log: one line for each answered request, on standard error among the other log lines.
 
 May import msgspec and this package. Must not know requests: an entry is a plain tuple. For speed a request only appends

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facts: the values that the view caches, their reads from the store, and their invalidation by changes.
 
 May import `store`, `model` and this package. A fact is a key and an immutable value; an absence is a fact, too. Keys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The freshness gate: before a request uses cached facts, it reads the changes after the known revisions from the
 store.
 

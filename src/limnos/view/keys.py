@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of facts: the identifier of each fact in the view, with the type of its value.
 
 May import `model`. A key is a plain tuple that begins with the kind of the fact. `Key[Node | None]` declares the type

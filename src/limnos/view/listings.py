@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Listings in blocks: a block caches all names of one kind under one parent within a range, and is updated from change
 rows.
 

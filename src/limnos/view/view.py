@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`StoreView`: cached facts, the known revision of each zone, and a ring buffer of recent changes.
 
 May import `store`, `model` and this package. Must not know policies or I/O; every method is synchronous. Revisions only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`changes --follow` continues after a restart of the server, and its last line says how to resume."""
 
 from __future__ import annotations

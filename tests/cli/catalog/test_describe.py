@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`describe`: the protection of an object, and objects that are outside the tree."""
 
 from __future__ import annotations

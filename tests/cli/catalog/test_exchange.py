@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`export` and `import`: the requests and the output of each; an interrupted import is resumed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`find`: its request, and how it shows the answer."""
 
 from __future__ import annotations

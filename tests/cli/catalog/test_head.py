@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`head` and `files`: rows, texts and entries as a table or as JSON, and the message about what is omitted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands on directories of Lance tables. Only the import needs a server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`names`: the requests and the output of each command, and exit codes for scripts."""
 
 from __future__ import annotations

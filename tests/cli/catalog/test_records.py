@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`records`: exports in a key-value database, by commands that need no server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`table check`: problems of a table's files, request by request; the exit code is 1 if there are any."""
 
 from __future__ import annotations

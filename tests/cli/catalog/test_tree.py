@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commands on views: detecting the kind, `describe`, `mv` and `drop`."""
 
 from __future__ import annotations

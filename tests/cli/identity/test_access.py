@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`access explain`: the views through which an object is read."""
 
 from __future__ import annotations

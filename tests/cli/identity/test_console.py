@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos console`: it prints an address that signs in, and opens a browser only on request."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The output of `limnos revoke` for roles and privileges that were not granted."""
 
 from __future__ import annotations

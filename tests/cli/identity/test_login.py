@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos login`: the stored profile, the servers that receive its token, and the options that override it."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos user secret`: a secret is shown once, listed without its text, and revoked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`maintenance plan | explain | run | status`: the requests, the output and its order."""
 
 from __future__ import annotations

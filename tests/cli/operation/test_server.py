@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`server …`, `spark jars` and `demo`: the arguments that they pass to packages which the base install may lack."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`lineage`: trees for people, the whole graph for programs, and paths that end in a column."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`pipeline check`, `plan` and `schema`: their output and exit codes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The effect of the flags of `pipeline run` and `pipeline resume`."""
 
 from __future__ import annotations

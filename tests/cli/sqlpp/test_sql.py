@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos sql` in scripts: statements from the command line, files and pipes; output and exit codes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`limnos sql` on a terminal: multi-line input, completion, history, underlined errors, Ctrl-C and Ctrl-D, tested by
 key strokes.
 """

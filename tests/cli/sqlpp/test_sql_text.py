@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ text in the shell: whether a statement is complete, the position of an error, and the dataverse in use."""
 
 from __future__ import annotations

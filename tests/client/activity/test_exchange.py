@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Splitting an export into parts: each part has complete records, and the parts do not depend on the read size."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The client's lineage calls: pages are joined into one graph, and events are sent unchanged."""
 
 from __future__ import annotations

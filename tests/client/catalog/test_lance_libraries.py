@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance's libraries used by the client: their arguments, refusals before a call, and the error if they are not
 installed.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's check of the answers to the user ana."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's data and its deliveries."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The drawing of a pipeline's graph."""
 
 from __future__ import annotations

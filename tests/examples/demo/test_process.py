@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's process restores everything that it changed."""
 
 from __future__ import annotations

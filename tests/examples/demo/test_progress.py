@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Progress of steps, on a terminal and elsewhere."""
 
 from __future__ import annotations

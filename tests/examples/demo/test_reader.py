@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The reader that queries tables while a pipeline runs."""
 
 from __future__ import annotations

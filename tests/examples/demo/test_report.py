@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The report of the demo: terminal and page."""
 
 from __future__ import annotations

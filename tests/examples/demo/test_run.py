@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The exit of a demo that fails."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The demo's check of search answers."""
 
 from __future__ import annotations

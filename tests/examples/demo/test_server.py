@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Starting and stopping server processes, with small scripts in place of the server."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lets the disk of a server fail: Python loads this module at start if the folder is on its path.
 
 While the file that LIMNOS_TEST_FULL names exists, every write fails as on a full disk. While the file that

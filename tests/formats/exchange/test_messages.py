@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Export records of read restrictions, and the terms that an import builds from them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of Gravitino columns to Iceberg schemas and back, without loss."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of columns of Lance tables to Gravitino's types."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of partitioning and sort orders of Iceberg tables to Gravitino's expressions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translation of Polaris policies into this server's policies; parts without a counterpart are named."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Content of policies: options of Iceberg's rewrite actions, with a limit on concurrent file groups."""
 
 from __future__ import annotations

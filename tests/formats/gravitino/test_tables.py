@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's alters of Iceberg tables agree with a model of columns and ids, step by step."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sample schemas, tables, snapshots and updates for the tests of this package."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Properties that name classes or settings of runtimes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creation of new tables."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that a reader of a table opens, from documents and manifests."""
 
 from __future__ import annotations

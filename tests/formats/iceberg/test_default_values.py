@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Default values: exactly the forms that all readers read are stored."""
 
 from __future__ import annotations

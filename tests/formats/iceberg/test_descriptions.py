@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Descriptions of tables and views: comment, last change, and columns at every depth, from valid and invalid
 metadata.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cost of one update does not depend on the number of updates in its commit."""
 
 from __future__ import annotations

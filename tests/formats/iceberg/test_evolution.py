@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a table's current schema: rows that exist stay readable."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Top-level columns of a stored table by name, with their ids."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Field ids and names in all schemas of a table's metadata."""
 
 from __future__ import annotations

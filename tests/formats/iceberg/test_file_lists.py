@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files named by manifest lists, manifests and commits: new files, live files, and their lengths."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random commits keep the invariants of table metadata and never modify their base."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Typed access to JSON documents."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literals in row filters: values of times."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stored documents that readers refuse: corrected by one commit, or described with what the owner can do."""
 
 from __future__ import annotations

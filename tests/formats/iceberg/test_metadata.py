@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The metadata document as a whole."""
 
 from __future__ import annotations

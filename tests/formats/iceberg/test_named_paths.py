@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths that documents and commits name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partition specs and transforms."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyIceberg reads the documents of this package, and its results are equal where its own builder is correct."""
 
 from __future__ import annotations

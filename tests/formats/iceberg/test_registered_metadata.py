@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata files that are registered: what the server writes is, what one of the readers cannot read is not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Repeated commits: a commit that was made already succeeds again, any other one is checked as usual."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists of rows with ids behave like plain lists under any sequence of operations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schemas: validation, columns, equality and assignment of ids."""
 
 from __future__ import annotations

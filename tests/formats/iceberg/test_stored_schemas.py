@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schemas as they are stored: one spelling, without null, at any depth."""
 
 from __future__ import annotations

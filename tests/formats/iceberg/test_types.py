@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Type strings of columns."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Updates of snapshots, references and statistics, and the snapshot log."""
 
 from __future__ import annotations

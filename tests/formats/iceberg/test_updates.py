@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole commits: their changes, their refusals, and the fields that they do not change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The relations that a view's text reads, with the quoting rules of each dialect."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replacing views: version ids, reuse, history, dialects, requirements and refusals."""
 
 from __future__ import annotations

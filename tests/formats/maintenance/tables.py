@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata documents of tables for the maintenance tests."""
 
 from __future__ import annotations

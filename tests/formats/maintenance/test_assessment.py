@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The assessment of maintenance needs from metadata and manifests."""
 
 from __future__ import annotations

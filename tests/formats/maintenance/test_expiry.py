@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expiry planning: every rule counts, and a snapshot is kept as long as the longest rule says."""
 
 from __future__ import annotations

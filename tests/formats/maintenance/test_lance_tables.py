@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings for Lance tables, and the versions that may be removed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Validation of rewrites: what a new snapshot may contain instead of the former files, manifest by manifest."""
 
 from __future__ import annotations

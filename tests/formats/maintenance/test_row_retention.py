@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row retention: the column, and the day before which rows are deleted."""
 
 from __future__ import annotations

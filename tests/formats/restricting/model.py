@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model of read restrictions in plain Python: filters in three-valued logic, the effect of each mask on a value, and
 generators of both.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewritten files of restricted tables agree with a model in plain Python, for random filters and masks, with deletes
 and changed columns.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resolution of column names if a scan's schema is not the current one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scan plans from manifests: applicable deletes, the residual filter, and values that a file inherits."""
 
 from __future__ import annotations

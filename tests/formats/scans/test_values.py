@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literals of filters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests of the admin API's table of refusals, `refusals.md`; `python -m tests.http.admin.refusals` rewrites
 it.
 """

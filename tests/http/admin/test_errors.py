@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The error body of the admin API."""
 
 from __future__ import annotations

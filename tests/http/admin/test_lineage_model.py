@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lineage graph after random events, renames, moves, drops and restores equals that of a model of plain
 dictionaries, for users with all and with some rights.
 

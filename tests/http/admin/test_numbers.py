@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Numbers in paths and queries: every route refuses text that is not a number, and numbers beyond the limit."""
 
 from __future__ import annotations

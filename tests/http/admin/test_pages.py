@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first page for people and programs, and the OpenAPI documents as one document."""
 
 from __future__ import annotations

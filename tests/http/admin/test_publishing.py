@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A transaction publishes a run together with the run's tables, or changes none of them."""
 
 from __future__ import annotations

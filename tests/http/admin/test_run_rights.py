@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rights on runs: to see, resume and end them; and runs whose process sends no heartbeats."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes of the server itself: health, metrics, public settings, and the caller's name."""
 
 from __future__ import annotations

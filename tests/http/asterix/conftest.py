@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the query service's tests: a node for the tests of a module that leave no state behind."""
 
 from __future__ import annotations

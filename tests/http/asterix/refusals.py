@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of refusals.md for the query service: statements, and requests to its other routes.
 
 `python -m tests.http.asterix.refusals` rewrites the table from the code. A cell is a status, and for a refused

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ over both store backends: the store's own statements for SQL++ have the same effect on SQLite and
 PostgreSQL.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """AsterixDB's error codes of refused statements: each has a test of its message and position here, or names its test
 elsewhere.
 """

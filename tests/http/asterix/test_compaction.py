@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compaction of datasets: the statements that schedule it, and its task's use of engine, lock and user."""
 
 from __future__ import annotations

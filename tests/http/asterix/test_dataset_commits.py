@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a dataset's table over Iceberg REST: which are refused, and commits of statements that lost their lock."""
 
 from __future__ import annotations

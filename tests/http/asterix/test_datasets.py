@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datasets over the query service: tables with a type and a key; indexes, external files, statements over data."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dataverses over the query service: namespaces that CREATE DATAVERSE created or marked."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """COPY TO over the query service: allowed locations, files that appear all at once, and audit records."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request parameters that select the format of the answer: each is applied, or refused by name."""
 
 from __future__ import annotations

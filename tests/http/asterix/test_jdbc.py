@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The query service as AsterixDB's JDBC driver uses it: connection test, result metadata, bound parameters."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """DROP at the same time as writing statements: it waits for them. A DROP without the right does not wait."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process in which statements are parsed, bound and evaluated: the event loop for short ones, a worker process for
 others.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata queries: they read only objects that can meet the conditions, in slices, with the caller's rights."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements that write to datasets in an object store: the engine needs credentials of the caller."""
 
 from __future__ import annotations

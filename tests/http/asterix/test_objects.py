@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types, synonyms, functions and views over the query service, and their records in the metadata."""
 
 from __future__ import annotations

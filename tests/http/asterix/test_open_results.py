@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Results that are being sent: what one user's clients that do not read them may hold of a node."""
 
 from __future__ import annotations

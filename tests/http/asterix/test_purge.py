@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of dropped datasets: they are kept while the dataset can be restored or read, and deleted afterwards."""
 
 from __future__ import annotations

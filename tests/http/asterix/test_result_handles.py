@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deferred and asynchronous results: their status, owner, limits, lifetime, and access over several nodes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stored results end when their user may no longer read the rows from which they were made."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Which rights let a statement read rows, and which let it write: statements by rights by kinds of objects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The query service: request formats, response shape, status codes."""
 
 from __future__ import annotations

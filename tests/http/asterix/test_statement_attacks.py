@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attempts to reach files, Java classes, other tables and other callers through a statement: each is refused before an
 engine gets it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rights on objects of a statement that change while it runs: it reads nothing from after the change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers of the query service's tests: short requests and parsed answers."""
 
 from __future__ import annotations

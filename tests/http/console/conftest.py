@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the console's tests: a small lake with ordinary names and with names that contain markup."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Console URLs of objects: every name has a URL, and parsing the URL returns the name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit page: records in words, filters by form and by link; users without rights see only their own records."""
 
 from __future__ import annotations

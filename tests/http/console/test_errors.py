@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors of forms: their message, the sent values, and the link back to the form."""
 
 from __future__ import annotations

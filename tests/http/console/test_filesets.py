@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of filesets: directories, files as text and rows, long lists in pages, refusals, and names and content with
 markup.
 """

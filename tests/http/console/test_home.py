@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console's first page: the latest changes, with similar changes in one line."""
 
 from __future__ import annotations

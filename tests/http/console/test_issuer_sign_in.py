@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sign-in to the console with an external issuer: the redirects, and the refusals at each step."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of Lance tables: columns with vectors, versions with tags and branches, indexes, maintenance."""
 
 from __future__ import annotations

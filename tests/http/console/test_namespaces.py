@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of namespaces and catalogs: their content in pages, which the script loads one after the other."""
 
 from __future__ import annotations

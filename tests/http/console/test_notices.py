@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Notices after a form: shown to the session that sent it, and never with text from a link."""
 
 from __future__ import annotations

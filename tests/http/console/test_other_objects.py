@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of views, models and functions: their text, versions and properties."""
 
 from __future__ import annotations

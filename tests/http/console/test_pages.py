@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All pages over a lake whose names contain markup: they are well-formed, have no foreign elements or hidden objects,
 and every link works.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pictures of graphs: limited in nodes and lines, with a count of the omitted ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every route of the console: its headers, the required sign-in, and accepted POST requests. Other protocols do not
 accept the console's cookie.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Templates and their filters: all values are escaped, an unknown field is an error, times and sizes are readable."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The search page: results, hidden objects, invalid queries, and explanations of the results."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signing in and out: passwords, tokens, names, codes; a session ends with the credential that opened it."""
 
 from __future__ import annotations

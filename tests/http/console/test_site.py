@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console's address: accepted origins of POST requests, the cookie, and redirects after a sign-in."""
 
 from __future__ import annotations

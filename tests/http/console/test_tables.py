@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of tables: nested columns, snapshots with their references, properties, and what each user sees."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A browser for tests of the console: cookies, forms, and pages parsed by the standard HTML parser."""
 
 from __future__ import annotations

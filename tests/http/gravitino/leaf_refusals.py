@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests of a second table of refusals, `leaf_refusals.md`: for objects in schemas other than views, and for
 their attachments.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests of Gravitino's table of refusals, `refusals.md`; `python -m tests.http.gravitino.refusals` rewrites
 it.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for tests of connector catalogs: changes in Gravitino's format, lists, and a source that becomes unreachable
 and reachable again.
 """

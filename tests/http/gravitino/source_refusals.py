@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests of a third table of refusals, `source_refusals.md`: for connector catalogs, over a real PostgreSQL.
 
 `python -m tests.http.gravitino.source_refusals` rewrites the table.

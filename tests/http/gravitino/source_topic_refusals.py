@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The requests of a fourth table of refusals, `source_topic_refusals.md`: for topics of a connector catalog, over a
 real Kafka broker.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bulk requests for users: each user is handled separately, and an error for one does not affect the others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filesets and topics over Gravitino REST: file locations from templates and containers, within the allowed roots."""
 
 from __future__ import annotations

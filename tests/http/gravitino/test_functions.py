@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions over Gravitino REST: registered with several definitions and runtimes, altered, and listed beside those of
 SQL++.
 """

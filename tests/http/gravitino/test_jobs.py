@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job templates and jobs over Gravitino REST: pipelines and their runs in Gravitino's form."""
 
 from __future__ import annotations

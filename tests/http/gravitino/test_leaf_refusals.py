@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access to objects in schemas over Gravitino REST: a node answers each request as the cell of leaf_refusals.md
 states.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models over Gravitino REST: registered, altered and deleted; versions linked and loaded by number and alias."""
 
 from __future__ import annotations

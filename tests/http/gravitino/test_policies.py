@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies over Gravitino REST: created, altered, enabled or disabled, attached to supported kinds of objects, and
 inherited.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The protocol as a whole: every route, access control off, and the error table."""
 
 from __future__ import annotations

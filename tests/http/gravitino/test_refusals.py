@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access over Gravitino REST: a node answers each request as the cell of refusals.md states."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roles over Gravitino REST."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schemas over Gravitino REST: nesting, one request for a chain of schemas, and upstream's vectors (test names have
 their numbers).
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Version, health, and the caller's name over Gravitino REST."""
 
 from __future__ import annotations

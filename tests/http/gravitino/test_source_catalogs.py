@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connector catalogs of PostgreSQL: schemas and tables over Gravitino REST, with the rights of the tree, also while the
 source fails.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connector sources with thousands of tables, many concurrent callers, no answers, and invalid answers: real servers,
 with counted calls.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access to objects of an external system: a node over a real PostgreSQL answers each request as the cell of
 source_refusals.md states.
 """

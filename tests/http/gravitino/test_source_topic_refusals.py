@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access to topics of a cluster: a node over a real broker answers each request as the cell of source_topic_refusals.md
 states.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connector catalogs of a Kafka cluster: topics over Gravitino REST, with the rights of the tree, also while the
 cluster fails.
 """

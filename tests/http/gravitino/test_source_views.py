@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of a connector catalog of another Iceberg catalog, over Gravitino REST: a real server behind a socket, under
 this server's rights.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of tables and partitions over Gravitino REST: written, read by range, dropped, and deleted only with their
 table.
 """

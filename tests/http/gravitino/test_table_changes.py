@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables created and altered over Gravitino REST: Iceberg REST returns each change immediately."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of both formats over Gravitino REST: lists, columns, and tables directly in a Lance catalog."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tags over Gravitino REST: their values, and tags, policies and statistics on columns."""
 
 from __future__ import annotations

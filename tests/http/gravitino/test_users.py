@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Users over Gravitino REST."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations of Gravitino's own tests and clients, listed in `vectors.md`: each has a test, and those without one
 elsewhere are here.
 """

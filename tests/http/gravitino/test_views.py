@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's view routes: the same views as over Iceberg REST, in Gravitino's format."""
 
 from __future__ import annotations

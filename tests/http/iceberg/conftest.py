@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the Iceberg tests: a node over each backend, and nodes with other settings."""
 
 from __future__ import annotations

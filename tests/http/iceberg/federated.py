@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A node with a connector catalog `far` of the catalog `main` of another node, over a socket that can be cut or stop
 answering.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for scan planning: tables whose manifests the tests write, and requests for scan plans."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of decision record 0006: the status of every Iceberg route for each caller, as a node answers.
 
 `python -m tests.http.iceberg.refusals` prints the table of the code's current answers, to be reviewed before it is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """With the setting on, the server checks files that a commit adds before it commits, over every protocol and within
 limits.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bad input of every kind: the right status and error type, a helpful message, and no partial change."""
 
 from __future__ import annotations

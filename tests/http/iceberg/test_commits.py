@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits to a table: the answer to each failure, lost races, commits without changes, gzip, and deletion of old
 metadata files.
 """

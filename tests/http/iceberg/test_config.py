@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """GET /v1/config: the catalog that a warehouse names, and the configuration for clients."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests without credentials, and requests for OAuth tokens, over Iceberg REST: the messages say which credentials to
 send.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Chains of views with definer's rights: the rights that readers get, and attempts to get more."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connector catalogs of another Iceberg REST catalog: a real server behind a socket, read and changed under this
 server's rights.
 """

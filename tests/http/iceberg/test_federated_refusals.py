@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access in a connector catalog of another Iceberg catalog: the cells of decision record 0006, except for the
 differences that are listed here.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Missing metadata files, and purges: a purge deletes exactly the files that the metadata lists."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths elsewhere, and names of classes, in tables' documents: refused by every route that changes a document."""
 
 from __future__ import annotations

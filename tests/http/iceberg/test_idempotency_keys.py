@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests with an `Idempotency-Key`, over both backends: executed once, answered again, decided again, stored for a
 time.
 """

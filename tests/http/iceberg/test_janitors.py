@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The janitor deletes old files that no object refers to, and no others."""
 
 from __future__ import annotations

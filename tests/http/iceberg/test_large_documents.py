@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Large bodies and documents, which worker processes handle: same answers and same refusals as for small ones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locations of a namespace's tables: set by the namespace, by the request or inherited; and directories of staged
 tables.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Thousands of random bodies with one or two mistakes, by fixed seeds: none causes a server error."""
 
 from __future__ import annotations

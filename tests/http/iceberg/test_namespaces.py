@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespace routes: nesting, odd names, parents, paging, properties, drops."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OAuth's client credentials: an API token is the secret, in a form or a header; refusals have OAuth's shape."""
 
 from __future__ import annotations

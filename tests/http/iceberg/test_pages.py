@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists of namespaces and tables: pages, and the entries that callers see who may not load all objects."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of scan plans: memory, disconnected clients, many requests of one caller, scans that read too much."""
 
 from __future__ import annotations

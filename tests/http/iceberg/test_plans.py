@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scan plans over Iceberg REST: answers, privileges and refusals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes without a prefix read the default catalog and refuse changes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """403 or 404: the cells of decision record 0006, and facts that a refusal must not reveal."""
 
 from __future__ import annotations

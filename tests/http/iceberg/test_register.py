@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """POST register: existing metadata files become tables, other files are refused."""
 
 from __future__ import annotations

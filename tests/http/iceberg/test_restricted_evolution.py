@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restrictions and schema evolution: renamed, dropped and added columns stay restricted, or the table is closed."""
 
 from __future__ import annotations

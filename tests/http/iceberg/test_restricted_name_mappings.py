@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Name mappings of restricted tables: files without field ids are read by names that a writer of the table chooses, so
 restricted users do not read them.
 """

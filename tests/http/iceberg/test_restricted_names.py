@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of restricted tables: drops, renames, moves and new tables lift no restriction and no denial."""
 
 from __future__ import annotations

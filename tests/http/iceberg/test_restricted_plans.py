@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans for restricted users: allowed filters, facts that refusals hide, and the size of one answer."""
 
 from __future__ import annotations

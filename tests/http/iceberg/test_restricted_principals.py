@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dropping users, groups and roles lifts no restriction, and no denial without the right to lift it."""
 
 from __future__ import annotations

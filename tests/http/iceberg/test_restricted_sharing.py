@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewritten files for restricted readers: written once, shared by users with the same restrictions, counted, and
 deleted when no plan needs them.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attempts to bypass read restrictions, by a restricted user with all other rights: other names, other locations, other
 protocols, older answers.
 """

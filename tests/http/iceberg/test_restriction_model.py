@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random evolution, rebuilds, swaps and moves of restricted tables, compared with a plain model of the values that
 readers may see. `LIMNOS_TEST_RESTRICTED_STEPS` sets the number of steps on each store.
 """

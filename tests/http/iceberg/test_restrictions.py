@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restrictions over each protocol: the parts of a table that restricted users get, and the parts that no answer
 contains.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The scan planning mode for clients: from a property of the table or its catalog, in config and load answers."""
 
 from __future__ import annotations

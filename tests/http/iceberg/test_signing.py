@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request signing over Iceberg REST: the needed privileges, the files that it covers, and an object store that verifies
 the signatures.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snapshots that a run or a scan plan needs cannot be removed by commits until the run or the plan has ended."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connector catalogs whose source leads back to the server itself: one hop, and a clear refusal."""
 
 from __future__ import annotations

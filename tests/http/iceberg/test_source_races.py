@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rights that are revoked while another catalog is asked: responses contain nothing that was written after the revoke.
 
 The source is a script. Each test stops a request right before it asks the source, and revokes the right there. What the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access decisions around a request to another Iceberg catalog: before it is sent, while it runs, and after its answer.
 
 The source is a script, so each test defines its content; `test_federated_refusals` has the access decisions, cell by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage that does not answer: requests for its catalog fail in time, and other requests do not wait."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Successors: what a rebuilt table takes over from the former one of its path, in a catalog with that setting."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table routes: create, staged create, load with ETag, list, rename, drop, metrics, locations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """POST transactions/commit: several tables in one commit, all of them or none."""
 
 from __future__ import annotations

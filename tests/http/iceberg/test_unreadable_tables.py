@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables that an older release stored and that some readers refuse: reported by the check, and mended by
 one commit.
 """

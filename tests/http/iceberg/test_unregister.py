@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """POST unregister: the table is removed and its files stay, to be registered again later. Commits to it are refused
 afterwards.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vended Azure SAS tokens over Iceberg REST: limited to one table's directory and the caller's rights, cached while
 valid, renewed, and tested by the storage check.
 """

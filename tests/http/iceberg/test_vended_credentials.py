@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vended S3 credentials over Iceberg REST: the needed rights, the locations and times for which they are valid, and
 secrets that no answer contains.
 """

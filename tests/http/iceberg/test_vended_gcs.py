@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vended Google tokens over Iceberg REST: limited to one table's location and the caller's rights, cached while valid,
 renewed, and checked.
 """

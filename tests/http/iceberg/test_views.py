@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """View routes: each route, names shared with tables, replaces, large texts, register, rename, files."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers of the Iceberg REST tests: nodes over either backend, short requests, and reads of the store and the
 files.
 """

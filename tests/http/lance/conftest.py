@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the Lance tests: a node over each backend."""
 
 from __future__ import annotations

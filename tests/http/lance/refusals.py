@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of the table in refusals.md: requests to Lance REST and their objects.
 
 `python -m tests.http.lance.refusals` rewrites the table from the code. A cell is a status, and for a refusal the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The adapter without an implementation: the calls to implementations, and the answers to callers."""
 
 from __future__ import annotations

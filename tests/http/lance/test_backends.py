@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance REST over either backend: its own statements have the same effect on SQLite and PostgreSQL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits to several Lance tables in one batch: all or none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a table's content over Lance REST: merged, updated and deleted rows; columns, metadata, versions,
 transactions.
 """

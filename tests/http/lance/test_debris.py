@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orphan files of killed writers on a node: a create leaves a purge task until its table exists, and the janitor finds
 all other orphan files.
 """

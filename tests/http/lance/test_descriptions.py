@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cached descriptions of Lance tables: no work while a table's files are unchanged, and never outdated."""
 
 from __future__ import annotations

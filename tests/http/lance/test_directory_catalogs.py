@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Directory catalogs, which show the Lance tables of a directory: current, read-only, and with the rights on the
 catalog.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL expressions that cannot be evaluated are refused on every route as a bad request, with the library's message, and
 change nothing.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Indices over Lance REST: built, listed, described, used, dropped."""
 
 from __future__ import annotations

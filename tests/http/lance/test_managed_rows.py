@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row operations on tables with managed versions: each change is a version in the store."""
 
 from __future__ import annotations

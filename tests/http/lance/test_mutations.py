@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of every operation with one mistake each: no server error, and always a code that fits the status."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces over Lance REST: catalogs at the root, nesting, modes, pages."""
 
 from __future__ import annotations

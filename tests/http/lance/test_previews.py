@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Previews of Lance tables: first rows with shortened vectors, limits, versions, needed privileges, and audit
 records.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths, bodies, credentials and errors of Lance REST, with the peculiarities of its clients as recorded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries over Lance REST, in the protocol's format and in that of LanceDB's remote clients."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads of Lance tables that overlap a revoke: no answer has data that were written after the caller lost the right.
 
 Each read is stopped after its first decision. Then the caller loses the right, another user writes, and the read

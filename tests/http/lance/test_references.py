@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tags and branches over Lance REST, of tables with and without managed versions; and versions that they protect from
 deletion.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables with rows over Lance REST: created, inserted into, counted."""
 
 from __future__ import annotations

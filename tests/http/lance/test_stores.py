@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An object store that refuses requests during a change, and deleted manifests: correct codes, and no partial
 change.
 """

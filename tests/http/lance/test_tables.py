@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables over Lance REST: declare, register, describe, list, rename, drop, deregister, and the files on disk."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vended credentials over Lance REST: storage options, for users with access to the table, until their expiry."""
 
 from __future__ import annotations

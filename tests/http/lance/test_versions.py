@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions over Lance REST, of tables with and without managed versions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers of the Lance REST tests: short requests, and a table's files on disk."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Imported by the Python of a node with this folder on its path: shifts the node's wall clock."""
 
 import os

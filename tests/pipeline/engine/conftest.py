@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Spark for tests of the pipeline engine without a server: Iceberg tables are in a directory.
 
 There is one per test process. If Spark already runs, this is another session of it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A counter of Spark's jobs, for tests of how often data is read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps of tests, executed without the runner: prepared, begun, written, and published by the client."""
 
 from __future__ import annotations

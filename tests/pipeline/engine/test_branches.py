@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Branches of a run: their starting snapshots, and that the run writes to no other branch."""
 
 from __future__ import annotations

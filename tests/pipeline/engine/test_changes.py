@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparison of two schemas: compatible, widened and lost columns, at any depth. Spark only parses their DDL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Distinct keys counted with few groups: the number equals a plain count of distinct keys, for all types."""
 
 from __future__ import annotations

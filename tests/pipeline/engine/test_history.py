@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The write mode `history`, case by case; test_modes has random stories."""
 
 from __future__ import annotations

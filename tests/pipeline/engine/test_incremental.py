@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An incremental step reads only new rows if the result is the same; otherwise it reads all rows and gives the
 reason.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Increments are correct; if none can be computed, the reason is reported."""
 
 from __future__ import annotations

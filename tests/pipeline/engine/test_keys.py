@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of merged rows: NULL keys and duplicate keys are counted and shown."""
 
 from __future__ import annotations

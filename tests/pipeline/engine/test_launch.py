@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The start of a run: it waits for an unreachable server for the configured time, before Spark starts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partition fields and sort orders: parsed from a declaration and from metadata, and rendered for Spark. No Spark
 runs.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage of queries from Spark's analyzed plans, compared with known results, and the event made from it."""
 
 from __future__ import annotations

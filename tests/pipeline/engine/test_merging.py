@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The write mode `merge`: refused with invalid keys, deterministic rows, one snapshot."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A table's metadata as a value, and loaded from a session's catalog."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Every write mode compared with plain Python: random sequences of runs, some published, some discarded, on the branch
 and on `main`.
 """

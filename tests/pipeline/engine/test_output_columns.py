@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of columns in declarations: those of SELECT lists, of declared schemas and of histories."""
 
 from __future__ import annotations

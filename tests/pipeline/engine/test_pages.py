@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """docs/guides/expectations.md and docs/guides/pipeline-sources.md: their pipelines are valid, and their example gives
 the documented findings.
 """

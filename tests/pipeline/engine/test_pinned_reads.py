@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run reads every table at its state at the start of the run, also through views, and reads the branches of its own
 steps.
 """

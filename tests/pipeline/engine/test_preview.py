@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The columns in a plan: Spark analyzes the queries, and nothing is run or written."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table names in queries, found by Spark's own grammar and replaced."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Temporary changes of a session: settings are restored, and a DataFrame has a name only for a limited time."""
 
 from __future__ import annotations

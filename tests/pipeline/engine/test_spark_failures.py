@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exceptions of Spark as failures that the runner distinguishes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One step without a server: its branch, and the side table of malformed rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A step's table is created as declared, gets new columns of its query, and loses only columns that the declaration
 allows.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each write mode writes rows to a step's branch, and nowhere else."""
 
 from __future__ import annotations

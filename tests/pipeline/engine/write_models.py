@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A model of the write modes in plain Python: tables are lists of tuples, without regard to speed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A real server and an engine without Spark, so that all outcomes of a run can be tested in seconds.
 
 The engine commits real snapshots to real branches over Iceberg REST, but without data files.

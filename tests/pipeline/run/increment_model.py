@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random stories of keys, and a plain computation of what each write mode makes of them.
 
 A turn is a run. Its input is a new file of changes (and sometimes an older file with other rows), a file of events, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A proxy of a server that is killed at a chosen request and restarted: an outage at an exact moment.
 
 While the server is down the proxy does not listen, so callers see broken and then refused connections.

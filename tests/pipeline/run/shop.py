@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A pipeline with all write modes, run over two days of files, and its expected rows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`--backfill`: the values of a range, and their runs in order, until one fails."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A standalone cluster of two workers, one of which is killed: while it has staged rows, and during a whole run."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes by others while Spark runs a pipeline: revoked rights, dropped outputs, concurrent writers."""
 
 from __future__ import annotations

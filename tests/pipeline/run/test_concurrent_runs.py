@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two runs of one pipeline from two processes: the second is refused, or waits and continues from the published result
 of the first.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A whole run over a Spark Connect server, by the user's command."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A full disk while Spark writes: nothing is published, the message has the cause, and the run continues when there is
 space.
 """

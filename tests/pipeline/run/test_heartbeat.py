@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The heartbeat thread: its interval, the answers that stop the run, and those that do not."""
 
 from __future__ import annotations

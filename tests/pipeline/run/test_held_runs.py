@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run's record is written by its user, so it gives no rights to a user who publishes or discards the run."""
 
 from __future__ import annotations

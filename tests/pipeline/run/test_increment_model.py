@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Increments, histories and whole reads compared with a plain computation, for thousands of keys at once."""
 
 from __future__ import annotations

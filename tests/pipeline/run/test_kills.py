@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A driver or a server is killed at a random moment: a resumed run ends with the same tables as an undisturbed one."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage of tables is reported when they are published, for every publisher and every attempt."""
 
 from __future__ import annotations

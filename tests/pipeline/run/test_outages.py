@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server that is killed while Spark runs a pipeline and restarted: the run waits, and the result is as without the
 outage.
 """

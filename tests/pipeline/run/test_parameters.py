@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of parameters: type checks, missing values, and Python types for Spark."""
 
 from __future__ import annotations

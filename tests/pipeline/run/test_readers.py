@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Readers during runs: two tables always show the result of the same run, to every reader at any time.
 
 `LIMNOS_TEST_READS` is the minimum number of reads of both tables; `conformance/run proofs` uses ten thousand.

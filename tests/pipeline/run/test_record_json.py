@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON of a run's record: the declaration, pins and outcomes, encoded and decoded."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A server that is killed during a run and restarted: the run waits for it, and nothing fails."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests to an unreachable server are retried; other failures are not."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each kind of rule with each of its actions, in whole runs on data that violates it: `fail` publishes nothing, `warn`
 is reported.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A run over a real server: all of its tables are published or none, in every case of failure."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps begin when their inputs are done, in parallel if allowed, and none begins after a failure."""
 
 from __future__ import annotations

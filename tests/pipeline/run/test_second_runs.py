@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The second run of a pipeline: its rows are those of a whole read, or it is refused, whatever has changed since."""
 
 from __future__ import annotations

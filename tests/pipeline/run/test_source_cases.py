@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole runs over small files whose names, types or emptiness are unusual, with the rows that they must publish."""
 
 from __future__ import annotations

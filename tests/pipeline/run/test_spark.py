@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Whole runs over Spark: rows that are read, written, published, and read again."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Audit: every change has a record with its user and privilege. Each caller reads only the records that it may read."""
 
 from __future__ import annotations

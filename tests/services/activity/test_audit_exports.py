@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Export of audit records as Parquet: only complete days are exported, and each record is exported once, also if a task
 runs twice. Records are deleted after the retention time.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The change feed: it omits no visible change, repeats none, and contains no change that the caller may not see."""
 
 from __future__ import annotations

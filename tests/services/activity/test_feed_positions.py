@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Feed positions as text: an issued position can be parsed again, and every other text is refused."""
 
 from __future__ import annotations

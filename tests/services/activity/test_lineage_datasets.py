@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resolution of lineage datasets to objects while other requests rename them."""
 
 from __future__ import annotations

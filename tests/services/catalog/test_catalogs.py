@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalogs: supported providers, conditions of a drop, and required privileges."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metalakes: visibility, conditions of a drop, and owners."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces: a create also creates missing parents, all or nothing; a move takes the subtree along and never creates a
 cycle.
 """

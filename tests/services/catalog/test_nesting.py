@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Migration of namespace names that contain the separator: planned, executed in batches and undone, also with
 concurrent changes and with many names.
 """

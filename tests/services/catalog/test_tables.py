@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of all formats: move, drop and purge."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Export and import of a metalake: an import restores all objects, publishes them only at its end, and names the record
 of each error.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locations of imported objects: the importing store registers each of them, and refuses those that another
 object has.
 """

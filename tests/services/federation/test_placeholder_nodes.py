@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placeholder nodes that two requests create at the same time."""
 
 from __future__ import annotations

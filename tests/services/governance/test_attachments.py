@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tags: nodes of the metalake with owners, grants and explanations like other objects; objects inherit the tags of
 their ancestors.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Object details: owner, tags and the caller's rights, read in one request view."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of attached tags: adding and removing pairs of tag and value, and the values that a tag allows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Concurrent commits: writers of one table wait in a queue, and none is refused because of their number."""
 
 from __future__ import annotations

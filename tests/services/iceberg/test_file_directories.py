@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Directories of data files and of metadata files of one table are separate."""
 
 from __future__ import annotations

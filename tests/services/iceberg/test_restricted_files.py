@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deletion of restricted files that no scan plan needs, in every catalog; other files are not touched."""
 
 from __future__ import annotations

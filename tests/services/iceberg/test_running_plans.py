@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running scan plans of a node: limits per user and in total, and the slots that ended plans free."""
 
 from __future__ import annotations

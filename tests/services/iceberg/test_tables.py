@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creating and registering Iceberg tables: the privilege is checked again after the file access, also for a staged
 create.
 """

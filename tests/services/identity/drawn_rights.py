@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random lakes for tests of rights: users, groups, roles, rules, denials and owners."""
 
 from __future__ import annotations

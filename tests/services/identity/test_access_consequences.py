@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Consequences of changes of rights: the predicted numbers equal the real effect, and the prediction writes nothing."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holders of access: the list contains exactly the users whose requests would be allowed, with reasons, in pages, and
 only callers with the right to see it receive it.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reach of a user: the objects that the user can access below an object, counted and listed. The user itself and users
 with MANAGE_GRANTS may request it.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Explanations: they return the decision that a request would get. Users may explain their own access; for other users
 they need the right to grant.
 """

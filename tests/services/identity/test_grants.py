@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Grants: a caller who may not grant learns nothing about the objects that the request names, and long requests need
 few reads.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Group members: a request changes all named members or none, and only members and group managers may list them."""
 
 from __future__ import annotations

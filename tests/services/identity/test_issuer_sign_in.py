@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sign-in by a token of an external issuer: users are created, memberships follow the newest token, and nobody gets
 additional rights.
 """

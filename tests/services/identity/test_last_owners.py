@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Owners: a metalake, catalog or namespace never loses its last owner, and nobody becomes an owner without consent."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lifetimes of all credentials that the server makes, under a moving clock: those of docs/reference/credentials.md."""
 
 from __future__ import annotations

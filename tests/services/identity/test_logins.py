@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """First passwords: they need a fresh sign-in at the issuer, and users who are disabled set none."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Large numbers of users, groups and roles: a node with an empty view answers their lists with a few statements,
 whatever their number.
 """

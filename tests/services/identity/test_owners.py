@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Owners: a change of an object's owner moves the clock of the object's zone."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roles: created with their rules, visible to their holders and owners, dropped with their grants and assignments."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disabled users, catalogs and metalakes: from the next request on every node refuses them, until they are enabled."""
 
 from __future__ import annotations

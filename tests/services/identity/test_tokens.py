@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """API tokens: users manage their own tokens and service admins those of others. Wrong, expired and revoked tokens are
 refused.
 """

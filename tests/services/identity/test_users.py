@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Users and groups of a metalake: added, listed, disabled, removed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orphan files of Lance tables: files that no version names are deleted when they are old enough, and every version
 stays readable.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cache of table descriptions: the conditions under which a directory counts as unchanged, and the size limit."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of tables in a directory that is served without a store: requests to worker processes, references of versions,
 and answers to callers.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Manifests of a server-managed table while two nodes, and a writer that bypasses them, write a manifest of the same
 name.
 """

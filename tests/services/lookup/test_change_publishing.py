@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes are decided on the positions that the objects have when they are published, not when they were read."""
 
 from __future__ import annotations

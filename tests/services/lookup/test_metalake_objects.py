@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects directly in a metalake: the transaction that creates one looks at the metalake itself."""
 
 from __future__ import annotations

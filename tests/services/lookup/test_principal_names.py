@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of new users, groups and roles: every request that creates one checks its name."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resolution of full names to securable objects: names that contain dots, ambiguous names, and backquotes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the maintenance tests: a node with files on SQLite and on PostgreSQL."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Simulated crashes of a node in the middle of its work, as by `kill -9`, and its restart on the same store and files.
 
 A node crashes at a transaction (before it, within it, or after its commit), at a fault point, or at the deletion of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables with many snapshots for the maintenance tests, and a clock that only the tests advance."""
 
 from __future__ import annotations

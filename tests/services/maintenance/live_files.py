@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An independent reader of Iceberg tables that determines from metadata on disk which files must exist.
 
 It uses fastavro and JSON and no code of the product, so it does not share the product's errors. Manifest entries of

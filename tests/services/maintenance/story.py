@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A random sequence of operations on tables with writers, readers and maintenance, compared with a model.
 
 The model records its own actions: snapshots with their times, references with their retention, and the needs of runs,

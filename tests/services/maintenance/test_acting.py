@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The users on whose behalf tables are maintained by a policy: its author and the user who attached it."""
 
 from __future__ import annotations

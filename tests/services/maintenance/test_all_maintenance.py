@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random sequences of all maintenance operations together lose nothing: neither a file that a reader opens nor a
 required snapshot.
 """

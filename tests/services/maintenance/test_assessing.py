@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assessment: it follows changed tables, stores only differences, and deletes the findings of dropped tables."""
 
 from __future__ import annotations

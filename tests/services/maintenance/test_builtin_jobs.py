@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Built-in job templates: their operations, the users who may run, load and cancel their jobs, and refused fields."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expiry: one commit removes the snapshots that no rule keeps. After a concurrent commit the expiry is decided
 again.
 """

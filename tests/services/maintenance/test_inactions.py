@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The maintenance explanation says for each finding why no operation repairs it."""
 
 from __future__ import annotations

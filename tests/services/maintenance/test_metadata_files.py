@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Old metadata files: files that have left the log of an existing table are deleted after their age, and no others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random sequences of maintenance lose nothing that the model requires, and the model detects each planted bug."""
 
 from __future__ import annotations

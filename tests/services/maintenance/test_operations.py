@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations: requested by a user or a policy, executed by a task in that user's name, and listed in the status."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Effective policies: random trees of policies compared with a small model, and contradicting policies."""
 
 from __future__ import annotations

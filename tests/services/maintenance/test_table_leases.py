@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases of tables: an expired lease does not block other operations, and the server renews its own lease while it
 works.
 """

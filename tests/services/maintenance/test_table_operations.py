@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics for Gravitino's table operations, read from the newest snapshots of a table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of one table: several are read with one call in a thread, and no file outside of the table's location is
 read.
 """

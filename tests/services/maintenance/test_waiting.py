@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The status has the reason why an operation waits: another operation of the table, or no executor."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All maintenance in one random sequence of operations: expiry, removal of orphan files, and compactions.
 
 In addition to the steps of the tests of expiry and of orphan files, incremental readers read, writers commit to

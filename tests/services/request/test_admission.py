@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Admission of long bodies: a request view decides which callers' bodies are read, before the body is known."""
 
 from __future__ import annotations

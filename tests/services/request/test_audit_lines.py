@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Audit records of reads and refusals beside a store that fails: the writer goes on, whatever the error was."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists of containers have exactly the names above objects that the caller may use. They are compared with a model
 after each change.
 """

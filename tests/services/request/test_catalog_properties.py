@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalog properties in answers: an allow-list for readers, and masked secrets for owners."""
 
 from __future__ import annotations

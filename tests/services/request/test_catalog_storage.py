@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locations of new tables: the fast computation gives the same result as the full check."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Retry loops: a write restarts after a stale permit, a read after a changed answer. Both stop after some attempts."""
 
 from __future__ import annotations

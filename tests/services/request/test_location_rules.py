@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rules of storage locations, checked completely: each kind against each kind, in each relation, for each pair of
 owners, compared with a separate table.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A read over two catalogs uses one consistent view of both."""
 
 from __future__ import annotations

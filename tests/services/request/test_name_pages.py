@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of listings: complete and in order for every block size, correct during changes, with a limited number of
 reads.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Property edits: removed, set and unchanged properties; cleared comments."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The cache of decoded metadata: lookups are by exact version, and the size is limited."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The request view: resolution of a scope, and answers about missing objects to callers without rights."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Encrypted secrets: the values that are encrypted, the key used, decryption, and missing keys."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalogs of several formats: refusals of each, and names that all kinds share below a parent in a Lance catalog."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Work in its own thread: the task's lease is renewed while the work progresses, and the work stops when its task is
 cancelled.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Verdicts: they equal the decisions of the request view, before and after changes of rights."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The files that the settings allow for jobs."""
 
 from __future__ import annotations

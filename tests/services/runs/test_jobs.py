@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists of jobs: access to each job is decided after its row was read."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The task that deletes old runs."""
 
 from __future__ import annotations

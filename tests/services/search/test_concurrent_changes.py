@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Searches beside changes: a change at any point of a search before its last read decides what is found."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Facets: counts of hits by kind, catalog and format."""
 
 from __future__ import annotations

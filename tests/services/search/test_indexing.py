@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two indexers at once: words and positions of the later one stay."""
 
 from __future__ import annotations

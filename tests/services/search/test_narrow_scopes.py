@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The narrow scope of a search: the kinds of objects that USE_SCHEMA alone makes visible are among its candidates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Matching of a query's words with objects: it gives the same result as the words that the index stores."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parsing of queries: words, filters and paths; invalid queries are refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of a search: with a smaller limit, the hits are the first ones of those with a larger limit, for every
 caller.
 """

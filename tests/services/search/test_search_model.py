@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random lakes compared with plain Python: results on two nodes after random changes, for an owner and a reader.
 
 `LIMNOS_TEST_SEARCHES` is the number of lakes; the full check uses 2,000.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Searches and the index of words: other requests run while large documents are parsed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spelling corrections: words at a distance of one letter, words that may be suggested, and queries with a
 suggestion.
 """

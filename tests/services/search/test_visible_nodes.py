@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random lakes with random grants: a search finds exactly the objects that the user may load, and reveals no other
 name.
 

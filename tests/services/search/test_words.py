@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words of names and texts, and how words of a query match them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fixtures of the tests of execution: a node with a namespace `a`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Location claims on PostgreSQL: which mutations of two catalogs wait for each other, and the order of their locks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The register of storage locations against a plain model: random creates, staged creates, moves, drops, purges and
 unregisters of three users, with credentials that are still alive, under a clock that the test moves.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locations of namespaces: given, inherited or computed, and validated only when they change."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Purges of tables: which of the files that the metadata names they delete."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that a table's metadata names elsewhere: no reader of the server opens one, whatever the spelling."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits of SQL++ statements: refused if a manifest of what the statement read was replaced after its check."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of files in the locations of a table: every spelling that some reader could follow elsewhere is refused."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The request view within a transaction, after its earlier operations: taken and freed names, ancestors of moved
 objects, owners of created objects.
 """

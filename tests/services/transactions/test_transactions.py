@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions in the services: privileges revoked meanwhile, concurrent writers, files of uncommitted changes, and a
 bounded number of reads.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dropping a schema with its content: each object is dropped as by its own request, or nothing is dropped."""
 
 from __future__ import annotations

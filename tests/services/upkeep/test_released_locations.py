@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Released locations: the location of a dropped object stays reserved while files exist there, and is freed once a task
 finds none.
 """

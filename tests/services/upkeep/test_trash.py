@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trash: which objects can be restored, where, by whom, with which owner and grants, and the locations of dropped
 objects.
 """

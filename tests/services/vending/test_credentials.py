@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cached credentials: all waiting callers share one request to STS. Credentials are renewed at half of their lifetime
 and never used after it.
 """

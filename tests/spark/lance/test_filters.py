@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark's filters as Lance SQL: a pushed filter finds the same rows, others are left to Spark."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reading a table's files as tasks do, without Spark."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of a read or a write."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of Lance tables in Spark, and back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Actions on Spark without Spark: decisions before an action of Iceberg starts."""
 
 from __future__ import annotations

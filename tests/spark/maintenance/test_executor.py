@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The executor's loop without Spark: it leases, executes, renews, reports, and ends when idle."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Name resolution: each rule of asterixdb.md, 3.4, with its example; and the errors for unknown names."""
 
 from __future__ import annotations

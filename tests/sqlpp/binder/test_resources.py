@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The resources of a dataset as a source: its name cannot be a dataset's name, and arguments are kept separate."""
 
 from __future__ import annotations

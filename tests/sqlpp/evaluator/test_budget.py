@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Budgets: a meter is charged for each piece of work before it is done."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Equality joins compared with nested loops: the same rows in the same order, with a linear number of steps."""
 
 from __future__ import annotations

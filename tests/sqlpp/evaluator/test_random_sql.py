@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random queries with the same meaning in SQL have the results of DuckDB. `conformance/run sqlpp_random` compares
 more.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Aggregates over frames: computed incrementally, with the values of an aggregate over the whole frame."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The names of AsterixDB's functions, compared with the implemented ones."""
 
 from __future__ import annotations

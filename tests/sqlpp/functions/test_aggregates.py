@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Aggregates: the type of a sum, and its overflow."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Character classes with intersections: their size is limited, and a pattern is read once for any nesting of
 brackets.
 """

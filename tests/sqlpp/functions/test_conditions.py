@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions that test for NULL and MISSING, by hand-written examples."""
 
 from __future__ import annotations

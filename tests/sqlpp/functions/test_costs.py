@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of functions: each declares one, and none creates or walks a value that is larger than the remaining budget."""
 
 from __future__ import annotations

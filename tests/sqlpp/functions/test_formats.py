@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Temporal values in a given format."""
 
 from __future__ import annotations

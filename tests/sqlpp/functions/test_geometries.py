@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Geometries: construction, parts, predicates and derived geometries, by hand-written examples."""
 
 from __future__ import annotations

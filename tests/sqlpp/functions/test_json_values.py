@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values from JSON texts."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of dataverse names."""
 
 from __future__ import annotations

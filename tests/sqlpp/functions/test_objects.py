@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of objects, by hand-written examples."""
 
 from __future__ import annotations

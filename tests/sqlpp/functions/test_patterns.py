@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions with regular expressions, by hand-written examples; and a bound on their duration."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Similarity of two values."""
 
 from __future__ import annotations

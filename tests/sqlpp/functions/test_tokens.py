@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words and n-grams of strings, by hand-written examples and those of AsterixDB's tests."""
 
 from __future__ import annotations

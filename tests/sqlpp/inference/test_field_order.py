@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of fields without ordered fields: fields of known types come before the others."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static types of function calls."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static types of arithmetic."""
 
 from __future__ import annotations

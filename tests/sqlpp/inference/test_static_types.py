@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static types: declared ones, those of values, and the common type of several."""
 
 from __future__ import annotations

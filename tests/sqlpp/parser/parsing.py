@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers of the parser's tests: parsing a text, comparing trees, catching errors."""
 
 from __future__ import annotations

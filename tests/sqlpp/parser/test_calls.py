@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls and windows."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nesting depth: every nested construct has the same limit, independent of the caller's stack."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Definitions of dataverses, types, synonyms and views, and DROP."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expressions: operator precedence, allowed sequences, and positions of errors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries: clause by clause, in both orders, and positions of errors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sequences of statements, statements that change data, and the example slides of seed 4."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types: where they are allowed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Traversals of plans find each node, and copies differ only in the nodes below."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random queries over the two datasets of `relation_queries`: expressions of every column type, joins, groups, order,
 subqueries.
 """

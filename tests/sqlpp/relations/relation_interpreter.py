@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An interpreter of relations in plain Python with Spark's semantics: NULL in three-valued logic, joins by nested
 loops.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Two small datasets and queries about them: the evaluator's result, and that of the rewriting."""
 
 from __future__ import annotations

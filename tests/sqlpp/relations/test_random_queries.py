@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random queries as relations have the results of the evaluator. `LIMNOS_TEST_QUERIES` is their number; the complete
 check uses 2,000 or more.
 """

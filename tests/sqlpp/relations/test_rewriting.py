@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries as relations have the evaluator's results, and a query that cannot be translated gives the reason."""
 
 from __future__ import annotations

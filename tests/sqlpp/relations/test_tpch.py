@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """All TPC-H queries are translated completely."""
 
 from __future__ import annotations

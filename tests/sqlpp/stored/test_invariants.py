@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The invariants of a dataset's table, as values. `tests/http/asterix/test_dataset_commits.py` tests them over HTTP."""
 
 from __future__ import annotations

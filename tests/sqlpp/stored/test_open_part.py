@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of every type survive the conversion to text and back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects are converted to rows and back unchanged; values that do not fit are refused with AsterixDB's number."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declared types as Iceberg schemas, and vice versa."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random types, and objects that fit them."""
 
 from __future__ import annotations

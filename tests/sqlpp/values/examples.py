@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of every type, in the order of ORDER BY; values on one line form one group."""
 
 from __future__ import annotations

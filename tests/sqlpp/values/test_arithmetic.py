@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arithmetic, by hand-written examples: results with their types, NULL and MISSING, overflow."""
 
 from __future__ import annotations

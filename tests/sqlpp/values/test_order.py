@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The total order: byte keys, one for each group of values."""
 
 from __future__ import annotations

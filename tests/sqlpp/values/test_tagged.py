@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as tagged JSON."""
 
 from __future__ import annotations

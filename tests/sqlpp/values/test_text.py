@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""`||`, LIKE and the text of numbers, by hand-written examples."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of the change feed: changes of several zones after a position, in whole revisions, with a fair share for each
 zone.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases and due times that a clock a day ahead or behind wrote: each kind is over or due soon after the clock is set
 right, and a living holder keeps its lease.
 """

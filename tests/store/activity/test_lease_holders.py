@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases of ended holders: each kind ends at once, and the leases of other holders stay."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage in the store, on both databases: edges of runs replace or add to earlier ones, with their columns, and
 orphaned edges are swept.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports in the store, on both databases: the newest reports of each table are kept, and are listed by kind in pages,
 until they expire or the table is gone for good.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pipeline runs in the store: each change of state is one statement, of two concurrent changes one succeeds, and old
 runs are deleted.
 """

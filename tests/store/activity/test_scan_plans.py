@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scan plans in the store, on both databases: beyond the maximum number per user the oldest ones are deleted."""
 
 from __future__ import annotations

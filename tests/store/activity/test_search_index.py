@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The word index, on both stores: words are found by prefix, replaced and removed; positions of zones and the lease of
 the indexer.
 """

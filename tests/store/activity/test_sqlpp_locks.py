@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of statement locks: the check of a lock's token in a mutation, and the rows that a decision reads."""
 
 from __future__ import annotations

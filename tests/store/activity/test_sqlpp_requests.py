@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests of the query service in the store, on both databases: visible to their users, cancelled by marks, swept at
 their end.
 """

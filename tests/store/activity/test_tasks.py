@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tasks: created by a commit, leased for a limited time, renewed by heartbeats, retried, and deleted when done."""
 
 from __future__ import annotations

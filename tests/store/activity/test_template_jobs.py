@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs of templates in the store: one node leases each job and only it ends the job; old jobs and jobs of dropped
 templates are deleted.
 """

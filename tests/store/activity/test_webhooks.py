@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Webhooks in the store: one node leases each, and only that node changes its state."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Backups of an SQLite store: consistent during writes, restored only if valid; and what a restore invalidates."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The blocking thread: calls run in order, errors are raised in their callers, and no caller waits in vain."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The search for damage: overwritten pages of tables and indexes, changed bits of documents, and a whole store."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dead-peer detection of database connections: which connections are closed, and which are not."""
 
 from __future__ import annotations

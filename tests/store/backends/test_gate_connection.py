@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The gate's own connection: result values, errors, timeouts, and its end."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Migrations: of several processes one migrates and all serve, newer stores are refused, and both databases get the
 same schema.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Group commits: writers that start at different moments share commits, and no writer waits in vain for others."""
 
 from __future__ import annotations

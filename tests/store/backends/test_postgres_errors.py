@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Database failures: locked files, full disks and lost connections; certain failures and unknown outcomes."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Query plans of PostgreSQL for reads and writes: they use indexes, whatever the statistics of the tables are."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SQLite store: savepoints of the mutations of a batch, and the connection for gate reads."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures of SQLite as errors for callers: each result code, real input/output errors, and a damaged file."""
 
 from __future__ import annotations

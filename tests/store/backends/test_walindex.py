@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The index of SQLite's write-ahead log: it shows every commit, and reading it never releases SQLite's locks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports: every table of the store is exported, or is excluded for a reason that this file states."""
 
 from __future__ import annotations

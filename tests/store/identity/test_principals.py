@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Users, groups, members, roles, rules, holders and owners in the store."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read restrictions in the store, on both databases: set, replaced, removed, counted, kept for objects in the trash,
 and swept afterwards.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """API tokens in the store: they belong to zone 0, only hashes of their secrets are stored, and a revocation is
 final.
 """

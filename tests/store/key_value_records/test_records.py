@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The record store, on each key-value database: the guarantees of the tree of nodes for the supported operations."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage of key-value pairs, on each database: order of keys, consistent reads, and atomic transactions."""
 
 from __future__ import annotations

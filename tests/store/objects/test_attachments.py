@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attachments of tags to objects: rows, the change of each, and the sweep after a drop."""
 
 from __future__ import annotations

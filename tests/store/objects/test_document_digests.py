@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Digests of metadata documents: a changed bit is an error, and a row without a digest of its version is accepted."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata documents in the store: compare-and-swap, and one table per location."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locations of filesets in the store: overlapping ones are found while they are reserved, and others are swept."""
 
 from __future__ import annotations

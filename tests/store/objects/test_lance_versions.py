@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions of Lance tables in the store: ordered, settled in ascending order, and deleted with their table."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions of models in the store: found by number and alias, an alias on one version only, swept with a dropped
 model.
 """

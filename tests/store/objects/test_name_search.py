@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search candidates, on both stores: names by range, ids, owners, and names that an older release stored without
 folding.
 """

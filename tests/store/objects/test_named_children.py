@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Several children of a parent are read by their names, on both stores."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tree of nodes in the store: create, lock, find, move and drop; names, name spaces and paths."""
 
 from __future__ import annotations

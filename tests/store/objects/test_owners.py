@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Owned objects on both stores: pages of several principals over several zones."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deletion protection in the store, on both databases: the statement that drops checks the node and its ancestors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of metalakes in settings: a metalake keeps the name that it was created with, and a name has one metalake."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics in the store: overwritten, read by range in the order of names, deleted, and swept after a drop."""
 
 from __future__ import annotations

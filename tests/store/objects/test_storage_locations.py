@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The register of storage locations in the store: an object that moves to and fro keeps each of its locations once."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Former objects in the store, on both databases: what is kept for successors, for how long, and under which lock."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! The engine's side of a driver: iceberg-rust, asked by lines of JSON on standard input, each a verb and its arguments.
 //! Answers each with a line: `told`, or the `error` in the client's own words. What is asked, and which rows, is not known here.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`changes`: shows the change feed.
 
 May import `client`, `names` and `cli`. Prints each change once, in feed order, and the next feed position at the end,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`create metalake | catalog | namespace | fileset | model`.
 
 May import `names` and `cli`. Engines create tables: Spark, PyIceberg, Trino.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`find`: searches over the metalake.
 
 May import `names` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`head`: the first rows of a table, or the beginning of a fileset's file; `files`: the files of a fileset.
 
 May import `client` values and `cli`.

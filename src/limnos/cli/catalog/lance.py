@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`lance ls | describe | import | serve`: directories of Lance tables.
 
 May import `cli`, `client` and `names`, and when a command needs them `formats`, `sources` with Lance's library,

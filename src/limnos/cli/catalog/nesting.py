@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`names check | plan | show | migrate | undo | confirm`: names of namespaces that contain the separator.
 
 May import `client` values, `names` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`records load | dump | ls | describe`: exports of metalakes as records in a key-value database that no server uses.
 
 May import `cli`, `names` and the file framing of `client`, and when a command needs them `model`, `formats` and

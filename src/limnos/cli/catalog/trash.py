@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`trash ls | rm` and `undrop`: dropped objects, and their restoration.
 
 May import `names` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
 
 May import `cli`, `client` and `names`. Without `--kind`, the kind of an object is requested from the server.

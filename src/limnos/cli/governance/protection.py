@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`protect` and `unprotect`: protection of objects against drops.
 
 May import `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`restriction set | show | remove`: row filters and column masks of tables.
 
 May import `client` and `cli`. The server parses filters and masks.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`tag create | delete | list | describe | add | remove`: tags and the objects that have them.
 
 May import `client` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`access explain | holders | reach`: the reasons of an access decision, the users with access to an object, and the
 objects that a user has access to.
 

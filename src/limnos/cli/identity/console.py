@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`console`: opens the console in a browser, signed in.
 
 May import `names` and `cli`. The code in the URL can be used once, within two minutes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`grant` and `revoke`: roles to users and groups, privileges on objects to roles.
 
 May import `client`, `cli` and the privilege names of `model.privileges`. The server checks whether a privilege applies

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`group create | delete | list | describe` for groups, `group add | remove` for their members.
 
 May import `client` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`login`, `logout`, `profile list | use`.
 
 May import `client` and `cli`. A password is read from the terminal or standard input. It is never an argument and never

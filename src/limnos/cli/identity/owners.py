@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`owner show | set`: owners of objects.
 
 May import `client` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`role create | delete | list | describe`: roles and their privileges.
 
 May import `client` and `cli`. `grant` and `revoke` change a role's privileges.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`user add | remove | list | describe | disable | enable | password | secret`: users of a metalake.
 
 May import `client` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`audit`: shows and exports audit records.
 
 May import `client` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`maintenance plan | explain | run | cancel | status | work`: maintenance of tables.
 
 May import `client`, `config`, `model`, `spark` (when an executor runs) and `cli`.

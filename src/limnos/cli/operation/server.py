@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`server start | check | migrate | backup | restore | config`: a server on this machine.
 
 May import `config`, `model` and `cli`; the server itself only inside the commands that need it.

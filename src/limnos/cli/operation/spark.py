@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`spark jars` and `demo`.
 
 May import `config`, and the source checkout's path from `model`. Spark's package, and the demonstration, are imported

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`storage check | keys | rotate-key`: checks of a catalog's storage, and encryption keys.
 
 May import `client` values and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`task list | show | retry`: background tasks of the server.
 
 May import `cli`. The commands are for service admins.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`job run | list | show | cancel | register | templates | delete`: jobs and their templates.
 
 May import `client` and `cli`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`pipeline run | resume | publish | discard | diff`: runs of pipelines.
 
 May import `cli`, rich, and `pipeline` inside the functions that need it.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`reports`: metrics reports of scans and commits of a table, which clients sent.
 
 May import `cli`.

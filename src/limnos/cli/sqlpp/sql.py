@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`sql`: SQL++ statements from the command line, a file, a pipe, or a shell.
 
 May import `names` and `cli`; the shell is imported only on a terminal.

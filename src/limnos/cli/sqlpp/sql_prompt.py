@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The SQL++ shell: line editing, history, completion, and commands that begin with a backslash.
 
 May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and `cli`. Typing never blocks: names for

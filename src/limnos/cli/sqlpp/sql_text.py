@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Analysis of SQL++ texts for the shell: whether a text is complete, where an error is, and the dataverse that USE
 selects.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on the change feed (own API).
 
 May import `client`. The client's own timeout must be longer than `wait_s`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on job templates and their jobs (Gravitino REST; a job's output over the admin API).
 
 May import `client`.

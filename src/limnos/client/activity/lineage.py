@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on lineage: sending events, and reading the graph around a table, view or column (own API).
 
 May import `names` and `client`. Paths start with the catalog.

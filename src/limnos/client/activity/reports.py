@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on clients' metrics reports of a table (own API).
 
 May import `names` and `client`. Paths start with the catalog.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on pipelines and their runs (own API), for runners and for observers.
 
 May import `client`. A runner's reports are idempotent for the same attempt and step, so they are retried if a response

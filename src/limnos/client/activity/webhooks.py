@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on webhooks (own API), for the owner of the metalake.
 
 May import `client`.

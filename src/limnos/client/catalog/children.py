@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls that list the objects of all kinds in a namespace or catalog (own API).
 
 May import `names` and `client`. Paths start with the catalog.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on filesets and their files (Gravitino REST).
 
 May import `client`. A path has catalog, schema and name: fileset catalogs do not nest.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance tables opened with Lance's own libraries, with the client's credential.
 
 May import `names`, `model` for the advice to install extras, and `client`. Lance's libraries are imported only on use,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on namespaces: Iceberg REST, Gravitino REST to create missing parents, the admin API to move.
 
 May import `names` and `client`. Paths start with the catalog.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on namespace names that contain the separator (own API).
 
 May import `client`.

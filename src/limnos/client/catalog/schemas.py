@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schemas, tables and topics of connector catalogs (Gravitino REST).
 
 May import `model` and `client`. Paths start with the catalog. `namespaces` and `tables` serve the objects of the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on the trash of a catalog (own API).
 
 May import `names` and `client`. Paths start with the catalog.

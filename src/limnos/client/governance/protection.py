@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on the protection of objects against drops (own API).
 
 May import `client`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on restrictions of tables and namespaces (own API).
 
 May import `client`.

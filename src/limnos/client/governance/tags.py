@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on tags and their objects (Gravitino REST).
 
 May import `client`.

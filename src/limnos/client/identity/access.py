@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls for access analysis: decisions, holders, accessible objects of a user, and previews of changes (own API).
 
 May import `names` and `client`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on the groups of a metalake (Gravitino REST; members through the admin API).
 
 May import `client`.

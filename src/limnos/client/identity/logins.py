@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on passwords and sessions (own API).
 
 May import `client`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on owners (Gravitino REST).
 
 May import `client`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on roles, their holders and their privileges (Gravitino REST).
 
 May import `client`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on the users of a metalake (Gravitino REST; disabling through the admin API).
 
 May import `client`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of table maintenance: findings, operations, and the report on one table.
 
 May import `client`'s `values`.

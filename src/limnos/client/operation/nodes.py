@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on the server's nodes and settings (own API), for service admins.
 
 May import `client`.

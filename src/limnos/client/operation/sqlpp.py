@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls of SQL++: run and cancel statements.
 
 May import `names` and `client`. Rows are returned as the received JSON, so that numbers are not changed. A dataverse is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on storage (own API): checks of a catalog's storage, and the keys that seal secrets.
 
 May import `client`.

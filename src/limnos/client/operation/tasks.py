@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls on tasks (own API), for service admins.
 
 May import `client`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the server's responses about the audit, changes, webhooks, lineage, reports and imports.
 
 May import msgspec. Must not know HTTP.

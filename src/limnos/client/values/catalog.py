@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the server's responses about objects of the tree, the trash, names and transactions.
 
 May import msgspec. Must not know HTTP.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the server's responses about users, groups, roles, tokens, sign-in and explanations of decisions.
 
 May import msgspec. Must not know HTTP.

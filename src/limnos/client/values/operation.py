@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of the server's responses about storage, background tasks, nodes, settings and SQL++ statements.
 
 May import msgspec. Must not know HTTP.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Encodes records of an export: Protobuf messages with length prefixes, or lines of JSON.
 
 May import Protobuf and `model`. Must not know the content of a record except its version.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the records of an export from stored values.
 
 May import Protobuf, msgspec, `model`, and `formats.iceberg` for row filters and masks. Must not know the selection and

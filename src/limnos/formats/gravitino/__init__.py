@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion between Gravitino's JSON and other formats: tables, columns, partitioning, sort orders, views, functions,
 policies and job templates.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Applies Gravitino's column changes to an Iceberg schema: existing fields keep their ids, new fields get new ids
 (reference section 2.3).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns: converts Gravitino's JSON columns to Iceberg schemas and back (JsonUtils of 1.3; reference section 2.1).
 
 May import `formats.iceberg` and `model`. Must not know tables. Pure. A type that Iceberg lacks (`varchar(20)`) becomes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Job templates: the program or Spark application that a job runs, with placeholders for the job's values.
 
 May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know rights or a server's limits. A

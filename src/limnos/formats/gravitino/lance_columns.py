@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of Lance tables in Gravitino's JSON types (JsonUtils of 1.3; reference section 2.1).
 
 May import msgspec. Pure. The input is a JSON array of fields with Lance's logical type names. A type that Gravitino

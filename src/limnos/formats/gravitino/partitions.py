@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Partitioning and sort orders of Iceberg tables as Gravitino's expressions, and back (reference section 2.2).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A transform that Gravitino

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies of Polaris: translates its four types of table maintenance to policies of this server.
 
 May import this package, `formats.iceberg` and `model`. Pure. Polaris stores policies but does not execute them, so some

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Contents of policies: custom rules, or settings for the maintenance of tables (Gravitino's content classes).
 
 May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know the application of policies.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables: Gravitino's create and alter requests as Iceberg's, and stored Iceberg tables as Gravitino's JSON.
 
 May import `formats.iceberg`, `model` and this package. Must not know HTTP. Pure. Changes have the fields of Gravitino's

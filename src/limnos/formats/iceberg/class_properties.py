@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Properties that name a class, or settings of another system's runtime: refused in tables and catalogs.
 
 May import `limnos.model.errors` and this package. Pure. A client or engine that reads such a property constructs the

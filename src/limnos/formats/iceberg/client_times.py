@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks timestamps from clients against the server's clock.
 
 May import the standard library and `limnos.model.errors`. Must not know documents.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Builds the metadata of a new table from a create request.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know commits. Source: Iceberg REST

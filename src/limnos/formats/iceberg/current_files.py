@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that a reader of a table opens: manifest lists, manifests and statistics from its document, data files from the
 manifests.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Default values of columns: checked against their type, in Iceberg's JSON single-value form.
 
 May import the standard library and this package's types. Must not know schemas. Source: Iceberg specification, Appendix

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Descriptions: the comment, the time of the last change and the columns of a table or view, from its metadata.
 
 May import only msgspec and this package. Must not know commits. Pure. Decodes only the needed parts of a document, so a

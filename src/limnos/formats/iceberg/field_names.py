@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Field ids by name and names by field id, over all schemas in a table's or view's metadata.
 
 May import only msgspec. Must not know commits. Source: Iceberg specification, "Schemas and Data Types". Decodes only

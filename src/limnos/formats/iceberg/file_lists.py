@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files that an Iceberg table references: manifests in a manifest list, files in a manifest, and additions of a commit.
 
 May import `limnos.formats.avro` for bounded reading, `limnos.model.errors`, msgspec and this package. Must not read

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Typed access to JSON documents: a wrong type in a client's document raises `BadRequest` with the name of the field.
 
 May import the standard library and `limnos.model.errors`. Must not know the meaning of documents. Every commit calls

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Literals in row filters: checked against the column's type and normalized.
 
 May import the standard library and `limnos.model.errors`. Must not know schemas. Source: Iceberg specification,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Corrections of stored documents that some readers refuse, where nothing is lost: the update `limnos-mend-metadata`.
 
 May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know files or stores.

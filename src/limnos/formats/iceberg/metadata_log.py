@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The metadata log of a document, with its JSON: a commit adds one entry to up to a hundred that do not change.
 
 May import msgspec and this package's JSON types. Source: Iceberg specification, "Table Metadata Fields", metadata-log.

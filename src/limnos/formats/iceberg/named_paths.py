@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Paths that a table's document names itself: manifest lists, manifests of version 1, statistics, old metadata files.
 
 May import this package. Must not know which locations belong to a table. The paths in manifests are not part of the

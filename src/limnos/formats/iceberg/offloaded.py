@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """CPU-intensive work on metadata as pure functions from bytes to bytes, for worker processes that can be killed.
 
 May import the standard library, msgspec, `limnos.model.errors` and this package. Decoding, building and encoding are

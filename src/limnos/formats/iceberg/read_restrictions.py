@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read restrictions of one table: binding them to its columns, combining them, and the metadata visible to a restricted
 user.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata that every client reads: checks of files that are registered, and of documents that older releases stored.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. A file that a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Retried commits: detects that a client retries a commit whose response was lost.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Snapshot ids are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requirements of a commit: preconditions on the table's current state.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know updates, files or stores. Source:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row filters of read restrictions: parsed from every notation in Iceberg's REST specification to one normal form.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know users or rows. The normal form is

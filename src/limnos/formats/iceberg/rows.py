@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An indexed copy-on-write list of JSON objects, for a commit: finds, adds, replaces and removes rows by id.
 
 May import the standard library and this package's JSON types. Must not know the meaning of rows. A commit may have

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sort orders as JSON: checks them against a schema, and compares them.
 
 May import the standard library, `limnos.model.errors` and this package's schema and transforms. Must not know tables

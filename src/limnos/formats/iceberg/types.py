@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg's primitive types: names, canonical form, and the format version that each needs.
 
 May import the standard library, msgspec and `limnos.model.errors`. Must not know schemas or tables. Source: Iceberg

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Updates of table properties: set and remove.
 
 Reserved properties, such as `format-version`, are executed or ignored, but never stored. May import the standard

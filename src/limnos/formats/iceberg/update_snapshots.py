@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Updates of snapshots: add and remove.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know other updates.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits: applies a list of updates to a table's metadata. The base document is never changed.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know requirements, files or stores.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The metadata document of a view as a whole: its properties, its versions, and checks of an existing document.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know single updates, files or stores.

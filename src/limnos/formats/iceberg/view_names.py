@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Finds the tables and views that a view's SQL text references, as far as possible without the engine's parser.
 
 May import the standard library and msgspec. Must not know rights. It may miss names, but reports none wrongly: a

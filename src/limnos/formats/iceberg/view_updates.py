@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Replacement of views: requirements, updates, and the resulting metadata. The base document is never changed.
 
 May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Source: Iceberg

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table maintenance as pure functions: the assessment of tables by their metadata, and the selection of snapshots,
 references and files to remove.
 

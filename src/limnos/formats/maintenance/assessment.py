@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assessment of tables: finds needed maintenance from a table's metadata, and from its manifests if that is worthwhile.
 
 May import this package, `formats.avro`, `formats.iceberg` and `model`. Must not read files. Summaries of snapshots come

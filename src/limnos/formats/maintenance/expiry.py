@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expiry of snapshots: a pure function that selects the removable snapshots and references of a table, with all guards.
 
 May import this package and `model`. Must not know the store. Source: Iceberg specification, "Snapshot Retention

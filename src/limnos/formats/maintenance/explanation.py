@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Explanation of one table's maintenance state: sizes and counts, and for each snapshot whether it may be removed or
 why it is retained.
 

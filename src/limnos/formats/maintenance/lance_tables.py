@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance of Lance tables: findings from a table's state, and the versions that may be removed.
 
 May import this package and `model`. Pure. Must not know Lance's library: a worker process reads the state

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assessment of tables as functions from bytes to bytes, for worker processes.
 
 May import this package and msgspec. Must not know worker processes.

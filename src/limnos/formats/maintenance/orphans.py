@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orphan files: reads the files that a table's metadata references, and selects the listed files that may be removed.
 
 Pure. May import this package, `formats.avro`, `formats.iceberg`, `model` and msgspec. Must not access storage: files

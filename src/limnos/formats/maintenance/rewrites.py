@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewrites of a table's files: checks the content of a maintenance operation's commit, and that it retains the rows.
 
 May import this package, `formats.avro` and `model`. Must not read files or know leases. The server trusts neither

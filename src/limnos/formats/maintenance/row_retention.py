@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Retention of rows by a column: the rule of a policy, and the day before which rows of a table are deleted.
 
 May import this package and `model`. Pure. Rows are deleted by whole days in UTC, so that partitions by

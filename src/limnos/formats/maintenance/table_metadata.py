@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The part of Iceberg table metadata that maintenance reads, decoded into typed values.
 
 May import msgspec and `model`. Must not know rules of maintenance. A document comes from any client, so if a field has

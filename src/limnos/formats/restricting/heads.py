@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first live rows of a data file, with filter and masks applied, as values for JSON.
 
 May import pyarrow, this package, `limnos.formats.preview_cells` and `limnos.model.errors`. Must not know users or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The nine mask actions of Iceberg's read restrictions on Arrow columns, and the evaluation of row filters.
 
 May import pyarrow and the standard library. Must not know tables. Pure. Conditions have three values, as in SQL: a

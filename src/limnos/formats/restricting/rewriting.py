@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rewrites a data file to a restricted file, with its deletes, row filter and masks applied.
 
 May import pyarrow, pyiceberg, this package and `limnos.model.errors`. Must not know users or stores. Pure: takes and

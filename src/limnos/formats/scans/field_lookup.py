@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resolves field names in a scan request.
 
 May import only pyiceberg. Must not know filters. A client that requests a snapshot's schema may still use the table's

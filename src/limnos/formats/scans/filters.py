@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filters of scans: parsed from both of Iceberg's JSON forms, bound to columns, and reduced to residuals.
 
 May import pyiceberg, this package and `limnos.model.errors`. Must not know files. `not` occurs only at the leaves of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads manifest lists and manifests from their bytes, within limits.
 
 May import pyiceberg, `limnos.formats.avro` for the limits, this package and `limnos.model.errors`. Must not know scan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans a scan: the manifests that it must read, and the tasks from some of them, as JSON.
 
 May import pyiceberg, `formats.iceberg`, this package and `limnos.model.errors`. Must not know callers: `manifests_of`

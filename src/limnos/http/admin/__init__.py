@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The admin API under `/api/limnos/v1`, and the routes at the root: health, metrics, public settings, pages.
 
 It serves operations that no other protocol has, such as moves, group members, tokens and explanations. `protocol`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parsing of requests of the admin API: names in paths, and bodies without unknown fields.
 
 May import `names`, msgspec and the shared modules of `limnos.http`. Must not know resources.

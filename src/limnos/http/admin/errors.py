@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The admin API's error body and statuses: a stable code, the message, the request id, and for a denied access the
 decision.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Non-negative integers in URL paths and query parameters: ids, limits, seconds.
 
 May import msgspec and the standard library only. An invalid number is None, and the route builds the error.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages at the root: an overview of the API as text or HTML, and one OpenAPI document for all protocols.
 
 May import `model`, `services` and the shared modules of `limnos.http`. Must not know resources. The document

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The admin API and the root as a protocol: routes with their full paths, and the error body.
 
 May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. It is the last protocol

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Service routes at the root: health, metrics, public settings, and the caller's name. Pages are in `pages`.
 
 May import `services`, `access`, `telemetry` and the shared modules of `limnos.http`. Must not know resources.

@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ over HTTP: AsterixDB's query service and the other routes that its clients need, over the same tree."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """`/connector`: the metadata of a dataset that AsterixDB's connectors request before they read its files.
 
 May import `model`, `services`, `sqlpp` and this package. Must not know files. Clients repeat the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The status and the error entry of each error of the query service.
 
 May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. An

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parameters of a request to the query service: in the query string, as a form or as JSON.
 
 May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The body of a query service's response, complete or in chunks: first the results, then status, errors and metrics.
 
 May import msgspec, types of `services`, `sqlpp` and this package. Must not know connections. An error after the first

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Handles of asynchronous and deferred requests: their status, their results, and deletion of results.
 
 May import `model`, `services`, `sqlpp` and this package. Must not know statements. A handle is the URL of one of these

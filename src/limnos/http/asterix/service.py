@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The query service: executes statements and returns their results.
 
 May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Must not know engines. Small responses

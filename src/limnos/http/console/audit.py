@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit page: actions with their users and access decisions, with filters. An object's activity is the same page,
 filtered.
 

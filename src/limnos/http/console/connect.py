@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Code snippets that open an object: one for each client, with this server's URL and the object's name.
 
 May import `names`, `sqlpp` and this package's shared modules. A snippet contains no secret: it reads its token from the

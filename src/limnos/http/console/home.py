@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The first page: the metalake's catalogs and its latest changes.
 
 May import `model`, `names`, `services` and this package's shared modules. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sign-in at the external OpenID Connect issuer: the browser is redirected to the issuer and returns with an
 authorization code.
 

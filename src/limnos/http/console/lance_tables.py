@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of Lance tables: columns, the first rows, versions, indexes, maintenance, properties, and code snippets.
 
 May import `model`, `services` and this package's shared modules. Has no business rules.

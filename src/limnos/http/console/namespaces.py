@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of catalogs and namespaces: their content by kind, properties, and policies.
 
 May import `model`, `names`, `services` and this package's shared modules. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Notices: the message about a form's success that the next page shows, signed with the session's secret.
 
 May import `names` and the standard library. Pure. The redirect after a form has the message in the query parameter

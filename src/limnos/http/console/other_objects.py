@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of views, models, topics, functions and other declared objects: definition and properties.
 
 May import `model`, `services` and this package's shared modules. Has no business rules.

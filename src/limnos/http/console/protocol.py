@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console as a protocol: its routes below `/console`, and the page for errors outside a handler.
 
 May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Apart from the forms of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rendering: the environment of the templates, and its filters for times, sizes and counts.
 
 May import minijinja and the standard library. Must not know pages. All values are escaped, and a field that is missing

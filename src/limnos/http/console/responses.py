@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Responses of the console: pages with their security headers, redirects, and compressed bodies.
 
 May import the shared modules of `limnos.http` and the standard library. Must not know pages.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The search page and the search palette: objects that match a query, best first, each with the matching part.
 
 May import `model`, `names`, `services` and this package's shared modules. Has no business rules.

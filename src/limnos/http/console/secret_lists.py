@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists of secrets and tokens: states, expiries, and the list of the secrets of a service account.
 
 May import `model`, `services` and the console's shared modules. No list contains values of secrets.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Signing in and out, and the user's own sessions.
 
 May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of facts, lists and forms that need no template of their own.
 
 May import `model` and this package's shared modules. Must not know resources: a page defines its columns, cells and

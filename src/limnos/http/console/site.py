@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console's public URL: the prefix of its links, its origin, its cookie, and the check of a POST request's origin.
 
 May import `model` and the standard library. Pure: must not know routes or sessions. Browsers may send

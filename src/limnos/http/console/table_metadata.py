@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of an Iceberg table's metadata that pages show, decoded without the rest.
 
 May import msgspec. Pure. Fields that old writers omit have defaults.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of Iceberg tables: columns, snapshots, properties, partitions, code snippets for clients, and the metadata
 itself.
 

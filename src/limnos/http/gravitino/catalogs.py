@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalogs: list, create, test the connection, load, alter, enable and disable, drop.
 
 May import `access`, `model`, `names`, `services` and this package. Has no business rules.

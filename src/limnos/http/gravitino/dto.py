@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Encoders of service results as Gravitino's DTO classes (version 1.3). Fields without a value are omitted.
 
 May import `model`, `names`, `formats`, `sources` and `services` values. Must not know routes. Enum values are in lower

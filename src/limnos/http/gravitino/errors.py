@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's error body: code, Java exception name and HTTP status for each kind of error (ErrorConstants 1.3).
 
 May import `model`, `names` and the shared modules of `limnos.http`. Must not know resources: the first sentence of a

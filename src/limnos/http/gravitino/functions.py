@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of a schema: register, list, load, alter, drop.
 
 May import `access`, `formats`, `model`, `services` and this package. `formats.gravitino` parses definitions.

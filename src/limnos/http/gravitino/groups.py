@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Groups of a metalake: list, add, load, remove. The admin API manages their members; Gravitino has no routes for them.
 
 May import `model`, `services` and this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job templates and jobs: jobs that the server runs, and pipelines with their runs, which runners execute.
 
 May import `model`, `services` and this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metalakes: list, create, load, alter, enable and disable, drop.
 
 May import `access`, `model`, `services` and this package. Has no business rules.

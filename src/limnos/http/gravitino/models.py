@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Models of a schema and their versions: register, list, load, alter, delete; link a version, and load it by number or
 by alias.
 

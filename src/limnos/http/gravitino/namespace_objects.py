@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shared handlers of filesets, topics, models, functions and tables: paths, common operations, and drops of missing
 objects.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Owners of objects: load and set.
 
 May import `model`, `services` and this package. Has no business rules.

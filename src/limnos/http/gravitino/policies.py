@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies of a metalake: list, create, load, alter, enable and disable, drop; their objects, and the policies of an
 object.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Securable objects in bodies: parsing them into privilege requests, and encoding roles with their objects.
 
 May import `model`, `services` and this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Service routes: version, health, the caller's name.
 
 May import `services` and the shared modules of `limnos.http`. Must not know resources.

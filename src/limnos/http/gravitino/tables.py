@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of a schema, of any format: the same objects that Iceberg REST and Lance REST serve, under the same rules.
 
 May import `access`, `formats`, `model`, `names`, `services` and this package. Iceberg tables are created, changed and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics of a schema: create, list, load, alter, drop.
 
 May import `access`, `model`, `services` and this package. Has no business rules. In a catalog of provider `messaging`,

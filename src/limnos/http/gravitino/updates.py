@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Update requests: lists of changes with an `@type`, parsed into `PropertyEdits` (Gravitino's *UpdateRequest classes).
 
 May import `model`, `services.request.property_edits` and this package. Must not know resources. Changes apply in order;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of a schema: the same objects that Iceberg REST serves, under the same rules. List, create, load, alter, drop.
 
 May import `access`, `formats`, `model`, `names`, `services` and this package. Gravitino itself checks no rights on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Iceberg REST protocol: its routes, request and response bodies, and errors.
 
 May import `services`, the layers below, and the shared modules of `limnos.http`; never another protocol.

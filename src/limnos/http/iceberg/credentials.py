@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Callers without a credential: the refusals that become 401 instead of 403.
 
 May import `names`, `model` and the shared modules of `limnos.http`. Has no business rules.

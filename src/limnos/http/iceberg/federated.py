@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routing for federated catalogs, whose source is another Iceberg REST catalog: selects the handler of a route for
 them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bodies that are forwarded between a client and another Iceberg REST catalog: selects the forwarded parts of requests
 and responses.
 

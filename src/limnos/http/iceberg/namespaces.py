@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespace routes: list, create, load, exists, drop, properties.
 
 May import `access`, `model`, `names`, `services`, this package and the shared modules of `limnos.http`. A namespace's

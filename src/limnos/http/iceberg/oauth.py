@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """OAuth client credentials, for clients configured with `credential=`: it may be a service account's secret or an API
 token.
 

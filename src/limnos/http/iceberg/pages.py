@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of lists: tokens, sizes, and bodies joined from encoded names.
 
 May import `model`, `services.request.name_pages` and the shared modules of `limnos.http`. Must not know resources. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decoding raw path segments into names: the prefix, namespaces, tables. Pure, so results are cached.
 
 May import `names`, `services` for the types of scopes and nested views, and the shared modules of `limnos.http`. Must

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes for scan planning: plan a scan, load a plan, fetch tasks, cancel.
 
 May import `formats` for types of requests, `model`, `names`, `services`, this package and the shared modules of

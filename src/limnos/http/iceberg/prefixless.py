@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes without a prefix: reads use the default catalog, changes are refused with the prefix to use.
 
 May import `model`, `names`, `services` and the shared modules of `limnos.http`. A client that omits the prefix of its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg REST as a protocol: routes with and without a prefix, and the error body.
 
 May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Has no business

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Remote signing: whether a client requests it, its configuration, and the route that signs.
 
 May import `model`, `names`, `services`, `sources` for the signed requests, and this package. Must not know keys. A

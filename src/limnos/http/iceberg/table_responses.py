@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Responses about one table: metadata, entity tag, configuration, and the credentials or signing that a client
 requests.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table routes: list, create, register, load, exists, commit, drop, rename, metrics.
 
 May import `access`, `files`, `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The transaction route: one atomic commit to several tables.
 
 May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. A change is the body of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vended credentials: whether a client requests them, their encoding, and the route that renews them.
 
 May import `services`, `names`, `model`, `formats` and `sources` for names of properties and types of credentials, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """View routes: list, create, register, load, exists, replace, drop, rename.
 
 May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Metadata stays JSON bytes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """An adapter: serves any implementation of Lance's interface over the protocol, without a store and without access
 control.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of a directory that the adapter serves: it uses the handlers of the server's own routes, and creates tables with
 rows.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes that commit to several tables at once.
 
 May import `model`, `services` and this package. Has no business rules. Each operation names its table by its full

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance's error body, and the status and code of each error.
 
 May import `model`, `names` and the shared modules of `limnos.http`. Must not know routes. Clients read only the code,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The object of a request: parsed from the identifier in its path or body, and the database of LanceDB's clients.
 
 May import `model`, `names`, `services.request.request_view` and the shared modules of `limnos.http`. Has no business

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Indices of tables: create, list, statistics, drop.
 
 May import `model`, `names`, `services`, `sources` for the types of requests to a table's files, and this package. Has

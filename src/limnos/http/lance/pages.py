@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of lists: a token that is opaque to clients, and a limit.
 
 May import `model`, `services.request.name_pages` and the shared modules of `limnos.http`. Must not know resources.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance REST as a protocol: routes below `/lance/v1`, and below `/v1` for clients that expect a separate port for
 Lance.
 

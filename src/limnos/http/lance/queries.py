@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries: vector search, full-text search and filters over a table's rows, and their plans.
 
 May import `model`, `services`, `sources` for the type of a query, and this package. Must not know engines. LanceDB's

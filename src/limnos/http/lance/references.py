@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes of a table's tags and branches.
 
 May import `services`, `sources` for the types of results, and this package. Has no business rules. LanceDB's remote

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of tables: create with rows, insert, merge, count.
 
 May import `model`, `services`, `sources` for the types of requests to a table's files, and this package. Must not know

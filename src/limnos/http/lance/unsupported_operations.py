@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations of the protocol that are not supported: each returns 406 with code 0, and advice.
 
 May import `model`, `services` for the type of a request's context, and the shared modules of `limnos.http`. Checks no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vended credentials for Lance's clients: storage options in responses about a table that they open themselves.
 
 May import `model`, `services`, `sources` for kinds of credentials, and this package. Has no business rules. A client

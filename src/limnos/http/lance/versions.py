@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Routes of a table's versions: list, create, describe, delete.
 
 May import `model`, `services` and this package. Must not know files: `services.lance.versions` finds versions in the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Branches of steps: begin, look up, drop; and the check that a statement writes only its branch.
 
 May import `pipeline`, `names`, `model` and PySpark. Must not know write modes. A write names its branch in the table's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a table's columns that a DataFrame needs, and the conversion of the DataFrame to the table's columns.
 
 Compares two Spark schemas, and builds the expressions that convert a DataFrame. May import `model`, `names`, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A client for the server behind a catalog of a Spark session, with the session's credential.
 
 Reads the server and the credential from the session's settings, so that users configure them once. May import `client`,

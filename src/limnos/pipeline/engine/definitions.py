@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The whole definition of a step, and what in it differs from run to run.
 
 Adds to the declared parts what only the engine knows: the values of the parameters that the step uses, its Python code

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preview of publishing a run: rows added, removed and changed on a branch, compared with its base snapshot.
 
 Each table is compared in one query, by whole rows and the number of times that each occurs. If the step has keys, rows

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exact counts of rows with a key and of distinct keys, by bitmaps.
 
 Serves the keys of merges and `unique` rules. May import `naming` and PySpark. Must not know the use of the counts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark for the runner: sessions for concurrent steps, pins, task counts, cancellation.
 
 Gives each running step its own session, and converts errors of Spark and Iceberg to the runner's errors. May import

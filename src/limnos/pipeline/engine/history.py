@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """History tables, which store every state of a key with its validity (slowly changing dimension of type 2).
 
 Computes the new timelines of the source's keys, and applies them to the branch by one MERGE. May import `pipeline`,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Incremental reads of a step: the tables that can be read by increments, and reasons for full reads.
 
 Decides from the step's last checkpoint, its write mode and the query's plan. May import `pipeline`, `names` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Increments: new or changed rows of a table between two snapshots, or the reason for a full read.
 
 Selects the kind of read by the operations of the snapshots in between. May import `pipeline`, `names` and PySpark. Must

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Inserts into a branch by one statement: append, overwrite all, or overwrite partitions.
 
 The statement is checked to write the branch. May import `pipeline` and PySpark. Must not know merges or histories.

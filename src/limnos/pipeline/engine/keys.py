@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of merge keys: not NULL and unique.
 
 Returns the result as a finding. May import `pipeline`, `model` and PySpark. Must not know tables. Without the check, a

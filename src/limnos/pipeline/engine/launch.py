@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark sessions for runs of pipelines: local, on a cluster, or by Spark Connect.
 
 Starts and ends a session with the catalogs of a metalake, configured so that steps share Spark fairly. May import

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Layout of a table: partition fields and sort orders, from declarations and from metadata.
 
 Parses both notations into one comparable value. May import `model`, `names` and `pipeline`'s metadata. Must not know

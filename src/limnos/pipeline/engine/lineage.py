@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage of a step's rows (tables, files, columns) from the query's analyzed plan.
 
 May import `names`, `pipeline`, `spark` and PySpark. Must not know write modes. A merge is analyzed as the query of its

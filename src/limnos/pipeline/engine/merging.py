@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Merges of rows into a branch by their keys: update, insert, delete.
 
 One MERGE from staged rows, so that a non-deterministic source has the same rows each time Spark reads it. May import

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata of an Iceberg table: UUID, refs, snapshots with summaries, schemas, layout.
 
 One type of value for tables of any catalog of a session. May import `names`, `model`, msgspec, PySpark and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Quoting of names for Spark's SQL.
 
 Quotes parts of a name so that dots, back quotes and spaces in them are literal. Pure: may import the standard library

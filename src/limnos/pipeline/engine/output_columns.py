@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of the columns that a step makes, as far as its declaration has them, with their positions.
 
 Reads the names from Spark's grammar: of the SELECT list of a query, of the declared columns of a source that is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spark's own SQL parser, from the session's JVM or from a JVM started only for parsing.
 
 A `SparkGrammar` parses a statement into a tree. A classic session provides its parser. Otherwise one JVM per process is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pinned reads: each table in its state at the start of the run, or on this run's branch.
 
 Pins tables and views, and replaces their names in a query. May import `pipeline`, `model`, `names` and PySpark. Must

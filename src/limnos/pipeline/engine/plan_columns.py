@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Column lineage of an analyzed plan, from the plan's JSON.
 
 Traces each output column to columns of the sources, and finds the columns that filter, join or group the rows. May

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preview of a run's changes to tables' columns, by analysis of the queries without running them.
 
 `preview` returns for each step the statements that its table would need. Spark analyzes the queries over empty

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python files on executors: sent by Spark, or inside the functions that use them.
 
 Spark sends a file of one name once, and cannot replace it: a second file with the same name fails every later task of

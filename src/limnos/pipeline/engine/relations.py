@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table names in queries with their positions, from the parse tree of Spark's own grammar.
 
 `query_names` returns each table name of a step's SQL with its span, and the parameters. `splice_names` replaces the

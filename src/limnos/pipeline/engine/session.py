@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Helpers for a Spark session: temporary settings and temporary views.
 
 May import PySpark. Must not know steps.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of errors of Spark and Iceberg to the runner's errors.
 
 Distinguishes wrong code, missing rights and an unreachable server, with a message without Java's stack trace. May

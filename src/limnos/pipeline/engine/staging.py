@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Staging of rows: they are computed and stored once, so that several readers see the same rows.
 
 `stage` computes a DataFrame and returns one that reads the result; `release` frees it. It is used for rows that are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Execution of one step on a branch of its table, from inputs to findings.
 
 Calls the parts of `pipeline` in order: inputs, row rules, the table, the branch, the write, table rules. May import

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preparation of a step's table: create it, add and widen columns, set its layout.
 
 Compares the step's rows with the existing table, refuses changes that lose data, and executes all other changes. May

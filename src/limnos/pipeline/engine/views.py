@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Definitions of views: the query, and the catalog and namespace of its unqualified names.
 
 Loads a view from the session's catalogs. May import `names`, `pipeline`, py4j and PySpark. Must not know the use of the

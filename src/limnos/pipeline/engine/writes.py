@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes of a step's rows to its branch: replace, append, merge, partitions or history.
 
 Each write is one statement and one snapshot, only on the branch, with run and step in the summary. May import `model`,

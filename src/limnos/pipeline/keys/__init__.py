@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The keys of a pipeline's file: their schemas, descriptions and resulting values.
 
 These definitions determine the parsing of a file, its JSON Schema and its reference page. The schemas (`NodeSchema`)

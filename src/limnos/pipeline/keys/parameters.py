@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of a parameter: its type and its default.
 
 Defines the record of a parameter, and checks a default against the type. May import this package, and `pipeline`'s

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of `expect`: a record for each kind of rule.
 
 Defines the records, and the default names of rules. May import this package, and `pipeline`'s values and schemas. Must

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of a source: files, databases, Python, streams, tables.
 
 Defines a record for each kind of source, and the constraints between its keys. May import this package, and

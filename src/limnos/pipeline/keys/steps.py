@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of a step: its table, its body, its write mode and its expectations.
 
 Defines the record of a step, and the draft of a step before its catalog is known. May import this package, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Keys of `write`: the modes and their settings.
 
 Defines the record of each mode. May import this package, and `pipeline`'s values and schemas. Must not know the engine.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Backfill: one run per value of a parameter, one after the other.
 
 Computes the values of a range, and runs them in order until a run does not end as requested. May import `model`,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs for the command line: from a file or a run's id to a result.
 
 Combines the file, Spark, the server and a listener, and stops cleanly on Ctrl-C. May import `client`, `model` and

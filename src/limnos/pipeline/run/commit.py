@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Publishing of a run: one transaction moves `main` of all outputs and marks the run as published.
 
 Sends the transaction, finds its result if the response was lost, explains a refusal, and reports lineage after success.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Events of a run, and their listeners.
 
 One event per change of a step or of the run, for terminals, logs and programs. May import this package only. Must not

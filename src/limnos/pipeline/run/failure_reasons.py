@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reasons for the failure of a run: the reason to report, and advice for the user.
 
 Converts the errors of steps to an `EndReason` and a message. May import `client` and `pipeline`. Must not know Spark or

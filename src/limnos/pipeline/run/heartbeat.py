@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats of a run: they renew its lease and receive requests to stop.
 
 One thread with its own connection, so that neither a long Spark job nor a slow response to another request delays a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of a run: selected steps, full reads, publishing or holding.
 
 The values, their check against the declaration, and their form in the run's record. May import `model`, `pipeline`'s

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of a pipeline's parameters for a run: typed, complete, and in JSON's types.
 
 Converts text or Python values to the form in the run's record, and that form to Spark's named parameters. May import

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """JSON of a run's record: pins, digests and outcomes of steps.
 
 Encodes and decodes, so that another process than the runner's can resume, publish or discard a run. May import

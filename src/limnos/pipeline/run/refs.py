@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Branches of a run's tables: looked up and changed through the server, without Spark.
 
 Looks up tables; creates branches at the heads of finished steps; removes the branches and tables of a run. May import

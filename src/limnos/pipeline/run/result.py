@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The result of a run, and its exit code.
 
 `RunResult` is returned by a run; `RunFailed` is raised by `RunResult.require`. May import the standard library only.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resuming of a run by another attempt: it reuses the branches of finished steps and runs the other steps.
 
 Determines which parts of the record are still valid, creates branches at the recorded heads, and executes the other

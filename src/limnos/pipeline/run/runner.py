@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One attempt of a run, from its first step to its end.
 
 Executes steps in order, records their outcomes, publishes all by one commit, and repeats steps whose table another

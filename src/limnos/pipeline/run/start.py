@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Start of a run: register the pipeline, take the lease, execute the steps.
 
 Everything between a declaration and the first step: order, parameters, pins, the record. May import `client` and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The stop signal of a run, with its reason.
 
 A flag that one thread sets and other threads read. May import this package only. Later requests do not replace the

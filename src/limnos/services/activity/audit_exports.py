@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Audit exports: write audit records to files day by day, on request or daily by a setting.
 
 May import the layers below. A task does the work, so it continues after a crash. File names are a function of the

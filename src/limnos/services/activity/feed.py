@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Change feed: the committed changes of a metalake, or of one of its catalogs, that are visible to the caller now.
 
 May import the layers below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions in the change feed, and the opaque string by which callers refer to a position.
 
 May import the layers below. Must not know the meaning of changes. The string is neither secret nor a credential: each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage intake: stores the lineage that producers report, between objects of this server and external datasets, under
 the caller's rights.
 

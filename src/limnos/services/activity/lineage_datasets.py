@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage datasets: maps OpenLineage datasets to objects of this server, first by location and then by name.
 
 May import the layers below. A name is considered if the catalog's URL in the producer's event is this server's, or is

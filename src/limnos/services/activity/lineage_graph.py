@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage graph: the upstream or downstream objects of an object or one of its columns, up to a maximum depth.
 
 May import the layers below. Must not know any wire format. The traversal continues only from objects that are visible

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Webhooks of a metalake: URLs to which its changes are sent.
 
 Operations: create, list, drop, retry, and read the next changes to send.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalog backends: which values of Gravitino's property `catalog-backend` an Iceberg catalog of this server may have.
 
 May import `model`. Pure. In Gravitino the property names the service that stores the tables. Here the server stores

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of a catalog before it is created or changed: its properties, its storage and its external system.
 
 May import the layers below. Writes nothing: `catalogs` creates, alters and drops.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Children: the objects of all kinds directly in a namespace or catalog, page by page, filtered for the caller.
 
 May import the layers below. Must not know any wire format. A page is read with a few SQL statements, regardless of the

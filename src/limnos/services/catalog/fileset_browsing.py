@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Browsing of filesets: a page of a directory's entries, and the beginning of a file.
 
 May import the layers below. Must not know any wire format. Listing needs the right to load the fileset, and content the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Filesets: create and drop filesets, resolve their named locations and templates, and list their files.
 
 May import the layers below. Must not know any wire format. `services.lookup.namespace_objects` finds, lists and alters

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Model versions: link, list, load, alter and delete the versions of a model, and choose the URI to read.
 
 May import the layers below. Must not know any wire format. `services.lookup.namespace_objects` creates, alters and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespaces: create with missing parents, load, list, alter, drop, and move with the whole subtree.
 
 May import the layers below. Must not know any wire format. For a missing namespace, a caller who may list namespaces

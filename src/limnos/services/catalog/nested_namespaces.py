@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nested namespaces: the conditions for changing the catalog property that allows them (seed 1, "Existing Name
 Compatibility and Migration Guard").
 

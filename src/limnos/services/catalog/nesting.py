@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nesting migration: renames and moves a catalog's namespaces so that they can nest.
 
 Operations: check, plan, migrate, undo, confirm.

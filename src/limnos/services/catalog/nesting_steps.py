@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps of a nesting migration, inside their transactions: each is a batch that also records its progress.
 
 May import the layers below. `nesting` decides which caller may run a step. This module defines the states of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protection: a protected object cannot be dropped over any protocol until the owner of one of its ancestors removes
 the protection.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scan modes: whether clients should let the server plan a table's scans, by the table's property or else its
 catalog's.
 

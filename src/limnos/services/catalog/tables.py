@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of any format: find, load, list, decide on creation, drop, rename, move and unregister.
 
 May import the layers below. Must not know any wire format or table format: `services.iceberg.tables` creates Iceberg

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of any format: find, load, list, decide on creation, drop, rename and move.
 
 May import the layers below. Must not know any wire format or view format: `services.iceberg.views` creates and replaces

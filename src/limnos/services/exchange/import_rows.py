@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts records of an import to rows of the store, with one method for each kind of record.
 
 May import the layers below. Runs inside a transaction, on records that were checked before. A record may refer only to

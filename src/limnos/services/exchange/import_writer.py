@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writes one batch of an import: assigns ids, resolves references, and inserts rows and storage locations.
 
 May import the layers below. Runs inside a transaction, on records that were checked before. Must not know the content

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metalake export: a snapshot of all live objects of a metalake, as records in which every reference points to an
 earlier record.
 

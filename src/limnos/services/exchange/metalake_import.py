@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metalake import: a client begins it under a name, sends batches of records, and then publishes the metalake or
 abandons the import.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Forwarded requests: decides on a request to another Iceberg catalog, forwards it, then updates placeholder nodes.
 
 May import the layers below, and `sources` for requests and responses. Must not know request bodies: the caller builds

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moves: decides on renaming or moving a table or view of an external system, and moves its placeholder node with it.
 
 May import the layers below. Must not know any wire format. `rename_in_source` does all steps. A protocol that forwards

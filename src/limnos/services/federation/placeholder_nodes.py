@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Placeholder nodes: nodes for objects of an external system, created when the first grant, owner or tag needs one.
 
 May import the layers below, and `sources` for capabilities. Grants, owners and tags belong to node ids, but external

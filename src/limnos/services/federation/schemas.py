@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schemas of external systems: list, load, create, alter, drop. Rights on paths in the tree decide access.
 
 May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Source objects: the common parts of external schemas, tables, views and topics: visible names, creating and dropping.
 
 May import the layers below, and `sources` for capabilities. Must not know the kinds: the caller passes the function

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources: the external systems of catalogs. Each catalog has one connector, which is called in the catalog's threads
 with a deadline.
 

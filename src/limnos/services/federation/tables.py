@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of external systems: list, load, create, alter, rename, drop. Rights on paths in the tree decide access.
 
 May import the layers below, `formats` for the types of requests, and `sources` for capabilities. Each function decides

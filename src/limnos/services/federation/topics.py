@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Topics of external systems: list, load, create, alter, drop.
 
 Privileges are checked on the topic's path in the tree. May import the layers below, and `sources` for capabilities.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of other Iceberg catalogs: list, load, create, alter, rename, drop. Rights on paths in the tree decide access.
 
 May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attachments: tags and policies on objects and columns, attached, detached, inherited and listed.
 
 May import the layers below. Must not know any wire format. It returns the values of tags; `tag_values` changes them.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Details of one object for display: its node, owner, tags, and the caller's rights on it, in one request view.
 
 May import the layers below. Must not know any wire format. Everything is read from one request view, so that a page

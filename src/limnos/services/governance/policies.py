@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policies of a metalake: create, alter, enable and disable them; attach them to the kinds of objects that they
 support.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read restrictions: set, remove and list them. Decision record 0093.
 
 May import the layers below. Must not know any wire format. A caller who may grant on a table or namespace may restrict

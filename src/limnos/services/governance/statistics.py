@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Custom statistics of tables, partitions and columns, which clients store: list, update, drop.
 
 May import the layers below. Must not know any wire format. Statistics may contain values of rows, such as the bounds of

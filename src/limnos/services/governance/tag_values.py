@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tag values: the values that a tag allows, and adding and removing pairs of a tag and a value on objects.
 
 May import the layers below. Must not know any wire format. An object has a tag without a value, or with one or more

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg tables and views: create, commit, plan scans, restricted reads.
 
 May import `vending` and the packages it may import.

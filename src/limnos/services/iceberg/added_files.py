@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Added files: before a commit, checks the files that it adds.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Paths in the document itself (manifest

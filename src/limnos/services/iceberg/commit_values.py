@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values of a commit: the change of a table, the state that it applies to, and the checks of its transaction.
 
 May import `formats`, and nothing of this package. Must not know the steps of a commit.

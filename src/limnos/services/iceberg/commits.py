@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits to Iceberg tables: check requirements, apply updates, write a metadata file, replace the document by
 compare-and-swap, and retry after conflicts.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dataset fence: limits the changes of other clients' commits to a dataset's table, and verifies the lock of a SQL++
 commit.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """File directories of a table: data files and metadata files lie in separate directories.
 
 May import `files` for comparable locations, `formats.iceberg`, `model` and `services.request`. Pure. Must not know the

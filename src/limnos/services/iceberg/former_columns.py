@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Former columns: restrictions keep applying to a column that a commit renames or drops.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. A restriction of a namespace names its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orphan fence: refuses commits that refer to files which the server is deleting, or has deleted, as orphans.
 
 May import the layers below and `formats.iceberg`. Must not know the schedule of deletions. A writer may be slower than

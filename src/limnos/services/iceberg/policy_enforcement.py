@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policy enforcement: plans scans for restricted users, with data files rewritten to contain only the visible rows and
 values.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Previews of Iceberg tables: the first rows that are visible to the caller.
 
 May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. Access

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Registering tables: creates a table from an existing metadata file, or replaces the metadata of an existing table.
 
 May import the layers below and `tables`. Must not know any wire format. `tables` builds and checks new metadata.

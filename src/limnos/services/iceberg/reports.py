@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics reports: accepts clients' reports on scans and commits, writes them in batches in the background, and lists
 them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restricted files: a periodic task deletes the rewritten files of restricted users when no plan needs them.
 
 May import the layers below. Each catalog's warehouse has a reserved directory (`services.iceberg.restricted_reads`).

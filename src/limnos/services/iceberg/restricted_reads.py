@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restricted reads: the shared directories of rewritten files, their quotas, and their deletion when no plan needs
 them.
 

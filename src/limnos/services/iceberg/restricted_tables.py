@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restricted tables: restricted users see a table's columns and snapshots, but none of its files.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Restricted users may do no action that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commits of maintenance operations: the server checks that each commit rewrites files without changing rows.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format, nor the executor of an operation.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running plans: the scan plans that this node is computing.
 
 Later requests for a plan wait for the same computation; the computation of an abandoned plan is cancelled.

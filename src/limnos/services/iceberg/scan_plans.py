@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scan plans: begin a plan, return it or its tasks, cancel it.
 
 May import the layers below. Must not know any wire format. A plan whose first response is complete is not stored. For

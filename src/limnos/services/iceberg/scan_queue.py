@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scan queue: limits the number of each caller's scans that hold files in memory concurrently.
 
 May import the component keys and the offloading of `services.request`. Must not know scans; `app` chooses the

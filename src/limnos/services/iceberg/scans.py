@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scans of Iceberg tables that the server plans: the decision on a scan, and the reading of its manifests.
 
 May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. A plan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Snapshot pins: the snapshots that runs and scan plans need, and the refusal of commits that would remove them.
 
 May import the layers below. Must not know any wire format. Pins refer to table ids, so they survive renames. Only a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table checks: whether the files that a table's metadata names exist and have the stated sizes.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. A check runs in slices, which are

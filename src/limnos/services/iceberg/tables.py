@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg tables: build a new table's metadata, stage it, and write its file.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Operations on tables of any format

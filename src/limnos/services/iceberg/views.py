@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg views: build a new view's metadata and write its file, replace a view, and register an existing metadata
 file.
 

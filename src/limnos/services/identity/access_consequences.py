@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Preview of a change of rights: counts and first names of the users who gain or lose each access level, and counts of
 the affected objects.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holders of access: the users with access to an object, with reasons, and the grants and owners that give it.
 
 May import the layers below and `identity.access_objects`. Must not know any wire format. The facts of the object are

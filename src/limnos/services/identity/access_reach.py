@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access report of a user: the objects below an object that the user can access, counted and listed by path.
 
 May import the layers below and this package's modules of access. Must not know any wire format. The cost is

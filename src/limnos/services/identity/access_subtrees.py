@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Objects below an object with the facts that access decisions need: owners, grants and read restrictions.
 
 May import the layers below. Must not know any wire format. Objects are read in batches, and other requests run between

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sessions of the console: opened with a password, a token, a one-time code or the external issuer, extended by use,
 and ended.
 

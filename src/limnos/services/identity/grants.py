@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Grants: privileges of roles on objects, allowed or denied; and role assignments of users and groups.
 
 May import the layers below. Must not know any wire format. Grants and assignments belong to the metalake's zone, even

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Group members: list, add and remove; the groups of a user. `services.identity.users` adds and removes the groups
 themselves.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Issuer sign-in: verifies a token of an external issuer, and stores its user and memberships in the metalakes.
 
 May import the layers below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Last owners: the refusals that keep a metalake, its catalogs and its namespaces from losing their owner.
 
 May import the layers below. Must not know any wire format. Every check runs inside the transaction of the change. A

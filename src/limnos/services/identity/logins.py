@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Logins: passwords of local users, and the expiring sessions that they open.
 
 May import the layers below. Must not know any wire format. A session is an expiring token that every protocol accepts,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Owners of objects: load and set. An owner belongs to its object's zone.
 
 May import the layers below. Must not know any wire format.

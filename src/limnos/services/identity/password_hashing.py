@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Password hashing in threads, a few at a time, and rate limits for wrong passwords.
 
 May import `model` and the component keys of `services.request`. Must not know users or the store. Each node counts

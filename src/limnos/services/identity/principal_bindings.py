@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Principal bindings: restrictions and denials that apply to users because of a user, group or role.
 
 May import the layers below. Must not know any wire format. Dropping a principal must not lift a restriction or a denial

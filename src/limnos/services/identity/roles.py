@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roles: create with their grants, load, list, drop.
 
 May import the layers below. Must not know any wire format.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Service accounts: users that are programs, with rotating secrets instead of a password.
 
 May import the layers below. Must not know any wire format. A secret grants no access itself: the client exchanges it

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Users and groups of a metalake: add, load, list and remove; enable and disable users.
 
 May import the layers below. Must not know any wire format.

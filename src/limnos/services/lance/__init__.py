@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance tables: their rows, versions, tags and files.
 
 May import `iceberg` and the packages that `iceberg` may import.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalog directories: a catalog that shows a directory lists and describes the directory's current content, under the
 rights on the catalog.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance commits: commits versions to a table with managed versions, or to one whose files define its versions.
 
 May import the layers below. Must not know any wire format. The row of a version is the commit; then its manifest gets

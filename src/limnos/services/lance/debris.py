@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance debris: a task deletes old unreferenced files of killed or refused writers, and old manifests that were moved
 aside.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance deletions: deletes old versions of a table by number, but never the newest or one that a tag or branch needs.
 
 May import the layers below. Must not know any wire format. A managed version is deleted by deleting its row; then its

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Description cache: caches descriptions of local Lance tables while the files that they were read from are unchanged.
 
 May import `files`, `formats`, `model`, the component keys of `services.request`, this package's tables, and `sources`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Directory tables: the rows of tables in one directory, served without a store and without access control.
 
 May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the types of requests, the per-key

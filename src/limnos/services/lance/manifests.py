@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance manifests as files: staged manifests, manifests of versions, and manifests moved aside to hide them from
 readers.
 

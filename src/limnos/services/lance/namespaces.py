@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance namespaces: the catalog is the first level, the mode of a creation determines what happens to an existing
 namespace, and drops may cascade.
 

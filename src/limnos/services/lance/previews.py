@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Previews of Lance tables: their first rows, for a caller who may read all of them.
 
 May import the layers below. Must not know any wire format. Access is decided as for a query. Lance tables cannot have

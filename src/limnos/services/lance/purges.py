@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance purges: delete a dropped table's own files, and the directories that become empty.
 
 May import the layers below. As for Iceberg, only files below the table's own location and within the catalog's roots

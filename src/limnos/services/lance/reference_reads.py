@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reference reads: the tags and branches of a Lance table; of a managed table only those of versions in the store.
 
 May import the layers below. Writes nothing, and must not know any wire format.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance references: lists, creates, moves and deletes the tags and branches of a table.
 
 May import the layers below. Must not know any wire format. References are files of the table; Lance's own library reads

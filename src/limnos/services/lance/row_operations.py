@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row operations: count, query and write the rows of Lance tables.
 
 May import the layers below. The store decides first; then worker processes do the work (`services.lance.workers`).

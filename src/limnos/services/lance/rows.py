@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance rows: the operations on the rows of one table, and their implementation for tables of the tree.
 
 May import the layers below. Must not know any wire format. `services.lance.directory_tables` implements the same

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command that creates a Lance table.
 
 May import `model`.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance table creation: creates a table with its rows, which are written first, so that the tree never shows an
 incomplete table.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table description: describes a Lance table from the store and from the table's own files.
 
 May import the layers below. The store decides first; only then a worker process reads the files. Reads write nothing.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance tables as nodes of the tree: find, declare, register, drop, deregister, rename.
 
 May import the layers below. Must not know any wire format, and never reads a table's content: worker processes do that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance versions: list and describe the versions of a table.
 
 May import the layers below. Must not know any wire format. For a managed table the store defines the versions: the row

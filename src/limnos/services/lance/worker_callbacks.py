@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worker callbacks: handles the callbacks of a worker process that changes a managed table: list, describe and commit
 versions.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lookup of objects by name or id, and selection of the objects visible to a caller.
 
 May import `federation` and the packages that `federation` may import.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Change publishing: selects the changes of a zone that are visible to a caller, and their names, on a current request
 view.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns by their full names: finds columns as the targets of tags, policies and statistics.
 
 May import the layers below. A column has no row, owner or grants of its own. It is identified by its table's id and the

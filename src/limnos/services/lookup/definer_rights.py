@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Definer's rights: a caller may load a table or view by the right of the writer of a view that reads it.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. Decision record 0034 defines the rule,

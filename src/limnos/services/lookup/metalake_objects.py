@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metalake objects: the common operations of tags, policies and job templates.
 
 May import the layers below. Must not know any wire format, nor the semantics of the objects. Each object is a node of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespace objects: the common operations of filesets, models and functions.
 
 May import the layers below. Must not know any wire format, nor what distinguishes the kinds: each kind has a module for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Principal names in a metalake: creates users and groups whose names cannot be confused with existing names, and lists
 stored names that violate the rules.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Acting for a user: a task maintains a table on behalf of a user, with a separate token.
 
 May import the layers below. Must not know operations. The secret of the token never leaves the process, and the token

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assessment before an expiry: assesses the tables that changed since the last round, so that the checkpoints of
 readers are up to date.
 

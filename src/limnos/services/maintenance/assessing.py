@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assessment task: maintains findings for every Iceberg table, from the changes since its position in the change feed.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format. Nothing is written for a commit: a

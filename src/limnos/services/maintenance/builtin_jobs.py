@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Built-in job templates of Gravitino for Iceberg tables: their jobs are operations of maintenance.
 
 May import the layers below and `names`. Must not know any wire format. A job needs the right to maintain its table, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expiry of a table's snapshots: an ordinary commit that removes unneeded snapshots and references, and deletes no
 files.
 

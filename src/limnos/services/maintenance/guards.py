@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Guards of an expiry: the snapshots of a table that runs, scan plans and incremental readers need.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format. One pure function

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Old metadata files: deletes metadata files of live tables that are no longer in the metadata log, at a configured
 age.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations on tables: requests for them, their rows, and the task that executes an operation on behalf of its user.
 
 May import the layers below. Must not know any wire format. A request creates a row and a task in one transaction. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance policies: the policy of each type that applies to a table, and the resulting thresholds.
 
 May import the layers below and `formats.gravitino`. Must not know any wire format. Of a table and its ancestors, the

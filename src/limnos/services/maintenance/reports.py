@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports about maintenance: findings about a catalog's tables, their reasons, and past operations.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format. Reports contain only tables that

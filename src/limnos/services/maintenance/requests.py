@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests for operations on tables: the format of the table determines the executor of an operation.
 
 May import the layers below. Must not know any wire format. The server itself maintains Lance tables. Of Iceberg tables

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's operations of table maintenance on several tables: jobs by a policy, jobs of statistics, and metrics.
 
 May import the layers below and `names`. Must not know any wire format. Each operation needs the right to maintain each

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of one table, for maintenance. Files are listed and deleted only below the table's own location, and read as
 files of the table only by `TableFiles`. To find other tables' references, any file within the catalog's roots is read.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance task: maintains tables as policies and settings require, on behalf of the responsible user.
 
 May import the layers below. Must not know any wire format. An operation that a policy requires needs the rights that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Audit records: collects the records of requests and writes them in batches, and creates the records of changes from
 the change feed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Browsing: which of many objects a caller may see. A listing includes a container if the caller may use an object
 below it. Decision record 0132.
 

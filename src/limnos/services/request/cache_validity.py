@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cache validity: the facts that a cached response depends on, and the check that they are unchanged.
 
 May import `view`, `access`, `names` and `model`. Must not know any wire format. A response about a table is a pure

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalog properties in responses: which are visible to a caller. Decision record 0018.
 
 May import `model`. Pure. Readers see the properties that engines need; a caller who may alter the catalog sees all. No

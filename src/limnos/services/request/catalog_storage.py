@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalog storage: a catalog's warehouse and allowed roots, within the server's allowed storage.
 
 May import `files` for the normal form of locations, `sources` for the lifetime of credentials, and `model`. Reads and

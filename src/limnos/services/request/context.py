@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request context: the reads and writes of a request, with freshness gate, cache misses and stale permits.
 
 May import `telemetry`, `access`, `view`, `store`, `names` and `model`. Only this module retries; services are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server's settings for services: defaults of requests, limits, and service admins.
 
 May import `model`, and `files` for the allowed storage. `app` builds the values once at the start.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """File operations for services: read, write, delete, and stage files that a commit will reference.
 
 May import `files` and the layers below. Blocking calls run in threads, except checks and small local reads and writes

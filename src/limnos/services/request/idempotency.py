@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Idempotency: stores the outcome of a request with an idempotency key in the transaction of its mutation.
 
 May import `store`. Must not know any wire format, nor the replay of requests

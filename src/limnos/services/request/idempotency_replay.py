@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Idempotency replay: finds the outcome of an earlier request with the same key, and checks the caller's current rights
 before it is returned.
 

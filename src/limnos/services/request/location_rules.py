@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Location rules: which storage locations may be equal to or contain one another, and what happens to objects that
 violate the rules.
 

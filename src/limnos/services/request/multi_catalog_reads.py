@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Multi-catalog reads: one request view for each of several catalogs, all of one snapshot; and reads over all
 metalakes.
 

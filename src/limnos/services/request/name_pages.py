@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Name pages: keyset pagination over the names in a listing that are visible to the caller, from the view's blocks of
 names.
 

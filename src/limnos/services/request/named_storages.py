@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Named storages: the connection to a catalog's files, from the catalog's properties or a storage of the settings.
 
 May import `files` for the allowed storage, `services.request.secret_sealing` and `model`. The values are built once at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Node services: the components that all requests of a node share, such as store, freshness gate, rules, settings and
 files.
 

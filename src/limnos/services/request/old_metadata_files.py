@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Old metadata files: after a commit, deletes the metadata files that the commit removed from the metadata log, if the
 table's properties enable that.
 

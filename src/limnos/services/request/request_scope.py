@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request scope: the server, a metalake or a catalog that a request names, and its resolution to ids and zones.
 
 May import `view` and `model`. Synchronous. The view caches resolved scopes until their metalake or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request view: a consistent read view for one caller, with resolved names, the caller's rights and decisions.
 
 May import `names`, `access`, `view` and `model`. Synchronous: no `await` occurs between the access decision and the

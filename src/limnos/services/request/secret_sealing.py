@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Secret sealing: encrypts secret properties with AES-GCM before they are written, and decrypts them for use.
 
 May import `files` for the file of keys, `model`, `telemetry`, and cryptography. Must not know stores or requests.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table formats: the format of a catalog's tables, and refusals of requests by protocols of another format.
 
 Decision record 0043. May import `access`, `model`, `names` and the request view. Must not know any wire format. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Task context: the resources of a background task: the store with the server's own permit, the allowed storage, and
 threads that renew the task's lease.
 

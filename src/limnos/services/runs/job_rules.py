@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job rules: the files, environment variables and Spark properties that the settings allow for jobs of the server, and
 the checked definition of a job.
 

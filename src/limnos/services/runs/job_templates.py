@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Job templates of a metalake, including pipelines: register, find, list, alter, drop; and check whether a run of one
 is in progress.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs that the server's nodes run themselves: start, load, list, cancel. Runners, not nodes, run pipelines.
 
 May import the layers below. Must not know any wire format, and runs nothing: a job waits in the store until a node

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pipelines as objects of a metalake: declare, load, list, drop.
 
 May import the layers below. Must not know any wire format, nor the content of a declaration. A pipeline is a job

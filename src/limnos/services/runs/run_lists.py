@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists of runs and their findings that the caller may see.
 
 May import the layers below. Must not know any wire format.

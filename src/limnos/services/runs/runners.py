@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats and step reports of a run's process.
 
 May import the layers below. Must not know any wire format. No decision depends on a report, so reports change no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of pipelines: start, resume, finish, cancel, and their visibility.
 
 May import the layers below. Must not know any wire format, and runs nothing; `services.runs.runners` records a runner's

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Indexed words: reads candidates for a query's words from the full-text index, and from the changes that are not
 indexed yet.
 

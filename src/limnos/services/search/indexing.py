@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Indexing: updates the full-text index in the background, in small steps, never in a commit's transaction.
 
 May import the layers below. A step reads the next changes of a zone from the feed. It reads the next of the zone's

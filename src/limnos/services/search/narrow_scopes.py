@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Narrow scopes: an upper bound of the objects visible to a caller with few rights.
 
 May import the layers below. Makes no access decisions: the objects of a scope are candidates, on which a search decides

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search queries: the words and filters of a query, parsed from its text.
 
 May import `model`, `names` and the standard library. Pure. A query consists of words and `key:value` pairs; double

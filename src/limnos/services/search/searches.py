@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Searches: finds objects by id, uuid, path, name, name prefix and words, with filters, among those visible to a
 caller.
 

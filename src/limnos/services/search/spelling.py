@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Spelling: candidates for the correction of a misspelled word, at edit distance one, in the order of likelihood.
 
 May import `names`, the standard library and this package's `words`. Pure. Must not know the stored words: callers look

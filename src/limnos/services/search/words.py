@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Words: the parts of names and texts that searches compare, and their matches with a query's words.
 
 May import `names` and the standard library. Pure. A word of a query matches every word that begins with it.

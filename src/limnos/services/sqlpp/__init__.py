@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ services: `statements` parses a request's text and executes its statements in order, through the packages
 below.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements: parses a request's statements, refuses changes in a read-only request, then decides and runs them in
 order.
 

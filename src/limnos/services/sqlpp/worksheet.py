@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Worksheets of the console: run statements and return their first results, with the query plan if requested.
 
 May import `sqlpp` and the layers below. Must not know any wire format. Statements run with the caller's rights, like

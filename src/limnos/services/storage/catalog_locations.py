@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Catalog locations: a catalog's warehouse, other roots, the directory that it shows, and its directory for restricted
 reads.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checked files of tables: before a reader opens a table, the server resolves its files and refuses foreign ones.
 
 May import the layers below and `formats.iceberg`. Must not know any wire format. The reader may be a process with wider

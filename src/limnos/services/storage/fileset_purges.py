@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fileset purges: a task deletes the files of a managed fileset that was dropped permanently.
 
 May import the layers below. The task deletes no file at a location if another fileset or a table lies at, above or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Location claims: claims and releases storage locations in the register, under the location rules, within a
 transaction.
 

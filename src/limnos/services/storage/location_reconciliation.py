@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Location reconciliation: updates the register of locations at the server's start, for changed settings and older
 releases.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Namespace locations: the location of a namespace's tables: its own or inherited property `location`, else a directory
 below the warehouse.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Purges: delete the files of a dropped table, as its metadata lists them, and the directories that become empty.
 
 May import the layers below. A purge may be killed at any point and restarted. Every file is deleted before the file

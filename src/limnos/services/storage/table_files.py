@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table files: the one way by which the server reads files that a table's metadata names, within bounds. It notices if
 they change while a statement reads them.
 

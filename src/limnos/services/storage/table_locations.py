@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The locations of one table: decides, by its name alone, whether a file may be read as a file of the table.
 
 May import `files` for the keys of locations, `formats.iceberg`, and the layers below. Must not read files. Every reader

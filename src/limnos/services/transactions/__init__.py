@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions: several operations that are executed atomically.
 
 May import `runs` and the packages that `runs` may import.

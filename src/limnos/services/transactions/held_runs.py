@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Held runs: publishes a held run, which moves `main` of the tables that it wrote, and removes the branches of a
 discarded run.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lance batches: atomic commits to several Lance tables, in one transaction of the store.
 
 May import the layers below. Must not know any wire format. Each operation requires its own privilege, and is decided on

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata assembly: builds the metadata of a transaction's tables and views by applying the changes in order, and
 writes the metadata files.
 

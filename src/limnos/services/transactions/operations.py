@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transaction operations: makes the access decision on each operation, on the state that the earlier operations would
 leave.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Run publishing: an operation that publishes a pipeline run atomically with the commits to its tables.
 
 May import the layers below. Must not know any wire format or branches: the client chooses the transaction's commits.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transaction plan: the steps of a transaction's operations, each decided on the state that the earlier operations
 would leave.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transaction view: a request view that includes the effects of a transaction's earlier operations.
 
 May import `model`, the request view and the layers below. Writes nothing: it records the effects of each operation, so

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions: several operations in one catalog, executed atomically in one transaction of the store.
 
 May import the layers below. Must not know any wire format. Every operation requires its own privilege, checked on the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cascades: drop a schema with its content, in catalogs of filesets, models and Lance tables.
 
 May import the layers below. Must not know any wire format. A caller who may drop a namespace owns it or one of its

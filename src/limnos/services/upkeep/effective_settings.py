@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Effective settings of the node that handles the request, for service admins, with secrets masked.
 
 May import the layers below. Must not know any wire format, nor the loading of settings: `app` provides them as strings.

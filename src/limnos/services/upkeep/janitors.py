@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Janitor: deletes unreferenced metadata files that this server wrote, and directories that become empty.
 
 May import the layers below. A process that is killed between writing a metadata file and committing it leaves such a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """State of the server for service admins: its nodes, and the lag of the search index.
 
 May import the layers below. Must not know any wire format. A node writes a heartbeat at intervals, with its release and

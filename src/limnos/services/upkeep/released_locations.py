@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Released locations: a task frees the locations of permanently dropped objects, once no file is left there.
 
 May import the layers below. A round reads the register page by page, up to a maximum number of locations; the next

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Secret keys: lists the keys that encrypt the secrets of catalogs and webhooks, and encrypts every secret under the
 newest key.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tasks for service admins: list, load, retry.
 
 May import the layers below. Must not know any wire format or kind of task. Nothing is cached: each request reads the

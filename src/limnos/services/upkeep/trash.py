@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Trash of a catalog: lists and restores dropped objects, and decides who may restore them.
 
 May import the layers below. Must not know any wire format. The trash is read from the store at each request and not

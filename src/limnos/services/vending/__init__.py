@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Credential vending and request signing for the files of objects.
 
 May import `governance` and the packages it may import.

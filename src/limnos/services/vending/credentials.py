@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Vended credentials: short-lived credentials for one location of a table or fileset, requested from STS and cached.
 
 Decision record 0059.

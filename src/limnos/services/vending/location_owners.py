@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Location owners: whether the register of storage locations gives a location to one object alone, at this moment.
 
 May import `files`, `model`, `store` and `services.request`. Credentials and signatures for an object's files are given

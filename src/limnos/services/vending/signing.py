@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request signing: signs a client's request to the object store if it touches only files of a table that the caller may
 use.
 

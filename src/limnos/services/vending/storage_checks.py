@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage checks: tests whether a catalog's storage can write, list, read and delete, and vends credentials for one
 location only.
 

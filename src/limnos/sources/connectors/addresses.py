@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Network addresses of sources: parses them from a catalog's properties and checks that the server allows connections
 to them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The capabilities of connectors, as protocols, and the values that they exchange (seed 2, "catalog interfaces").
 
 May import `formats` for the types of columns and changes, and `names` for paths. Must not know the tree's names,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns of databases: SQLAlchemy's types and defaults to Gravitino's JSON and back (table in
 docs/guides/connectors.md).
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Relational databases as catalogs: connections, schemas and tables by name, with one transaction for each call.
 
 May import SQLAlchemy, this package, `formats` for the types of requests, `model`, and `names` for paths. Must not know

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Another Iceberg REST catalog as a source: its objects as Gravitino's JSON, and Iceberg REST requests forwarded to it.
 
 May import msgspec, `formats`, `model`, `names` and this package. Must not know callers or rights: the caller has made

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Kafka cluster as a catalog: one schema, `default`, whose topics are read and changed through Kafka's admin API.
 
 May import confluent-kafka, this package, `formats` for typed JSON, `model`, and `names` for paths. Must not know

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps errors of a Kafka cluster to the server's errors, by Kafka's error codes.
 
 May import confluent-kafka and `model`. Must not know the request. If the request is at fault, the error has the

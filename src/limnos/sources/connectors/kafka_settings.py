@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates a catalog's properties to settings of the Kafka client library: brokers, TLS and login.
 
 May import this package and `model`. Pure. Properties are Gravitino's: `bootstrap.servers`, and Kafka's own names behind

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A Hive metastore as a catalog, over its Thrift interface: its databases are schemas.
 
 May import Thrift, the metastore's generated client, this package, `formats` for the types of requests, `model`, and

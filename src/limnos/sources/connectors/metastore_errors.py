@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps errors of a Hive metastore to the server's errors, by the exceptions of its interface.
 
 May import Thrift, the metastore's generated structures, and `model`. Must not know the request. If the request is at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of a Hive metastore: converts requests to the metastore's Thrift structures, and the structures to Gravitino's
 JSON.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A MySQL or MariaDB server as a catalog: its databases are schemas.
 
 May import SQLAlchemy, its driver, this package, `formats` for the types of requests, `model`, and `names` for paths.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates error numbers of MySQL and MariaDB to standard SQLSTATEs, because the servers' own SQLSTATEs are too
 vague.
 

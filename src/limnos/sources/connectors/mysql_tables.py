@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of MySQL or MariaDB as values, and Gravitino's changes as one statement.
 
 May import this package's types and keys, `formats` for the types of requests, and `model`. Pure. The server commits at

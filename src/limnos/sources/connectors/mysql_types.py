@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to SQL and back (docs/guides/connectors.md).
 
 May import `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A PostgreSQL database as a catalog: reads it with SQLAlchemy's inspection, and changes it with DDL and Alembic's
 operations.
 

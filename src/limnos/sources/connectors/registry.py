@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Selects the connector for a provider and checks the catalog's properties for it.
 
 The only module that knows the names of providers. May import this package, SQLAlchemy and `model`. Must not know

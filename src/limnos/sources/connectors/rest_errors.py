@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maps refusals of another Iceberg REST catalog to the server's errors, by the error type in the body, then by the
 status.
 

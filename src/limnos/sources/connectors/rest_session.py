@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """HTTP connections to another Iceberg REST catalog: pooling, tokens, its `/v1/config`, and a deadline for each call.
 
 May import httpx2, msgspec, `model`, `names` and this package. Must not know the operations of catalogs. Only the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of a database's table: Gravitino's changes as Alembic's operations, one after the other in a transaction.
 
 May import SQLAlchemy, Alembic, msgspec, `columns`, `formats` for the types of changes, and `model`. Must not know

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The rows of a request as an Arrow stream for Lance's library, checked before they are decoded.
 
 May import pyarrow, `model` and `sources`. Must not know tables. pyarrow treats a truncated stream as complete, and the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Callbacks from a worker process that changes a Lance table to its server: list versions, and commit a version.
 
 May import `sources.wire` and msgspec. Must not know tables. A callback is sent only after the complete request body was

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Calls an implementation of the Lance Namespace interface: requests are JSON fields, results are JSON fields or bytes,
 and errors have the protocol's codes.
 

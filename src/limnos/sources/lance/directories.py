@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A directory as a namespace of Lance tables: list, create, register, deregister, rename and drop.
 
 May import `formats.lance`, `model`, `names` and `sources`. Must not know requests of the protocol. The layout of a

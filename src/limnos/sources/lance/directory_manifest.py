@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The index of a V2 directory: a Lance table `__manifest` with a row for each namespace and table.
 
 May import Lance's library, msgspec, pyarrow, `formats.lance`, `model`, `names` and `sources`. Must not know folders.

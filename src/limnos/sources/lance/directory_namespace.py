@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A directory as a Lance namespace implementation: names are handled by our own rules, and versions, tags and branches
 by Lance's library.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintains Lance tables: reads their state, merges fragments, refreshes indexes and removes old versions.
 
 May import Lance's library, `formats.maintenance` and `sources`. Must not know policies. Runs in a worker process. A

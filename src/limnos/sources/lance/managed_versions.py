@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opens and creates Lance tables with managed versions: the library commits to the server instead of to the table's
 files.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes rows and columns of a Lance table.
 
 May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire protocol. Runs in a worker process;

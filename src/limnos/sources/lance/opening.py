@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Opens Lance tables: for reading, at any version, and for writing. All writes open their table here.
 
 May import Lance's library, `names`, `model` and `sources`. Must not know the wire protocol. Runs in a worker

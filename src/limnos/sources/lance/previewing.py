@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads the first rows of a Lance table for a preview, as values for JSON.
 
 May import Lance's library, msgspec, pyarrow, `formats`, `model` and `sources`. Must not know the wire protocol. Runs in

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests to worker processes for Lance tables, and their results, as JSON on the wire.
 
 May import msgspec. Must not import Lance's library, because server processes import this. A request's name on the wire

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists, creates and deletes tags and branches of a Lance table.
 
 May import Lance's library, `model` and `sources`. Must not know the wire protocol. Runs in a worker process. Tags and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arrow schemas as JSON, with the type names that each of Lance's clients expects.
 
 May import only pyarrow. Must not know tables. In both forms a nested type has its child types as fields

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worker process for Lance tables, `python -m limnos.sources.lance.worker`; standard input is a socket to the
 server.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translation of Spark's pushed-down filters to Lance's SQL.
 
 May import PySpark. Pure. Filters that Lance and Spark may evaluate differently stay in Spark: on floating-point numbers

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage of Lance tables that Spark writes or reads, which OpenLineage's listener does not report.
 
 To Spark a Lance table is a data source of Python, without a name that a listener could resolve. So each session with

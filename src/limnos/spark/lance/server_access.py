@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A session's access to Lance tables: the server and the credential; and the options of a read or write.
 
 May import `client`, `model`, `names`, msgspec and Lance's library. A source carries its server and credential to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The data source `limnos.lance`: `spark.read.format("limnos.lance").load("lance.ml.text.docs")`, and for writing.
 
 May import PySpark, `model` and this package. Spark creates a source for each plan, in separate processes. So each query

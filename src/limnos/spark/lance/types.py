@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of types between Arrow, as in Lance tables, and Spark.
 
 May import pyarrow, PySpark and `model`. Pure. A vector is a fixed-size list, which Spark lacks. In Spark it is an array

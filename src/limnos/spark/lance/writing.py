@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writing of a Lance table from Spark: tasks write fragments, the driver commits them as one version.
 
 May import Lance's library, PySpark, pyarrow, `client`, `model` and `spark`. Everything is checked before the first

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg's actions on Spark: one application for many operations, with a separate session for each.
 
 May import `spark`, `client`, `model` and PySpark. Must not know leases. Iceberg's actions are called through Py4J,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The process that executes a server's maintenance operations on Spark (`limnos.spark.maintenance.child`).
 
 May import `spark`, `client`, `confinement` and msgspec. Must not know the server's packages. Its first line of input is

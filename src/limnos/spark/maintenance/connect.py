@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Iceberg's procedures over Spark Connect: a separate session for each operation.
 
 May import `spark`, `client` and PySpark. Must not know leases. Spark Connect reaches no Java object, so the procedures

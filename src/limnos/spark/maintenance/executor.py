@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The executor's loop: leases operations, executes them in a few threads, renews leases, reports outcomes.
 
 May import `client`. Must not know Spark: an `OperationRunner` executes operations. One thread sends all requests. Spark

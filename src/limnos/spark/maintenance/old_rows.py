@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deletion of old rows on Spark, by SQL in an operation's session.
 
 May import `spark`, `client` values and PySpark. Must not know policies: the options name the column, its type, and the

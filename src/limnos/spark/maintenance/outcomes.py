@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names and outcomes of operations: results as text, the errors after which an operation is retried later, and error
 messages without tokens.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Binds expressions: resolves each identifier and each function call.
 
 May import the tree, plans, the table of functions, scopes, and `names` for the display form. Must not know rows. A

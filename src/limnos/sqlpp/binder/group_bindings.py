@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Resolution of GROUP BY keys in the expressions after the grouping, and the function `grouping`.
 
 May import the tree, plans, scopes, `errors` and the table of functions. Must not know rows.

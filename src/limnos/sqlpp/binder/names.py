@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interface by which the binder resolves names: datasets, views, synonyms and functions.
 
 May import the tree. The server implements it with the caller's rights. `resolve` may raise any error, for example for a

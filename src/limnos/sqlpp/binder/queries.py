@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Binds queries: the scope of each clause, the visible names after GROUP BY, and the names in ORDER BY.
 
 May import the tree, plans, `errors`, the table of functions and the sibling modules. Must not know rows.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Binds table functions over a dataset's storage: `dataset_resources` and `storage_components`.
 
 May import the tree, `errors`, the sibling `names`, and `limnos.names` for the display form. Must not know storage. Such

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scopes of variables, and the meaning of an identifier that is not a variable.
 
 May import `errors` and plans. Must not know the syntax tree. A scope adds variables to an outer scope. `SlotCounter`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The similarity operator `~=`: its similarity function and its threshold.
 
 May import the tree, plans and the table of functions. Must not know scopes or the options of a request.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Binds window functions, and ORDER BY.
 
 May import the tree, plans, `errors`, the table of functions, scopes and the binder of expressions. Must not know

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The evaluator executes bound statements in plain Python. It defines the semantics of SQL++ in Limnos.
 
 May import plans, bound queries of the binder, functions and `values`. Must not know stores, users or engines: the

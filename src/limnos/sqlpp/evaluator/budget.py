@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of one statement: the counts of visited rows and of rows in memory, and a time limit that the caller checks.
 
 May import `errors`, the costs of functions and `values`. Must not know plans. Steps are counted instead of time, so the

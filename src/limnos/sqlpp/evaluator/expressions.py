@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles expressions: each node of a plan becomes a function from a row of variables to a value.
 
 May import plans, functions, `values`, `errors` and the sibling modules. Must not know names. A plan is compiled to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hash joins: finds the items that may match a row by the keys of equality conditions, without testing each pair.
 
 May import plans, `values`, `errors` and the sibling modules that compile expressions. Must not know the steps of a

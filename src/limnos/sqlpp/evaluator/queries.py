@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compiles queries: rows from sources, filtered, grouped, ordered and limited.
 
 May import plans, functions, `values`, `errors` and the sibling modules. Must not know the origin of a dataset's

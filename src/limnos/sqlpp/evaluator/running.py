@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moving aggregates: aggregates over the frames of a window, computed incrementally from one frame to the next.
 
 May import plans, `values`, the table of functions and the sibling modules. Must not know how frames are computed. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Free variables of expressions, as slots, and a cache of the last result of a subquery.
 
 May import plans and the context. Must not know how an expression is evaluated.

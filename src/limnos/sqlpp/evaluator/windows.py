@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Window functions: a value for each row that depends on neighboring rows.
 
 May import plans, functions, `values`, `errors` and the sibling modules. Must not know clauses. Rows are partitioned and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions of AsterixDB that are not supported, grouped by subject, for error messages and the reference page.
 
 May import nothing. Must not know the table of functions. Names are written as in the table, without aliases.

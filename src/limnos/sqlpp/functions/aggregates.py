@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Aggregate functions: over the rows of a group, and the same functions over an array.
 
 May import the sibling modules, `values` and `errors`. Must not know rows. Each has three forms. `sum(x)` works over a

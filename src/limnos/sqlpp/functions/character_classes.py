@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""Conversion of Java's character classes with intersections, such as `[a-z&&[^bc]]`, to RE2's syntax.
 
 May import the standard library. Must not know patterns outside of classes. RE2 has no intersections: a class that has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions on arrays and multisets, such as `array_append`.
 
 May import the sibling modules, `values` and `errors`. Must not know plans. `array_contains`, `array_position`,

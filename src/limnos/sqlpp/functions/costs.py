@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Costs of functions and operators, in units that are charged before the work is done.
 
 May import `values` only. Must not know budgets. A unit is about a quarter of a microsecond of the evaluator. A cost is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parsing and printing of dates and times by a format pattern, such as `YYYY-MM-DD`.
 
 May import the sibling modules and `values`. Must not know plans. A letter of a pattern denotes a part and is repeated

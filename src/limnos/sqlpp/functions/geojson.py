@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of geometries to and from GeoJSON and well-known text (WKT).
 
 May import `values`. Must not know the table of functions. GEOS, the library that computes with geometries, is imported

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The functions `st_…` on geometries: construction, parts, predicates, and set operations.
 
 May import the sibling modules and `values`. Must not know plans. GEOS computes the results, with planar coordinates as

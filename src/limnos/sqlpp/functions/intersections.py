@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The function `spatial_intersect`: whether two planar shapes intersect.
 
 May import the sibling modules and `values`. Must not know plans. GEOS computes with points, lines and polygons; a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions on intervals of dates, times and datetimes: construction, parts, Allen's relations, and bins.
 
 May import the sibling modules, `values` and `errors`. Must not know plans. An interval has a start and a later end of

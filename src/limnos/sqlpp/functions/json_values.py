@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The function `parse_json`, which converts JSON text to values.
 
 May import the sibling modules and `values`. Must not know plans. An integer beyond the range of bigint becomes a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions on numbers: rounding, powers, trigonometry and bits.
 
 May import the sibling modules and `values`. Must not know plans. The result is NULL for a value that is not a number,

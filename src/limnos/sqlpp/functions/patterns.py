@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions with regular expressions. RE2 matches in time linear in the length of the string.
 
 May import the sibling modules, `values` and `errors`. Must not know plans. The library is loaded with the first

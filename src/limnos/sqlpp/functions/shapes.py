@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions on points, lines, rectangles, circles and polygons: construction, text, parts, distance and area.
 
 May import the sibling modules and `values`. Must not know plans. In a string, a shape is a list of points, as in `1,2

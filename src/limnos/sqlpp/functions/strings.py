@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions on strings, such as `upper` and `substr`.
 
 May import the sibling modules, `values` and `errors`. Must not know plans. Positions count code points from 0; a

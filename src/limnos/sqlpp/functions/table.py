@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of built-in functions: names, arities, and implementations.
 
 May import `values`, `errors`, and the siblings `absent` and `costs`. Must not know the syntax tree or plans. Names are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conversion of times between time zones, and comparison of durations.
 
 May import the sibling modules and `values`. Must not know plans. A time zone is an offset such as `+08:00` or a name

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions on dates, times and durations: parsing, printing, parts, and arithmetic.
 
 May import the sibling modules and `values`. Must not know the current time, which the caller of the binder provides.

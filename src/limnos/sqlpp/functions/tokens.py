@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokenizing functions: words and n-grams of strings, their hashes, and full-text search.
 
 May import the sibling modules and `values`. Must not know plans. Words are runs of letters and digits. Each letter is

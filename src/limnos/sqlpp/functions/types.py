@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Type tests and conversions.
 
 May import the sibling modules, `values` and `errors`. Must not know plans. A `to_…` function converts leniently. A

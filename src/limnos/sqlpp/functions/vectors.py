@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions on two vectors: arrays of numbers with the same length.
 
 May import the sibling modules and `values`. Must not know plans. The result is NULL for other arguments.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Registers the names and arities of window functions.
 
 May import the table. Must not know rows: `evaluator.windows` computes the values. Any aggregate followed by OVER is a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The order of fields if `compiler.ordered.fields` is false: fields of known types come before the others.
 
 May import plans, the tree, static types and the table of functions. Must not know rows or engines. AsterixDB's compiler

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static types of function calls: for each built-in function the type inference rule of AsterixDB's compiler.
 
 May import the static types and the types of operations. Must not know expressions: a rule gets the arguments' types. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Static types of arithmetic: the operators and the functions of numbers.
 
 May import the static types. Must not know expressions. The rules are those of AsterixDB: if an operator does not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parser of SQL++: hand-written recursive descent, one module for each area of the grammar.
 
 May import `errors`, `lexer`, `tokens`, the tree and the printer. Must not know existing objects: names stay unresolved.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The token cursor: a position in a list of tokens, and the methods that every part of the grammar uses.
 
 May import `errors`, `lexer`, `tokens` and `tree`. Must not know grammar rules. It counts the depth: a text that is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses expressions: operators by precedence, operands, constructors.
 
 May import `cursor` and the tree. Must not know statements; a subclass parses queries inside expressions. Operators are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses definitions of datasets and indexes.
 
 May import `definitions` and the tree. Must know neither adapters nor existing types.

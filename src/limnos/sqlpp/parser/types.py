@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Parses types in declarations.
 
 May import `queries` and the tree. Must not know the built-in types.

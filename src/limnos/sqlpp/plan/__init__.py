@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Plans: queries with all names resolved, which the evaluator executes and engines receive.
 
 Contains only frozen nodes. May import `values`, `functions` and `errors`. Must not know a store. Variables are slots,

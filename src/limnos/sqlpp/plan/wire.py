@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Encoding of plans as bytes, for an engine in another process.
 
 May import plans, `errors`, `values.tagged` and the table of functions. Functions are encoded by name, so both processes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints expressions, with parentheses only where precedence requires them.
 
 May import `base` and the tree.

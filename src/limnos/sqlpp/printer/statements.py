@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prints statements and types. IF [NOT] EXISTS is printed before the name.
 
 May import `base`, `expressions` and the tree. Must not know the effect of statements.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates queries to relational algebra over typed columns, for a columnar engine with the evaluator's semantics.
 
 May import plans, declared types, `engine_semantics`, the evaluator for constant and deferred expressions, and `values`.

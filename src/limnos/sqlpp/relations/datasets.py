@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datasets as relations: the columns of a table, and the shape of its objects.
 
 May import `nodes`, `shapes`, `terms` and declared types. Must not know plans. A null column of a declared field means

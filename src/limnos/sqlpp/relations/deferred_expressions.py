@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deferred expressions: untranslatable expressions in results, which the evaluator computes row by row afterwards.
 
 May import plans, the evaluator, `values` and the sibling modules. Must not know clauses. An expression is evaluated

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates expressions of plans to shapes: types and flags of their values, and the terms that compute them.
 
 May import plans, declared types, `values`, the evaluator for constant expressions, and the sibling modules. Must not

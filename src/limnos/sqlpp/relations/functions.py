@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates SQL++ functions to terms with the same semantics.
 
 May import `operators`, `shapes`, `terms`, declared types and `values`. Must not know plans. A function that is not

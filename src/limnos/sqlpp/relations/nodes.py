@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Relations: nodes of a relational algebra over typed columns, for a columnar engine.
 
 May import `terms`. Must not know SQL++'s plans or an engine. Column ids are unique within a statement, so the sides of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates operators of SQL++ over cells: comparison, arithmetic, logic, LIKE.
 
 May import `shapes`, `terms` and `values`. Must not know plans. If an engine's operator differs, the term compensates so

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates ORDER BY over typed columns.
 
 May import plans and the sibling modules. Must not know clauses.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Decodes rows of relations to values: the layout of the fetched columns, and the conversion of a row to a value.
 
 May import `deferred_expressions`, `shapes`, `terms`, declared types and `values`. Must not know an engine: a row has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Shapes: the static type and structure of a value, and the terms that compute its parts.
 
 May import `terms`, declared types, and expressions of plans. Must not know how plans are translated. A cell is a term

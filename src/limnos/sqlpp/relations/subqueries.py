@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates subqueries to joins.
 
 EXISTS, IN and quantifiers become semi-joins and anti-joins; a scalar subquery becomes a left join with an aggregation.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Terms over typed columns: expressions that a columnar engine computes for each row.
 
 May import `values.model`. Must not know SQL++'s plans or an engine's own language. A call is one of a fixed list of

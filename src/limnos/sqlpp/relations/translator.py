@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The state of a translation: the shapes of variables, unused column ids, and the rows translated so far.
 
 May import `nodes`, `shapes`, `terms`, declared types and plans. Must not know clauses. A `BlockTranslator` translates

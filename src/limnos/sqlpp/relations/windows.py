@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Translates window functions over typed columns.
 
 May import plans and the sibling modules. Must not know clauses. Ranking functions and aggregates over ROWS frames are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks that the table of a dataset remains a valid dataset after changes by other clients.
 
 May import `schema` and `types`. Must not know requests or tables. The functions take schemas and properties as

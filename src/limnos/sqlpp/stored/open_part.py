@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""The open part: encodes the undeclared fields of an object as lossless JSON text, the content of the column `_open`.
 
 May import `values`, `errors` and `time_texts`. Must not know columns. A bigint is a number without a decimal point, a

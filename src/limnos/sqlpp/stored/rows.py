@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts objects of a dataset to rows of its table, and back.
 
 May import the sibling modules, `values`, `errors`, and `functions` for conversions of strings. Must not know files or

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Converts declared types to columns of an Iceberg table, and columns of other tables to types.
 
 May import `types`, `values.model` and `errors`. Must not know rows, or Iceberg beyond the JSON of a schema. A field has

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lossless text encoding of dates, times and durations.
 
 May import `values` and the functions that parse and print times. Must not know columns. Values that AsterixDB's ISO

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of datasets with all type names replaced, and the storage form of a dataset.
 
 May import `values.model` and `errors`. Must not know names of types or table formats. Storage forms are persistent:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The syntax tree of SQL++: frozen nodes, each with its position.
 
 May import `errors`. Must not know semantics: it only records the text's structure. Names and functions are unresolved.

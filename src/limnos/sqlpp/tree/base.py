@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Base classes of the syntax tree's nodes, and qualified names.
 
 May import `errors` for the position. Must not know the grammar or resolve names, which the binder does. Nodes are

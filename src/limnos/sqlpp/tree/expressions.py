@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expressions: literals, variables, paths, calls, operations, constructors.
 
 May import `base`. Must not know queries, although a query may be used as an expression.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries: blocks of SELECT, FROM and the clauses between, joined by set operations.
 
 May import `base` and `expressions`. Must not know statements. Blocks that begin with FROM or SELECT give the same

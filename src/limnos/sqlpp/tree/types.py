@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types in declarations: names, arrays, multisets and records.
 
 May import `base`. Must not know the built-in names.

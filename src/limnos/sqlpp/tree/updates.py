@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The UPDATE statement and its steps: assignments and changes of arrays.
 
 May import `base`. Must not know the effect of statements.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access to parts of values: fields, items, slices.
 
 May import `model`. Must not know paths of the syntax tree. A part of MISSING is MISSING and of NULL is NULL. An

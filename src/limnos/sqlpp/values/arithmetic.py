@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Arithmetic: types of results, overflow, and NULL.
 
 May import `model` and `errors`. Must not know dates and times, which have functions of their own. The result has the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Comparison operators, whose result is true, false, NULL or MISSING.
 
 May import `model` and `order`. Values of different types, except numbers, are unequal, and `<` between them is NULL.

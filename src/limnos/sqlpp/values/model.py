@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The Python representation of SQL++ values, and the names of their types.
 
 May import the standard library only. Must not know operators. A bigint is an `int`, a double a `float`, a string a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The total order of all values, as byte keys: keys compare as ORDER BY does, and values with equal keys are one group.
 
 May import `model` and `errors`. Must not know comparison operators: `=` and `<` may return NULL, an order cannot. The

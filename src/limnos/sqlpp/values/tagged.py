@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Values as lossless JSON with type tags, for plans and jobs between the processes of a server.
 
 May import `model`. Must not know results for users, which have another format. JSON's types represent themselves (a

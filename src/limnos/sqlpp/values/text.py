@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 r"""The string operators `||` and LIKE, and the conversion of floating-point numbers to text.
 
 May import `model` and `errors`. Must not use regular expressions for users' patterns: matching takes at most time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Audit records: created from change rows and notes, numbered in commit order, queried with filters, and deleted after
 a retention period.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Times of leases and of due work that are too far in the future: a clock that was ahead wrote them, and was set back.
 
 May import the store's `sql`, `transaction`, `tasks`. Must not know the holders of leases. Work compares a stored time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holders of leases: their names, and the end of the leases of holders whose process has ended.
 
 May import `model` and the store's `sql`, `transaction`. Must not know how a process ends. Without this, a lease of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage: edges between objects, or external datasets, and pairs of columns, by job.
 
 May import the store's `sql`, `transaction`, `trash`. Must not know rights. Rows refer to ids of nodes and of Iceberg

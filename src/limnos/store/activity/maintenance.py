@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table maintenance: findings, checkpoints of incremental readers, and operations.
 
 May import `model` and the store's `sql`, `transaction`, `ancestry`, `documents`, `trash`. Must not know rules of

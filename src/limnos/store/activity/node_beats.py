@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Heartbeats of server nodes: each node's name, release, start, last heartbeat, and clock.
 
 May import the store's `sql`, `transaction`. Must not know rights. A node writes its row at intervals; such a write is

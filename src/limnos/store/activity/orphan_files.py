@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orphan files of tables: candidates with their waiting time, files that are being deleted, and checks.
 
 May import the store's `sql`, `transaction`, `audit_notes`, `trash`. Must not know rules of maintenance. Rows are keyed

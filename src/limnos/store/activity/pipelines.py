@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions of pipeline declarations, by the pipeline's node id.
 
 The record of the node has the number and digest of the newest version. May import `model` and the store's `sql`,

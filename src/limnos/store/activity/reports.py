@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics reports of clients about their scans and commits: a bounded number per table, retained for a limited time.
 
 May import `model` and the store's `sql`, `transaction`, `trash`. Must not know the content of reports. No decision and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations that rewrite files of tables: the queue of operations for executors, and the leases of tables.
 
 May import the store's `sql`, `transaction`. Must not know rules of maintenance. The operation itself is a row of

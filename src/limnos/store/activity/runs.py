@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Runs of pipelines: their processes, their steps, and the results of expectations.
 
 May import `model` and the store's `sql`, `transaction`, `pipelines`, `changes`, `owners`. Must not know rights. Every

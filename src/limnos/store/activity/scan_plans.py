@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Server-side scan plans that clients have not fetched completely: the scan, the owner, and the plan tasks of each.
 
 May import `model` and the store's `sql`, `transaction`. Must not know scans. No decision and no cache depends on these

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The full-text index: words of objects, the revision up to which each zone is indexed, and the node that updates it.
 
 May import `model` and the store's `sql`, `transaction`, `name_search`, `nodes`. Must not know rights or word forms:

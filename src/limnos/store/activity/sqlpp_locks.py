@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locks of SQL++ statements as rows: holders, waiters, and the leases of their nodes.
 
 May import `model`, `names`, `sqlpp` (the lock modes) and the store's `sql`, `transaction`. Must not decide which

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long-running requests of the query service, and results that clients fetch later.
 
 May import `model` and the store's `sql`, `transaction`. Must not know statements. The node that runs a request renews

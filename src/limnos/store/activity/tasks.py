@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Background tasks: rows that a commit creates, or that become due at intervals.
 
 May import `model` and the store's `sql`, `transaction`. Must not know kinds of tasks. A worker leases a task, stores

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs that nodes run from job templates: waiting jobs, the node that runs each, and outcomes.
 
 May import `model` and the store's `sql`, `transaction`, `pipelines`, `runs`, `changes`, `owners`. Must not know rights.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Webhooks: the URL, the position in the change feed, the node that delivers, and the last error.
 
 May import `model` and the store's `sql`, `transaction`. Must not know deliveries. One node at a time leases a webhook;

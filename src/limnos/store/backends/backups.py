@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Backups of an SQLite store: an online backup, and a restore that accepts only complete backups.
 
 May import `model` and `store`. Must not know servers. The newest commits are in the `-wal` file next to the database

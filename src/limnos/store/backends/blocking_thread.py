@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One thread for calls that block on the disk or on another process's lock.
 
 May import the standard library. Must not know stores. A `ThreadPoolExecutor` needs 50 % more CPU for each call, and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Searches a store for damage: pages that the database cannot read, and documents that are not what was written.
 
 May import `model`, SQLAlchemy and `store`. Must not know servers. SQLite checks its file with `quick_check`, which

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dead-peer detection: finds connections on which the database no longer answers, and closes them.
 
 May import `telemetry` and the standard library. Must not know drivers or SQL: callers provide the start time of the

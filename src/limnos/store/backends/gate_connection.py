@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The freshness gate's own connection on PostgreSQL: one query at a time, with as little overhead per query as libpq
 allows.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Schema migrations: upgrades a store to the schema of this release, exactly once if several nodes start at the same
 time.
 

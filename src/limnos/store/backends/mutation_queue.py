@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The queue of mutations that wait for a batch, with the callers that wait for their results.
 
 May import `model`, `telemetry` and `store`. Must not know backends: a backend owns the queue and the transaction. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store on PostgreSQL 15 or newer: several stateless nodes over one primary.
 
 May import `model` and `store`. Must not know resources. Mutations of the same zones run in one transaction, one such

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors for callers when PostgreSQL refuses or does not answer: one message per cause, which states whether anything
 was committed.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections for reads on PostgreSQL: one for the freshness gate, and a few for loads.
 
 Each query has a deadline or is monitored. May import `model` and `store`. Must not know resources. A read can be

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The store on SQLite: one file, one write and one read connection per process, group commit.
 
 May import `model` and `store`. Must not know resources. Statements run inline on the event loop, a few microseconds

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Errors for callers when SQLite fails: one message per cause, which states whether anything was committed.
 
 May import `model`. Must not know statements. A message names no file: the caller may not know paths of the server. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long read snapshots on SQLite: a read transaction on its own connection, in threads.
 
 May import `model` and `store`. Must not know resources. While a snapshot is open, SQLite cannot checkpoint its

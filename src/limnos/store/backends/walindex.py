@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The header of SQLite's write-ahead-log index, a cheap check whether anything was committed.
 
 May import the standard library only. Must not know statements. In WAL mode a commit becomes visible when the header at

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Connections for writes on PostgreSQL: psycopg in worker threads, each monitored, and closed if the database stops
 answering.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The queries of an export, over one snapshot of a metalake: first the ids, parents before children, then rows by id.
 
 May import `model` and the store's `sql`, `principals`, `roles`, `documents`, `nodes`, `snapshots`. Must not know file

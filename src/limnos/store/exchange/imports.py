@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running imports: a metalake that is hidden until it is complete, and the mapping from the file's ids to new ids.
 
 May import `model` and the store's `sql`, `transaction`, `changes`, `documents`. Must not know file formats. Imported

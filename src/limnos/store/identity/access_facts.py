@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads for access analysis of many users and objects: grants and denials on objects, owners, and users with their
 roles and groups.
 

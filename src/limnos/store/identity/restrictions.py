@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read restrictions: rows by the table or namespace they are set on, and by name.
 
 May import `model` and the store's `sql`, `transaction`, `changes`, `name_search`, `trash`. Must not know rights. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Roles, their grants and denials of privileges, and the principals to whom they are granted. A grant (`Grant`) allows
 or denies one privilege on one object.
 

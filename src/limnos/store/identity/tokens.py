@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens of the server, in zone 0: API tokens, session tokens, console sessions, and secrets of service accounts. Only
 hashes are stored.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Key-value pairs on LMDB: a folder with one memory-mapped file, several readers concurrently with one writer, no
 server.
 

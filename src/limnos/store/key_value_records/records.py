@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Records of a metalake on key-value pairs: objects by id and by name below their parent, and the records that belong
 to them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Key-value pairs in one table of SQLite or PostgreSQL, for comparison with key-value databases.
 
 May import `model`, SQLAlchemy, the store's `migrate` and this package's `storage`. Must not know other tables of a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The interface of an ordered key-value database (keys sort bytewise) in which records can be stored.
 
 May import only the standard library. Must not know the meaning of keys and values. A backend must pass

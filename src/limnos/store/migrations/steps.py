@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Steps that migrations share. May import only alembic, SQLAlchemy and the schema.
 
 A store created by this release has the newest schema from the start, so every step skips tables, columns and indexes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attachments of tags and policies to objects and to columns of tables, with the values of tags.
 
 May import `model` and the store's `sql`, `transaction`, `ancestry`, `changes`, `trash`. Must not know rights: no

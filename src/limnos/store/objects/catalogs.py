@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads of the catalogs of all metalakes of a store.
 
 May import `model` and the store's `sql`, `transaction`. Must not know rights.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dependencies of SQL++ objects on the objects that their definitions refer to, by the ids of dependent and used
 object.
 

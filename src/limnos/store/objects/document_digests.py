@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Digests of stored metadata documents, which show whether a document is still what was written.
 
 May import `model`. Must not know statements. A digest is a CRC-32C, which detects each change of up to 32 bits in a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata documents of tables and views: JSON bytes and the location of the metadata file, replaced by
 compare-and-swap.
 

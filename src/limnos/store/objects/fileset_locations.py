@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locations of filesets: a row for each, so that filesets at, above or below a location are found by an index.
 
 May import the store's `sql`, `transaction`, `location_params`, `documents`, `trash`. Must not know files. A row exists

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Former names: restrictions and denials that a new object of a name takes over from the former object of that name.
 
 May import `model` and the store's `sql`, `transaction`, `changes`, `trash`. Must not know rights or schemas. When a

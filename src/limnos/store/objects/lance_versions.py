@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Managed versions of Lance tables, whose history is in the store: a row for each, by table, branch and number.
 
 May import `model` and the store's `sql`, `transaction`, `trash`. Must not know files. Inserting the row is the commit.

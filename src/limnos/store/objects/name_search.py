@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and maintenance of folded names.
 
 May import `model`, `names` and the store's `sql`, `transaction`. Must not know rights: callers decide on each

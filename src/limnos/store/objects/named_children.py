@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads of several children of one parent by their names.
 
 May import `model` and the store's `sql`, `name_search`, `nodes`. Must not know rights.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renaming namespaces whose names contain the separator: the plan of the changes and its progress.
 
 May import `model`, `names` and the store's `sql`, `transaction`. Must not know rights: no decision depends on these

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes of the tree: reads for the view (the in-memory cache), and writes for mutations.
 
 May import `model`, `names` and the store's `sql`, `transaction`, `changes`, `owners`, `protection`, `trash`. Must not

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protection: rows that prevent drops of an object, or of an object and everything below it.
 
 May import `model`, `names` and the store's `sql`, `transaction`, `changes`. Must not know rights. Every drop of a node

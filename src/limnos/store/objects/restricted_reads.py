@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Directories of data files that were rewritten for restricted users: the readers of each, their expiry, and its size
 in bytes.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of metalakes in settings: the name under which lists of metalakes in settings know each metalake.
 
 May import `model` and the store's `sql`, `transaction`. Must not know settings. A metalake gets the name that it is

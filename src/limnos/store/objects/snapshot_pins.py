@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pins: snapshots of tables that are still being read, by steps of pipeline runs or by scan plans.
 
 May import `model` and the store's `sql`, `transaction`. Must not know the content of snapshots. No decision and no

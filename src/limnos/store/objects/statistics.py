@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Custom statistics of tables, partitions and columns.
 
 May import `model` and the store's `sql`, `transaction`, `trash`. Must not know the meaning of statistics. Rows are

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The register of storage locations: one table with the locations of all catalogs and of objects of all kinds.
 
 May import `model` and the store's `sql`, `transaction`, `location_params`, `trash`. Must not know rules:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Successors: objects that take over grants, tags and lineage of the former object of their path.
 
 May import `model`, `names` and the store's `sql`, `transaction`, `changes`. Must not know rights or schemas. Only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trash: dropped objects that can be restored until their retention time ends.
 
 Their nodes, owners and documents exist until then. May import `model` and the store's `sql`, `transaction`. Must not

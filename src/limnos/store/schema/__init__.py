@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The database tables, defined in SQLAlchemy Core. Migrations create the tables; other modules write SQL as text.
 
 May import only SQLAlchemy and this package. Must not know statements. Names sort by code point on every backend

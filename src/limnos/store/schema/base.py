@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The common parts of all tables of the schema: metadata, column types for both backends, and common columns.
 
 May import only SQLAlchemy. Must not know tables.

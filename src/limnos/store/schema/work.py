@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Database tables of long-running work: pipelines and runs, jobs, tasks, lineage, SQL++ statements, scan plans,
 migrations and imports.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The change feed over HTTP."""
 
 from __future__ import annotations

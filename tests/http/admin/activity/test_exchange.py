@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports and imports over the admin API: streamed exports, imports in parts, finished and abandoned imports, bad
 input.
 """

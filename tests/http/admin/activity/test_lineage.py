@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage over HTTP: events are received and graphs returned. Edges to targets that the caller may not change are not
 stored, and objects that the caller may not load are shown without a name.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports of Iceberg clients: accepted from users who may load the table, stored after the answer, limited in number,
 and shown to users who may change the table.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pipelines and runs over HTTP: declare, start, report, resume, finish and show."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Webhooks over HTTP: who may create them, their allowed addresses, and the fields that are shown."""
 
 from __future__ import annotations

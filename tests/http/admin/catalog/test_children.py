@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Children of a namespace: all kinds in one ordered and paged list of the objects that the caller may see."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of filesets over the admin API: lists of a directory in pages, and previews of files; on disk and in an object
 store.
 """

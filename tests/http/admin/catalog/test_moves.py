@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moves of namespaces, tables and views."""
 
 from __future__ import annotations

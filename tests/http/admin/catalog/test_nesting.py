@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names that contain the separator, over the admin API: check, plan, list, change, undo, confirm; bad input."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Previews of restricted users equal the result of a model in plain Python, over random filters and masks.
 
 `LIMNOS_TEST_RESTRICTIONS` is the number of random filters and masks; the full proof needs 1,000.

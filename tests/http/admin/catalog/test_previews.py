@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Previews over HTTP: the rows that the caller may see, limits, killed processes, and the audit record."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search by name, prefix, path, id, UUID, tag and owner: current, in order, and limited to objects that the caller may
 load.
 """

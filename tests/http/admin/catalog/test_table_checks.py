@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A check of a table's files reports missing files and wrong lengths, request by request, on a disk and in an object
 store; it reads no other files.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """POST transactions: moves, drops, creates and commits of one catalog in one request, decided in order."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trash over HTTP: objects dropped without purge are restored by id; pages of the list; invalid requests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search by words in names, columns at every depth, comments and ancestors, with complete results before and after
 indexing.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protection of objects: over every protocol, for the object alone or everything below it, also against forced drops,
 until a user with more rights ends it.
 """

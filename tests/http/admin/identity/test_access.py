@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access over the admin API: explained decisions, access lists, and the effects of planned changes."""
 
 from __future__ import annotations

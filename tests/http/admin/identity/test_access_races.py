@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rights, owners and places of objects that change while a report about access is read: it has no object from after
 the change.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Local users: passwords, sessions, and the events that end sessions."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Service accounts: rotation of secrets, their tokens, and tokens of ended secrets."""
 
 from __future__ import annotations

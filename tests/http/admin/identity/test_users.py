@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Disabling and enabling users."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance over the admin API: visible findings and operations, response shapes, and refusals."""
 
 from __future__ import annotations

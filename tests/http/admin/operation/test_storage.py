@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Storage of a catalog: encrypted secrets, key rotation, named storages of the settings, and the storage check."""
 
 from __future__ import annotations

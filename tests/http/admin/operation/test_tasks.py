@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tasks over the admin API: a purge that fails is retried, fails for good, is listed, and is retried on request."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Grants and revokes in the console: a page shows the effect before the change, and users without the right are refused
 both.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of groups in the console: the list, adding and removing members, the needed privileges, and a user's
 groups.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The access page of an object: holders, rules, explanations and reach for users who manage grants, and their own
 access for other users.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lists and pages of users, groups and roles: the visible ones, in pages, with their roles and rules."""
 
 from __future__ import annotations

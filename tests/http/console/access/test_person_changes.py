@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Users, groups and roles created in the console, and users disabled and signed out; only administrators may do
 this.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removing users, groups and roles in the console: the confirmation page, and refusals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of restrictions: users who may grant on an object set and remove them, and others are refused."""
 
 from __future__ import annotations

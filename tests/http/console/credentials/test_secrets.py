@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Secrets of service accounts: service admins create and end them, and other users do not see them."""
 
 from __future__ import annotations

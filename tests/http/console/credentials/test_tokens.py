@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A user's own API tokens: created and shown once, listed without their text, and revoked only by that user."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of objects of external systems: shown fields, needed privileges, and systems that fail or do not answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of tags and policies: lists, creation, attaching and detaching, and refusals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The lineage page: steps, hidden objects, expanded nodes, cycles, and a graph of 2,000 nodes."""
 
 from __future__ import annotations

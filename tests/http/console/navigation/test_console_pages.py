@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The navigation contains the pages that the caller may open, and no others."""
 
 from __future__ import annotations

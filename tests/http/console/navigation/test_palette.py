@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The command palette: its links to pages, users, groups and roles, and the hints of its keys."""
 
 from __future__ import annotations

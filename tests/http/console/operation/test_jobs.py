@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of jobs: the list links to jobs and runs, a job has its state and a cancel button, and other users are
 refused.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages about the server: nodes and clocks, settings without secrets, service accounts, and the needed rights."""
 
 from __future__ import annotations

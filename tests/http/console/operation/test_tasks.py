@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The operations page: tasks by state with a retry button, webhooks, and the needed rights."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of a pipeline: results of its expectations."""
 
 from __future__ import annotations

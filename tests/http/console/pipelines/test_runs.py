@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of pipelines and runs: lists, time line, findings, and forms that publish, discard and cancel."""
 
 from __future__ import annotations

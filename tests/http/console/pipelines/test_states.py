@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Texts about the states and results of pipelines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The comparison of two snapshots: columns matched by id, counts with differences."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The maintenance tab: due operations with reasons, a form that requests an operation, and the needed rights."""
 
 from __future__ import annotations

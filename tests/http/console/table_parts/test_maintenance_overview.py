@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page about the maintenance of a catalog's tables: findings, operations, and the needed rights."""
 
 from __future__ import annotations

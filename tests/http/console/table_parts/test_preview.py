@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The preview tab: rows as the reader may see them, with refusals and failures as messages on the page."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tab with scan reports of engines: counts in words, only for users who may change the table."""
 
 from __future__ import annotations

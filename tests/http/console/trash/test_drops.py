@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dropping objects in the console: the confirmation page, the drop into the trash, and refusals."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The confirmation page that drops a table or view: the objects that read it, and the link back."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trash page: dropped objects and a restore button, for users who may restore them."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Renaming objects in the console: the form, messages about refused names, and refused users."""
 
 from __future__ import annotations

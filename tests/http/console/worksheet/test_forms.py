@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worksheet's form: a reload repeats no change, each change must be allowed again, and the empty form has a sample
 statement.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The worksheet: statements run by POST only, under the user's rights, with results, plan, warnings and errors."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statements that the console writes for a table: the command of the Connect tab and the link "Query". Both run
 unchanged.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's seven operations of table maintenance: jobs by a policy, statistics, metrics, and the needed rights."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings from counts: shares, warnings, removed rows, and their messages."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row rules with real writes: every action, rules that Spark refuses, unusual names, empty and NULL rows, one pass."""
 
 from __future__ import annotations

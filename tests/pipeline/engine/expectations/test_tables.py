@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table rules on a written branch: each kind satisfied and violated, empty tables, NULLs, shares, one query for several
 rules.
 """

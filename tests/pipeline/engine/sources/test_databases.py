@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Databases as sources, on a real PostgreSQL: tables and queries, partitions, refusals, and a password that is never
 exposed.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files as sources: every format, patterns, unusual names, stored schemas, malformed rows, new files."""
 
 from __future__ import annotations

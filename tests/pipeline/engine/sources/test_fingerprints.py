@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Detection of new files from a small fingerprint; it is never wrong, and if it is impossible all files count as
 new.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python functions as sources: batches from an executor, DataFrames from the driver, cached as returned."""
 
 from __future__ import annotations

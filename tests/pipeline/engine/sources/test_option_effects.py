@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Each option of CSV and JSON sources has the effect that it has in Spark: both read the same file."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams as sources: each read continues after the last published one, and a discarded run consumes nothing."""
 
 from __future__ import annotations

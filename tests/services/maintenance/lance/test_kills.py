@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Crashes of the node at each transaction of a maintenance round for a Lance table: no row, tag or version is lost."""
 
 from __future__ import annotations

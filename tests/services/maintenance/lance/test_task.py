@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance of Lance tables: findings, operations by policies and on request, and versions that are never removed."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables with orphan files, and rounds of the task that removes them, for the tests."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A random sequence of operations on tables whose orphan files are removed, compared with a model of the live files.
 
 In addition to the steps of the expiry test, writers are killed, commit files days after they wrote them, name files by

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Faults between mark and deletion of orphan files: each is reported, and no live file is deleted."""
 
 from __future__ import annotations

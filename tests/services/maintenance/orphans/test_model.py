@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Random sequences of steps lose no live file, and the model detects each planted bug of the removal of orphan
 files.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orphan files in an object store: found, deleted after their age, and not deleted if a listing is incomplete."""
 
 from __future__ import annotations

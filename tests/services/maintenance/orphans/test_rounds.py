@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removal of orphan files: which files are deleted after how many days, which are kept, and in whose name."""
 
 from __future__ import annotations

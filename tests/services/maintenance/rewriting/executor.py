@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A fake executor that uses the real routes: it leases operations, and rewrites manifests as Iceberg does."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cancellation of an operation by its number: required privileges, and its effect on the operation."""
 
 from __future__ import annotations

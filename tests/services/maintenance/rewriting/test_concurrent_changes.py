@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes between the lease of a rewrite and its commit: renames, drops, and requests to other nodes."""
 
 from __future__ import annotations

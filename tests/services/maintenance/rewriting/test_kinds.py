@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of Iceberg's rewrite actions: a policy overrides the defaults, within the limits of the server."""
 
 from __future__ import annotations

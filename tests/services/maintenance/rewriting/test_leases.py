@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases of operations: who may lease, the rights of an operation's token, and operations of an executor that
 crashed.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planning: which findings become operations, in whose name, in which order, and when they are retried."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row retention by a policy: the rows that an executor must delete, in whose name, when, and the requests that are
 refused.
 """

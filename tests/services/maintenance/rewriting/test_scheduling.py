@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scheduling: owners share executors fairly, quiet hours and budgets delay operations, and the status has the
 reason.
 """

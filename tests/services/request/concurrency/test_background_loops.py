@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Background loops: no error of a step ends a loop, pauses grow up to a maximum, and failures are known."""
 
 from __future__ import annotations

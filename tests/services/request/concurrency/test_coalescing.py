@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request coalescing: concurrent callers share one query, and no caller gets an answer that is older than its
 request.
 """

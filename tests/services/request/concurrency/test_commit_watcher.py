@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Waiting for commits: one query for all waiting callers, and none while nothing is committed."""
 
 from __future__ import annotations

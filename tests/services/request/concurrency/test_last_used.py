@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Caches that evict the least recently used value."""
 
 from __future__ import annotations

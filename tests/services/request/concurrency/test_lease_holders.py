@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of lease holders: a killed process has ended, a running one has not, and nothing is said of other machines."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns on the event loop: steps of long requests run one after the other, callers in rotation, and short requests in
 between.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Bounded parallel execution: order, errors, cancellation."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The per-key queue: one caller at a time in order of arrival. A caller that leaves does not delay the others."""
 
 from __future__ import annotations

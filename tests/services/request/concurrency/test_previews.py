@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Limits of previews: the deadline, and the work that must have ended when a caller gets the answer."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fields of an index compared with the type of its dataset."""
 
 from __future__ import annotations

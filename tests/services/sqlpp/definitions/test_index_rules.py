@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Combinations of keys and options of an index."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datasets whose files lie elsewhere: no statement over them reaches an engine, and no answer tells what lies there."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of COPY TO: local files of a cancelled statement, and concurrent exports into one directory of an object
 store.
 """

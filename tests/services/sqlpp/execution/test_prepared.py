@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prepared statements: binding that depends on the text alone is done once; objects and rights are checked for each
 execution.
 """

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Counts of ANALYZE are shown only to users to whom no read restriction applies, whatever binds the restriction."""
 
 from __future__ import annotations

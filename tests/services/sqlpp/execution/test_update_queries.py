@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """UPDATE as a query: the effect of each SET on an object."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lock mutations, in every order in which a few statements can acquire, upgrade and release locks."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locks of statements on two nodes with one store: waiting, releasing, expiry of a node's lease, and concurrency."""
 
 from __future__ import annotations

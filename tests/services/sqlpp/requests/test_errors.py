@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Refusals with AsterixDB's codes and messages, with names in display form."""
 
 from __future__ import annotations

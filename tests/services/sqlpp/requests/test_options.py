@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of SET: refused options, and the effect of options on `~=`."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running requests of the query service: long requests are visible to all nodes, and abandoned ones are ended."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The deadline of a request of the query service does not move with the wall clock."""
 
 from __future__ import annotations

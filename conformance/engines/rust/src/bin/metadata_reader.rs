@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 //! Reads metadata documents from standard input, one per line after the word `table` or `view`, and answers each with a
 //! line: `read`, or `refused` and the error of iceberg-rust.
 

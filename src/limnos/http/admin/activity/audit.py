@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit: records of actions on objects in a metalake or on the whole server, with the user and the access decision.
 
 May import `names`, `model`, `services`, this package, and of `store` the audit filters. Has no business rules.

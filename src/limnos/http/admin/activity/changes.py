@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The change feed of a metalake or a catalog: the committed changes, visible to the caller, after a feed position.
 
 May import `names`, `model`, `services` and this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exports and imports of metalakes: an export is one stream, an import is sent in parts.
 
 May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. Must not know

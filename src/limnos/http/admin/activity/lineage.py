@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage: accepts OpenLineage events, and returns the graph around a table or view.
 
 May import `access`, `formats`, `model`, `names`, `services` and this package. Has no business rules. Producers post to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Children: the objects of all kinds directly in a namespace or a catalog, in one page.
 
 May import `names`, `model`, `services` and this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of filesets: a page of a directory, and the beginning of a file.
 
 May import `model`, `names`, `services` and this package. Has no business rules. Gravitino's route lists a directory as

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Moves: change the name or parent of a table, a view, or a namespace with its subtree, within one catalog.
 
 May import `names`, `services` and this package. Has no business rules.

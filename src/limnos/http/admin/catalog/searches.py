@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search: objects of a metalake by name, words, tags and owners.
 
 May import `names`, `model`, `services` and this package. Has no business rules.

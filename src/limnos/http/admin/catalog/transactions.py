@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Transactions: moves, drops, creates and commits in one catalog, executed atomically.
 
 May import `access`, `names`, `services`, `model` and this package. Has no business rules. Operations apply in order:

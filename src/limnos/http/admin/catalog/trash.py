@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trash of a catalog: list, restore and forget dropped objects.
 
 May import `model`, `names`, `services` and this package. Has no business rules.

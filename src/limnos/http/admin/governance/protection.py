@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protection of objects from drops: load, set, remove.
 
 May import `model`, `services` and this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read restrictions of tables and namespaces: list, set, remove.
 
 May import `model`, `services` and this package. Has no business rules.

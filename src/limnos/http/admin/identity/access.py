@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Access analysis: explanations of decisions, holders of access, accessible objects of a user, and previews of changes.
 
 May import `names`, `model`, `services`, `access` and this package. Has no business rules.

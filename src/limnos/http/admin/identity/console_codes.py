@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One-use codes that open the console in a browser for a caller who is signed in elsewhere.
 
 May import `model`, `services` and this package. Has no business rules.

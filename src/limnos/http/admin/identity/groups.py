@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of groups: list, add, remove.
 
 May import `access`, `services` and this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Local users: sign in with a password, refresh a session, set or delete a password.
 
 May import `services`, `model` and this package. Must not know hashes. Bodies of these requests are never logged, and

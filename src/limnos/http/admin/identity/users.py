@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Users: disable and enable.
 
 May import `services` and this package. Has no business rules.

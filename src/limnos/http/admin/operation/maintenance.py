@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance of tables: findings, their reasons, and operations.
 
 May import `model`, `names`, `services` and this package. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations that rewrite tables: lease, heartbeat and report of executors, and cancellation by users.
 
 May import `model`, `services` and this package. Has no business rules.

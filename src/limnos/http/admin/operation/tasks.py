@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Background tasks: list, load, retry.
 
 May import `model`, `services` and this package. Must not know kinds of tasks.

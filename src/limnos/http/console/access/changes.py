@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Changes of rights: a page previews the consequence of a change in numbers and names, and its form makes the change.
 
 May import `model`, `names`, `services`, this package and the console's shared modules. The page changes nothing, but

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Members of groups: a list with buttons that remove them, a form that adds one, and the groups of a user.
 
 May import `model`, `services` and the console's shared modules. The services make all access decisions.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The access page of an object: users and their rights, the grants behind them, explanations of decisions, and a form
 to grant.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The secrets of one service account: a list, a form that creates one, buttons that revoke them, and a form that adds
 the account to the metalake.
 

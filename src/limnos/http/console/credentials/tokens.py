@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The user's own API tokens: a list, a form that creates one, and buttons that revoke them.
 
 May import `model`, `services` and the console's shared modules. Has no business rules. The value of a new token is in a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Descriptions of schemas, tables, views and topics of external systems, as texts and lists for a page.
 
 May import `model`, `sources` and `formats` for types, and the console's lists. Pure. Columns and indexes are

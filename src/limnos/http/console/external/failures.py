@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Failures of external systems on pages: the message, and a frame that does not call the system again.
 
 May import `model`, `names` and the console's shared modules. Must not know kinds of objects.

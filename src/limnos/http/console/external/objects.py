@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pages of schemas, tables, views and topics of external systems, read from the system at each request.
 
 May import `access`, `model`, `names`, `services` and the console's shared modules. Has no business rules: the services

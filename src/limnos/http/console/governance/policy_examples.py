@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Policy types in the order of the form, each with an example of its content.
 
 May import the console's shared modules. Pure.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of service accounts: their roles, the number and expiry of their secrets, and the user who added each to the
 metalake.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs from job templates: a list of jobs and pipeline runs, and the page of a job with the tail of its output and a
 button that cancels it.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Checks of a catalog's storage: a list of catalogs with a button for each, and the results of a check's steps.
 
 May import `services` and the console's shared modules. Has no business rules: the service allows owners of a catalog

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The list of pipelines, and the page of one: its steps, its runs, and the results of its expectations.
 
 May import `services`, `model` and the console's shared modules. Has no business rules.

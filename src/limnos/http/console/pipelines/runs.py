@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page of a run: timeline, steps, findings and the changes to publish; and forms that publish, discard or cancel
 the run.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Links from a run to the tables that its steps read and write, where the caller may see them.
 
 May import `services`, `model`, `names` and the console's shared modules. Has no business rules.

@@ -1,3 +1,4 @@
+// SPDX-License-Identifier: Apache-2.0
 // The console's script. Every link and form works without it. It inserts only parts that the server has rendered.
 const policy = window.trustedTypes?.createPolicy("limnos", { createHTML: (text) => text });
 const html = (text) => policy ? policy.createHTML(text) : text;

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The tab about a table's maintenance: findings, policies, snapshots, operations, orphan files, statistics, and forms.
 It serves Iceberg and Lance tables, which have different operations.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The parts of a Lance table that its files define: columns, versions with tags and branches, and indexes.
 
 May import `access`, `sources` (types of results), `services`, `model` and the console's shared modules. Has no

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The page about the maintenance of a catalog's tables: the findings about each table with their reasons, and
 operations.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trash: dropped objects that the caller may restore, of all catalogs or of one, and the form that restores one of
 them.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Creating a namespace in a catalog or in another namespace: a page with a form, and the form's request.
 
 May import `model`, `names`, `services` and the console's shared modules. The services make all access decisions, and

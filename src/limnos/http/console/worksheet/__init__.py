@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The console's worksheet: statements of SQL++, and hints below an error.
 
 May import `model`, `names`, `services`, `sqlpp` and the console's shared modules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Hints below an error of the worksheet: misspelt keywords, reserved words used as identifiers, names that begin with
 the catalog, datasets with a similar name, and changes in the read-only mode.
 

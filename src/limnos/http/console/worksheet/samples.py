@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The sample statement of an empty worksheet: a query of a table that the caller may load.
 
 May import `model`, `names`, `services`, and the console's shared modules. Has no business rules.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Gravitino's routes of table maintenance: they start maintenance jobs of a policy and jobs that compute statistics,
 append statistics as JSON Lines, and read and compare metrics.
 

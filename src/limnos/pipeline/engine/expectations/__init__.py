@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Expectations of a step: row rules, counted during the write, and table rules, queried on the branch.
 
 The runner's interface to expectations. `RowRules` observes a write, or splits staged rows. `table_findings` queries the

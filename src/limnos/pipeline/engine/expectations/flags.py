@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Conditions of row rules as boolean columns: true if the row satisfies the rule.
 
 Evaluates the declared conditions for each row, and derives counts, samples and names of broken rules from them. A

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings from counts: whether a rule holds within its tolerance, with a human-readable sentence.
 
 Compares the share of broken rows with the tolerated share. May import `declaration` and `outcomes`. Pure. Must not know

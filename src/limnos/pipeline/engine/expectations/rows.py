@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row rules: counted during the write, or applied to staged rows.
 
 Evaluates all row rules of a step in one pass. If violations are only counted (fail, warn), Spark's `observe` counts

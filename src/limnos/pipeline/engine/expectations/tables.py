@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Table rules: queries on the branch that a step has written.
 
 Evaluates the rules unique, not null, references, rows between, fresh, no fewer rows than before, and queries that must

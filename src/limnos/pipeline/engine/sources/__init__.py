@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources of a pipeline as DataFrames: files, tables, databases, Python functions, streams.
 
 `frame_of` opens a declared source: its rows, a pin of the exact version that was read, and malformed rows.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables and queries of databases, by JDBC.
 
 Opens a declared source with its driver, in one query or in partitions by a column. The password comes from the

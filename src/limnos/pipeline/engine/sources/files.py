@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sources of files: CSV, JSON, Parquet, ORC and text, with malformed rows separated.
 
 Opens exactly the files that a run reads. An undeclared schema is inferred once and recorded with the run; a later

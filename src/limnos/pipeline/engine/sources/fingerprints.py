@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Fingerprints of lists of files: a short record of the files that a run has read.
 
 Converts a list of files to a string for the run's record and the table's snapshot, and finds new files by comparing two

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Python functions as sources: they yield Arrow batches or return a DataFrame.
 
 Calls the declared function and stages its rows. A function with a parameter `spark` is called in the driver and returns

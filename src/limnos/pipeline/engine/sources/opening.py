@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The common entry point to sources of all kinds.
 
 Selects the reader by the declared kind. May import `pipeline`'s values and readers, and PySpark.

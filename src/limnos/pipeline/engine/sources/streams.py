@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Streams: new data of files, an Iceberg table or Kafka since the last published run.
 
 Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all batches as one DataFrame. The

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Assessment of Lance tables: findings from the state of each table, which worker processes read.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format. Changes that the server makes or

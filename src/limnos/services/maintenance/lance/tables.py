@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance of the files of Lance tables: reads the state of a table, and executes operations on its files.
 
 May import the layers below. Must not know the schedule of operations. An operation decides on the table's state at that

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Maintenance task of Lance tables: assesses them, and executes their policies with the rights of their authors.
 
 May import the layers below. Must not know any wire format. Lance tables without a policy are maintained on request

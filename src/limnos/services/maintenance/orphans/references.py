@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """References: lists the files that a table's metadata names, and finds other tables whose metadata names a table's
 files.
 

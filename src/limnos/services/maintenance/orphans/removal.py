@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Removal of orphan files of one table: marks files, waits until all nodes have read the marks, searches again, and
 deletes.
 

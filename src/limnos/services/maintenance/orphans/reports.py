@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reports about the orphan files of a table: the findings of the last check, the deleted files, and the reasons why
 files are kept.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Requests for a check of one table for orphan files: on behalf of the caller, as an operation and a task.
 
 May import the layers below. Must not know any wire format.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rounds of orphan removal: checks tables for orphan files if a policy or setting enables it, and removes old ones.
 
 May import the layers below. Must not know any wire format. A file is removed if it was an orphan at checks on different

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Search for the orphan files of one table: lists its directories, reads its metadata afterwards, and compares.
 
 May import the layers below and `formats.maintenance`. Must not know the schedule of removals. A file that a commit adds

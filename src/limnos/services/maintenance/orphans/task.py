@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tasks about orphan files: the recurring round over all tables, and the check of one table that a user requested.
 
 May import the layers below. Must not know any wire format. A request never shortens the time for which a file must have

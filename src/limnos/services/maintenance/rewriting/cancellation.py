@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Cancellation of operations that rewrite a table's files, by users who may maintain the table.
 
 May import the layers below. Must not know any wire format. The operations of the server itself end within a minute and

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Leases of operations: an executor leases operations for some time, renews the leases, and reports the results.
 
 May import the layers below and `formats.maintenance`. Must not know any wire format, nor Spark. An executor gets a

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Delays of operations because of quiet hours and budgets, by the current settings and policies.
 
 May import the layers below. Must not know leases of executors. A delayed operation stores when it is due, and the

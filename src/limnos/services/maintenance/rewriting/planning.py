@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Planning of rewrites: turns findings into operations that wait for an executor, if a policy or a setting enables it.
 
 May import the layers below. Must not know any wire format. An operation that a policy requests needs the rights of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row retention: the condition for the rows that an operation deletes, from the current policy, and requests for such
 operations.
 

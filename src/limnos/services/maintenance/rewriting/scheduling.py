@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Scheduling of rewrites: fair shares of table owners, quiet hours, and budgets of bytes.
 
 Pure. May import `model` and values of `store`. Must not know leases. Operations that a user requested have

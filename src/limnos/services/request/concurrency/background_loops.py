@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Background loops of a node: each repeats a step for as long as the node lives, whatever the step raises.
 
 May import `model` and `telemetry`. Must not know the steps. A failed step is logged once for each streak of

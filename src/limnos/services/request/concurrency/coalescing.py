@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Request coalescing: concurrent callers of the same operation share one call.
 
 May import the standard library. Must not know the operations. A caller who arrives while a call is running shares the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Commit watcher: one read of the store's clocks serves all callers on this node who wait for commits.
 
 May import the layers below. Must not know changes or rights: a caller reads the changes itself when it is woken. On

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Names of lease holders, by which a later process on the same machine knows that a holder has ended.
 
 May import the standard library. Must not know leases. A process id alone is used again, and other containers have

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Turns on the event loop: requests that use much of it run step by step, and their callers take turns.
 
 May import `model`, `telemetry` and the standard library. Must not know requests or protocols. A step is the part of a

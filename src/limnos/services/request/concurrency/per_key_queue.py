@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Per-key queues: changes of the same object on this node run one after the other, in order of arrival.
 
 May import `model` and the standard library. Queues are identified by object ids. They only avoid conflicting work on

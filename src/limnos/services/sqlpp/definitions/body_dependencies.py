@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Body dependencies: the datasets, views, synonyms and functions that the body of a view or function in SQL++ needs.
 
 May import the layers below. Must not know any wire format. A body is bound twice. The first binding expands views and

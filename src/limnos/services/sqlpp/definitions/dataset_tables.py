@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The table of a dataset: its creation, its temporary name while it is unfinished, and its final name.
 
 May import the layers below. Must not know engines. A dataset of CREATE DATASET … AS is unfinished until its objects are

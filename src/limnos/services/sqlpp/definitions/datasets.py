@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Datasets of SQL++: Iceberg tables whose record has the statements that created them, external datasets, and indexes.
 
 May import the layers below. Must not know any wire format. `sqlpp.stored` defines the conversion of an object to a row.

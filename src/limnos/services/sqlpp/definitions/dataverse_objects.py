@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dataverse objects: creates and drops the objects that SQL++ makes in dataverses, regardless of their kind.
 
 May import the layers below. Must not know any wire format. If another object depends on an object, the mutation's error

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dataverses: namespaces that were created explicitly. Creates and drops them, and sets the active dataverse.
 
 May import the layers below. Must not know any wire format. A namespace that exists only as the parent of another is not

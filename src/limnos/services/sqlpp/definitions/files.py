@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """File sources of statements: the supported adapters, and the locations that statements may read.
 
 May import the layers below. Must not know any wire format. A file is read only below a root that the settings allow for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Functions written in SQL++: one object for all functions of a name, with one statement for each arity.
 
 May import the layers below. Must not know any wire format. Adding a function to an existing name, replacing one,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statistics of datasets: ANALYZE DATASET stores the count and the average size of a dataset's objects.
 
 May import the layers below. Must not know any wire format. Iceberg counts rows and bytes at each commit, so nothing is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Stored functions: functions registered over Gravitino's API for other engines, or written in SQL++; both are one kind
 of object.
 

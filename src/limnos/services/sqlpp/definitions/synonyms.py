@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Synonyms of SQL++: alternative names for datasets and views, which need not exist.
 
 May import the layers below. Must not know any wire format. A target without a dataverse is in the synonym's own.

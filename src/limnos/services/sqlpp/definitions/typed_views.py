@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Typed views: the query that casts the results of a view's query to its declared fields.
 
 May import `sqlpp`. Must not know the lookup of types. A value that does not fit becomes NULL, as DEFAULT NULL

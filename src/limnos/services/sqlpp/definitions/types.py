@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Types of SQL++: nodes whose record is the statement that created them, and record types with all type names replaced.
 
 May import the layers below. Must not know any wire format. Unqualified names in the definition of an object are looked

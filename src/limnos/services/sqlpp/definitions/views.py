@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Views of SQL++: Iceberg views on the tree whose text has the dialect `sqlpp`.
 
 May import the layers below. Must not know any wire format. Such a view has one string column. It also has a text for

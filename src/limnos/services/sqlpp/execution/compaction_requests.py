@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compaction requests: if a dataset has many small files after a statement, they create a task that compacts it.
 
 May import the layers below. Must not know engines or wire formats. A second, later task deletes the orphan files of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Compaction task: an engine rewrites a dataset's many files into few, while no statement writes to the dataset.
 
 May import the layers below. Must know neither wire formats nor the rewriting of files. The task holds the dataset's

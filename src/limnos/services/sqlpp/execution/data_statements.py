@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Data statements: decides on a statement over data, then runs it in an engine.
 
 May import the layers below. Must not know any wire format. Access to every dataset of a statement is decided before its

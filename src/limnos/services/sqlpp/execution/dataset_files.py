@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Files of datasets: pins each dataset of a statement to the snapshot whose files the server has checked.
 
 May import the layers below. Must not know any wire format. The engine may open files that the caller may not, and the

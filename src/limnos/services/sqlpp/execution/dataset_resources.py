@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Rows of the functions `dataset_resources` and `storage_components`: a dataset's indexes, and the commits of its
 files.
 

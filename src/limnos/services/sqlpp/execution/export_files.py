@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Writers for the files of COPY TO, below a local directory or a fileset's location.
 
 May import the layers below. Must not know statements. A local directory gets its final name when all of its files are

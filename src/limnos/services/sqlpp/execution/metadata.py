@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metadata queries: read the visible namespaces and objects for the datasets of the dataverse `Metadata`.
 
 May import the layers below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Prepared statements: a cache of parsed texts, and of bound queries that depend only on their text.
 
 May import `sqlpp`, `names` and `services.request`. A bound query is cached only if its binding needed no lookup in the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Queries: bound with the names visible to the caller, then run by the evaluator if they read no data, else by the
 engine.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restricted counts: omits the statistics of a dataset in the dataverse Metadata for callers whose reads are
 restricted.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Result access: stored results are read only while their user may still read the rows on which they rest.
 
 May import the layers below. Must not know any wire format. A stored result rests on the datasets that its statements

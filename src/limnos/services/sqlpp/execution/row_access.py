@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Row access: the one decision on reading the rows of a statement's datasets, whatever the statement.
 
 May import the layers below. Must not know statements, engines or wire formats. To bind a name only takes the right to

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statement outcomes: determines from the dataset's history whether a statement was committed, if its engine did not
 report it.
 

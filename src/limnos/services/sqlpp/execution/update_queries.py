@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Update queries: rewrites UPDATE to a query that returns the changed objects.
 
 May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET or array step applies to the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Write targets: the dataset that a statement writes to, with the access decision and the lock.
 
 May import the layers below. Must not know wire formats or engines. Statements that write to the same dataset run one

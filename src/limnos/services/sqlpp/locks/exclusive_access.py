@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Exclusive access: a drop of a dataset or dataverse waits for the statements that write there.
 
 May import the layers below. Must not know statements. Access is decided first: a caller who may not drop must not delay

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lock mutations: request, grant, upgrade and release the locks of statements, and release those of dead nodes.
 
 May import `sqlpp` (the rules of granting), `store` and the layers below. `services.sqlpp.locks.statement_locks` waits

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Statement locks on this node: request, wait, hold and release.
 
 May import `sqlpp`, `store`, `telemetry` and the layers below. The mutations of `services.sqlpp.locks.lock_mutations`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One request to the query service: its session, name resolution, errors, limits and results.
 
 May import the packages before `sqlpp`.

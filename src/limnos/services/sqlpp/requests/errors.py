@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ errors of statements over the tree, with AsterixDB's numbers and messages: missing, existing and used objects.
 
 May import `sqlpp` and `names`. Missing rights are the tree's own error (`PermissionDenied`).

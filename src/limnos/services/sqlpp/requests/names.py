@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """SQL++ names on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
 May import the layers below. Must not know any wire format. A statement is bound against the names that were looked up

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Open results: what the results that a node is sending may use of its memory, for each user.
 
 May import `model` and `services.request`. Must not know any wire format. A client that reads slowly keeps its result

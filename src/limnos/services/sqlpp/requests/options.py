@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Options of SET: those that are applied, accepted without effect, or refused.
 
 May import `sqlpp`. Must not know statements other than SET. A hint to AsterixDB's compiler changes no result, so it is

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Deferred results: stored under a handle, for the user who requested them, with limits on time and size.
 
 May import the layers below. Must not know any wire format: results are lines of JSON, and the final response is bytes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running requests of the query service: their users and start times, and their cancellation on any node.
 
 May import the layers below. Must not know any wire format. Results are taken in batches, so that the checks for

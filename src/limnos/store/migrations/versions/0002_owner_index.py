@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Drops an unused index that made every creation of an object write one more page.
 
 Revision ID: 0002

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adds trust and root of tokens, and for each user the first token id that belongs to this user.
 
 Existing tokens get the trust `believed`. A node of the previous release works with this schema: its INSERTs name their

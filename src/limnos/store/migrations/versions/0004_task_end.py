@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adds the columns of ended tasks, which stay visible with their error or result.
 
 The columns are nullable, so a node of the previous release works with this schema. An ended task is never due, so such

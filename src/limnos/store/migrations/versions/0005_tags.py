@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attachments of tags. Tags themselves are nodes, which exist already.
 
 Revision ID: 0005

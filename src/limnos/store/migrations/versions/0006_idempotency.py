@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Outcomes of requests with an idempotency key, by caller, with a fingerprint of the request and an expiry.
 
 Revision ID: 0006

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The trash: dropped objects that can be restored.
 
 Revision ID: 0007

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Webhooks. The unused outbox is dropped: rows of the change feed are sent (decision record).
 
 Revision ID: 0008

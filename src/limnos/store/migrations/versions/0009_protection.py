@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Protection of objects from drops.
 
 Revision ID: 0009

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Metrics reports of clients about scans and commits.
 
 Revision ID: 0010

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Declarations of pipelines, their runs and steps, and findings of expectations.
 
 Revision ID: 0011

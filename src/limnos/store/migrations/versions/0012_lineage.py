@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Lineage: external datasets, edges, columns.
 
 Revision ID: 0012

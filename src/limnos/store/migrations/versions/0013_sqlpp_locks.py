@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Locks of SQL++ statements, and leases of the nodes that hold them.
 
 Revision ID: 0013

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Managed versions of Lance tables.
 
 Revision ID: 0014

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The time that runs and steps spent in each phase.
 
 Revision ID: 0015

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Dependencies between SQL++ objects.
 
 Revision ID: 0016

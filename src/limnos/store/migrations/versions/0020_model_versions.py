@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Versions of models and their aliases.
 
 Revision ID: 0020

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Long requests of the query service, and results that clients fetch later.
 
 Revision ID: 0021

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tables of name migrations, which rename namespaces so that they may nest, and the column of the checked separator.
 
 Revision ID: 0022

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Adds whether the files of an object are deleted when it leaves the trash.
 
 Revision ID: 0023

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attachments of policies, and statistics of tables.
 
 Revision ID: 0024

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Attachments and statistics of columns, and values of tags.
 
 Revision ID: 0025

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Jobs that nodes run from templates.
 
 Revision ID: 0027

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Running imports, and the mapping from the file's ids to new ids.
 
 Revision ID: 0028

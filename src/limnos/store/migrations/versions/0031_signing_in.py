@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Sign-ins with an external issuer: the time of a user's newest token, and the memberships that come from it.
 
 Revision ID: 0031

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Server-side scan plans that clients have not fetched completely.
 
 Revision ID: 0033

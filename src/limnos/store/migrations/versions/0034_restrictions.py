@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Read restrictions.
 
 Revision ID: 0034

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The audit: records, notes that become records, and positions in the change feed.
 
 Revision ID: 0035

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Passwords of local users, and the purposes of tokens.
 
 Revision ID: 0036

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Directories of files that were rewritten for restricted users.
 
 Revision ID: 0037

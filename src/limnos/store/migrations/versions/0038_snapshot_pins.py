@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Pins: snapshots that pipeline runs and scan plans are reading.
 
 Revision ID: 0038

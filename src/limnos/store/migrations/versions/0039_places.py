@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The register of storage locations.
 
 Revision ID: 0039

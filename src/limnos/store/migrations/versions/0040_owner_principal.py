@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The index of owners by principal.
 
 Revision ID: 0040

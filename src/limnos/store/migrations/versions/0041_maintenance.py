@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Findings, checkpoints and operations of table maintenance.
 
 Revision ID: 0041

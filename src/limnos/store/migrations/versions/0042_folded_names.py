@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Folded names of nodes, for searches; and indexes for searches by name and by uuid.
 
 Revision ID: 0042

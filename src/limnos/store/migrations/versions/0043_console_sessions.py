@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Console sessions: the token with which each session was opened, and its absolute expiry time.
 
 Revision ID: 0043

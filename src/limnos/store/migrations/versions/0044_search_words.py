@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The words of objects, for searches.
 
 Revision ID: 0044

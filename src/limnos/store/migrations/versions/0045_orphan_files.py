@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Orphan files of tables.
 
 Revision ID: 0045

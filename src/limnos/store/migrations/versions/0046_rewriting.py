@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Operations that rewrite files of tables, their leases, and tokens limited to one table.
 
 Revision ID: 0046

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns for budgets and fair shares: the bytes that an operation on a table rewrites, and the time of its lease.
 
 Revision ID: 0048

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The words that searches may suggest for misspelled ones.
 
 Revision ID: 0049

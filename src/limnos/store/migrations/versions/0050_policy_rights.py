@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Who attached a policy, and the second user whose rights the token of a policy's operation needs.
 
 Revision ID: 0050

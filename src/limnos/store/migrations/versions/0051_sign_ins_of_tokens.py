@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Tokens: the time of the sign-in from which a token comes.
 
 Revision ID: 0051

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restrictions whose users, groups or roles were dropped apply to all users.
 
 Revision ID: 0052

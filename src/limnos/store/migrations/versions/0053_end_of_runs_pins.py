@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """End times of the snapshots that pipeline runs pin.
 
 Revision ID: 0053

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Columns for claims that last as long as credentials, and for locations that had files before they were claimed.
 
 Revision ID: 0054

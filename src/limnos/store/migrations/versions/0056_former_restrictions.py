@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Restrictions of former objects of a path, and an index of denials.
 
 Revision ID: 0056

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Former objects of paths, from which successors of the same owner take over grants, tags and lineage.
 
 Revision ID: 0057

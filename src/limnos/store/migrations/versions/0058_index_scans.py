@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Positions of scans in the order of folded names, and indexes of namespaces and of the trash of one parent.
 
 Revision ID: 0058

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Digests of metadata documents.
 
 Revision ID: 0059

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Holders of leased tasks, by which a restarted node knows that the holder has ended.
 
 Revision ID: 0060
