@@ -52,7 +52,7 @@ test-maintenance: setup ## 10,000 random steps of all maintenance with 200 kills
 	@$(BIN)/python -m pytest -q -s -p no:xdist tests/services/maintenance -k planted_bugs
 
 test-full: setup jars ## all suites, every test, and 20,000 random stories of increments
-	LIMNOS_TEST_INCREMENTS=20000 $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) || $(NONE_IS_FINE)
+	LIMNOS_TEST_INCREMENTS=20000 LIMNOS_TEST_PLANTED=1000000 $(PYTEST) -q -n $(WORKERS) --dist loadgroup $(ARGS) || $(NONE_IS_FINE)
 
 test-searches: setup ## 2,000 random lakes, in each of which searches find what a plain model has and name no hidden object
 	LIMNOS_TEST_SEARCHES=2000 $(PYTEST) -q -n $(WORKERS) --dist worksteal tests/services/search/test_search_model.py tests/services/search/test_visible_nodes.py $(ARGS)

@@ -60,6 +60,7 @@ ACCEPTED: Mapping[str, str] = {
     "activity.sqlpp_requests:RUNS": FEW_ROWS,
     "activity.tasks:ANY_OF": "reads the tasks of a week",
     "activity.template_jobs:EXPIRED": "sorts the jobs that ended, of which old ones are deleted",
+    "activity.upkeep:PRUNE_CLOCKS": FEW_ROWS,
     "activity.webhooks:ANY_DUE": FEW_ROWS,
     "activity.webhooks:DUE": FEW_ROWS,
     "exchange.imports:ALL": FEW_ROWS,

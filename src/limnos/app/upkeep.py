@@ -29,6 +29,7 @@ from limnos.store.activity.lease_holders import holders_read, leases_end
 from limnos.store.activity.reports import reports_expire
 from limnos.store.activity.tasks import LeasedTask, task_counts, task_due
 from limnos.store.activity.upkeep import feed_prune, orphans_sweep
+from limnos.store.backends.table_statistics import outgrown_tables_query, statistics_query
 from limnos.store.interface import Store
 from limnos.store.objects.name_search import UNFOLDED_AT_ONCE, names_fold
 from limnos.store.tx import Tx
@@ -102,6 +103,8 @@ class Upkeep:
             ("leases of ended processes", self.end_dead_leases, REPAIR_EVERY_S),
             ("times in the store", self.repair_times, REPAIR_EVERY_S),
         ]
+        if not self.store.inline:
+            steps.append(("statistics of tables", self.refresh_statistics, REPAIR_EVERY_S))
         if services is not None:
             steps.append(("maintenance pauses", partial(pauses_refresh, services), REFRESH_EVERY_S))
         async with asyncio.TaskGroup() as group:
@@ -164,6 +167,12 @@ class Upkeep:
         count = await self.store.submit(self._permit, lambda tx: stored_times_repair(tx, moves))
         log.warning("times in the store were in the future and have been repaired: was a clock ahead?", count=count)
         self.wake()
+
+    async def refresh_statistics(self) -> None:
+        """Collect the statistics of tables that have grown to several times their size, for PostgreSQL's planner."""
+        for (name,) in await self.gate.find(outgrown_tables_query()):
+            await self.gate.find(statistics_query(name))
+            log.info("statistics of a table have been collected", table=name)
 
     @property
     def audit(self) -> AuditLines | None:

@@ -313,3 +313,7 @@ def name_space_of(kind: Kind, provider: str = "") -> str:
     if provider == GENERIC_PROVIDER and kind.home is ZoneKind.CATALOG:
         return SHARED_SPACE
     return row_of(kind).name_space or kind.word
+
+
+NAME_SPACES: Final = tuple(sorted({name_space_of(kind) for kind in KIND_TABLE} | {SHARED_SPACE}))
+"""The keys of all name spaces."""

@@ -150,19 +150,26 @@ CHANGE_NEW = Sql(
     " new_name, owner_id, actor, request_id, at, payload) VALUES (:zone, :revision, :ordinal, :operation, :kind, :node_id,"
     " :name_space, :old_parent, :old_name, :new_parent, :new_name, :owner_id, :actor, :request_id, :at, :payload)"
 )
-_TOLD = (
-    " AND (:unaudited OR h.revision <="
-    " (SELECT coalesce(max(p.revision), 0) FROM audit_position p WHERE p.zone = h.zone))"
+_FIRST_KEPT = (
+    "SELECT h.revision FROM change h WHERE h.zone = clock.zone AND (h.at >= :before OR NOT (:unaudited OR h.revision <="
+    " (SELECT coalesce(max(p.revision), 0) FROM audit_position p WHERE p.zone = h.zone)))"
+    " ORDER BY h.revision, h.ordinal LIMIT 1"
 )
-"""The condition of pruning if the audit is on: only changes that the audit has read."""
+"""The first change that is kept: a newer one, or if the audit is on one that the audit has not read. The query reads
+only the changes before it, which are deleted.
+"""
 PRUNE_CLOCKS = Sql(
-    "UPDATE clock SET pruned_to = coalesce((SELECT max(h.revision) FROM change h WHERE h.zone = clock.zone AND"
-    f" h.at < :before{_TOLD}), pruned_to) WHERE EXISTS"
-    f" (SELECT 1 FROM change h WHERE h.zone = clock.zone AND h.at < :before{_TOLD})"
+    f"UPDATE clock SET pruned_to = coalesce(({_FIRST_KEPT}) - 1, revision) WHERE EXISTS (SELECT 1 FROM"
+    " (SELECT o.revision FROM change o WHERE o.zone = clock.zone ORDER BY o.revision, o.ordinal LIMIT 1) oldest"
+    f" WHERE oldest.revision < coalesce(({_FIRST_KEPT}), clock.revision + 1))"
 )
 PRUNE_CHANGES = Sql(
-    "DELETE FROM change WHERE (zone, revision, ordinal) IN (SELECT h.zone, h.revision, h.ordinal FROM clock c"
-    " CROSS JOIN change h WHERE h.zone = c.zone AND h.revision <= c.pruned_to)"
+    # PostgreSQL would begin with all changes: OFFSET 0 makes it begin with the clocks.
+    "DELETE FROM change h USING clock c CROSS JOIN LATERAL (SELECT o.zone, o.revision, o.ordinal FROM change o"
+    " WHERE o.zone = c.zone AND o.revision <= c.pruned_to OFFSET 0) p"
+    " WHERE h.zone = p.zone AND h.revision = p.revision AND h.ordinal = p.ordinal",
+    on_sqlite="DELETE FROM change WHERE (zone, revision, ordinal) IN (SELECT h.zone, h.revision, h.ordinal FROM clock c"
+    " CROSS JOIN change h WHERE h.zone = c.zone AND h.revision <= c.pruned_to)",
 )
 """The delete reads the pruned rows only, and none that the feed keeps."""
 FEED = Sql(

@@ -15,7 +15,7 @@ import msgspec
 
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, InUse
-from limnos.model.kind_table import kinds_with
+from limnos.model.kind_table import NAME_SPACES, kinds_with
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.restrictions import RESTRICTIONS_MAX, RETAINED_MAX, RestrictionTerms, terms_by_name
 from limnos.store.changes import ChangeDraft
@@ -86,8 +86,10 @@ SWEEP = Sql(
     "DELETE FROM former_restriction WHERE NOT EXISTS"
     " (SELECT 1 FROM node c WHERE c.id = former_restriction.zone AND c.deleted = 0)"
 )
+_SPACES = ", ".join(f"'{space}'" for space in NAME_SPACES)
 CHILD = Sql(
-    "SELECT id, kind, name_space FROM node WHERE parent_id = :parent AND name = :name AND deleted = 0 ORDER BY name_space"
+    f"SELECT id, kind, name_space FROM node WHERE parent_id = :parent AND name_space IN ({_SPACES}) AND name = :name"
+    " AND deleted = 0 ORDER BY name_space"
 )
 INHERIT = Sql(
     "INSERT INTO restriction (object_id, name, zone, terms, set_by, set_at) VALUES (:id, :name, :zone, :terms, :set_by, :set_at)"

@@ -56,8 +56,9 @@ PUT = Sql(
 _STATE = (
     "CASE WHEN p.state <> 0 THEN p.state WHEN n.deleted IS NULL OR n.deleted = 0 THEN"
     " CASE WHEN c.deleted <> 0 AND n.id IS NOT NULL THEN 2 ELSE 0 END"
-    " WHEN EXISTS (SELECT 1 FROM trash t WHERE t.node_id = p.owner_id) THEN 1 ELSE 2 END"
+    " WHEN (SELECT 1 FROM trash t WHERE t.node_id = p.owner_id) IS NOT NULL THEN 1 ELSE 2 END"
 )
+"""The state of a location. For EXISTS, PostgreSQL would first read the whole trash."""
 _ROW = f"SELECT p.location, p.kind, p.owner_id, p.catalog_id, p.metalake_id, {_STATE}, p.conflicting, p.claimant_id, p.since, p.keys_until, p.had_files FROM"
 _JOIN = "LEFT JOIN node n ON n.id = p.owner_id LEFT JOIN node c ON c.id = p.catalog_id"
 _OTHERS = "p.owner_id <> :id"
@@ -163,8 +164,9 @@ MISSED = Sql(
 )
 MISSED_FILESETS = Sql(
     "SELECT f.node_id, n.zone, f.managed, f.location FROM fileset_place f JOIN node n ON n.id = f.node_id WHERE f.node_id > :after"
-    " AND n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM place p WHERE p.owner_id = f.node_id)"
+    " AND f.node_id <= :last AND n.deleted = 0 AND NOT EXISTS (SELECT 1 FROM place p WHERE p.owner_id = f.node_id)"
 )
+LAST_ID: Final = 2**63 - 1
 _NEEDLES = ("first", "second", "third")
 _WITH = "SELECT d.node_id, n.zone, d.body FROM document d JOIN node n ON n.id = d.node_id WHERE d.node_id > :after AND ({}) ORDER BY d.node_id LIMIT 50"
 DOCUMENTS_WITH = Sql(
@@ -423,7 +425,8 @@ class LocationWrites(Writes):
                 is_lance = LocationKind.LANCE_TABLE if table_format == "lance" else LocationKind.TABLE
                 place_kind = LocationKind.VIEW if kind == Kind.VIEW else is_lance
                 results.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
-        for node_id, catalog, managed, location in self.tx.rows(MISSED_FILESETS, {"after": after}):
+        until = LAST_ID if last is None else last
+        for node_id, catalog, managed, location in self.tx.rows(MISSED_FILESETS, {"after": after, "last": until}):
             place_kind = LocationKind.FILESET if managed else LocationKind.EXTERNAL_FILESET
             results.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
         return last, results

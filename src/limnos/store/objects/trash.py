@@ -30,7 +30,7 @@ PUT = Sql(
 TAKE = Sql("DELETE FROM trash WHERE node_id = :id")
 ONE = Sql(f"{_FROM} WHERE t.node_id = :id AND t.zone = :zone")
 PAGE = Sql(
-    f"{_FROM} WHERE t.zone = :zone AND (t.dropped_at < :at OR (t.dropped_at = :at AND t.node_id < :id))"
+    f"{_FROM} WHERE t.zone = :zone AND (t.dropped_at, t.node_id) < (:at, :id)"
     " ORDER BY t.dropped_at DESC, t.node_id DESC LIMIT :limit"
 )
 IN = Sql(f"{_FROM} WHERE t.parent_id = :parent ORDER BY t.dropped_at DESC, t.node_id DESC LIMIT :limit")

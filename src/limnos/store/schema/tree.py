@@ -44,7 +44,7 @@ owner = table("owner", "object_id bigint*, principal_id bigint")
 owner_principal = Index("owner_principal_object", owner.c.principal_id, owner.c.object_id)
 
 tag_object = table("tag_object", "object_id bigint*, tag_id bigint*", sqlite_with_rowid=False)
-Index("tag_object_tag", tag_object.c.tag_id)
+Index("tag_object_tag", tag_object.c.tag_id, tag_object.c.object_id)
 
 policy_object = table(
     "policy_object",
@@ -61,7 +61,7 @@ column_attachment = table(
     sqlite_with_rowid=False,
 )
 """Tags and policies on columns: a table, and the field id of the table's format."""
-Index("column_attachment_attached", column_attachment.c.attached_id)
+Index("column_attachment_attached", column_attachment.c.attached_id, column_attachment.c.object_id)
 
 tag_value = table(
     "tag_value",

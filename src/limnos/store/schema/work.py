@@ -181,8 +181,9 @@ search_position = table(
 """
 
 node_seen = table(
-    "node_seen", "id text*, name text, version text, started_at bigint, seen_at bigint, clock_offset_ms bigint"
+    "node_seen",
+    "id text*, name text, version text, started_at bigint, seen_at bigint, clock_offset_ms bigint, failing text?",
 )
-"""Server nodes with their last heartbeat, by the store's clock."""
+"""Server nodes with their last heartbeat, by the store's clock. `failing` is a JSON list of failing loops."""
 
 search_lease = table("search_lease", "one smallint*, holder text, leased_until bigint")
