@@ -82,11 +82,11 @@ def test_answered_request_is_freed_without_the_garbage_collector(wire: SocketWir
             sent = None if body is None else json.dumps(body).replace('"1"', f'"{number}"').encode()
             wire.send(request(method, path, sent))
             assert wire.answer().status == (404 if ask == "missing" else 200)
-        kept = [each for each in gc.get_objects() if type(each) is Request]
+        requests = [each for each in gc.get_objects() if type(each) is Request]
     finally:
         gc.enable()
 
-    assert len(kept) <= 2  # the last one may still be written to the log
+    assert len(requests) <= 2  # the last one may still be written to the log
 
 
 def test_keep_alive(wire: SocketWire) -> None:

@@ -256,8 +256,7 @@ class Application:
             response = self._failed(error, target, request, ctx)
         finally:
             if request.body_share is not None:
-                request.body_share.release()
-                request.body_share = None  # it refers to the request
+                request.release_body()
             if task is not None:
                 self.deadlines.release(task)
         return self._finished(target, response, request)

@@ -342,8 +342,7 @@ class FastPathProtocol(AdmissionProtocol):
                     work = return_answer(ended.value)
                 else:
                     work = self._resume(work, waits_for, application.seconds_of(method, path))
-            exchange.task = self.loop.create_task(self._finish(exchange, work))
-            self.tasks.add(exchange.task)
+            self.tasks.add(self.loop.create_task(self._finish(exchange, work)))
         finally:
             current_request_id.reset(mine)
             current_loop_use.set(None)
@@ -400,8 +399,7 @@ class FastPathProtocol(AdmissionProtocol):
         except Exception:
             log.exception("unexpected failure in the fast path")
         finally:
-            self.tasks.discard(cast("asyncio.Task[None]", exchange.task))
-            exchange.task = None  # the task refers to the exchange by way of the request; without this it is a cycle
+            self.tasks.discard(cast("asyncio.Task[None]", asyncio.current_task()))
             if not exchange.response_complete:
                 self.transport.close()
 

@@ -5,7 +5,6 @@ May import `response` for types only. Must not know the parser, routes or the ap
 
 from __future__ import annotations
 
-import asyncio
 import types
 from collections.abc import Coroutine, Generator
 from typing import Any
@@ -24,7 +23,7 @@ class _NullWaiter:
 class FastPathExchange:
     """A request on the fast path and the state of its response, with the attributes that uvicorn's protocol expects."""
 
-    __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete", "task")
+    __slots__ = ("body", "disconnected", "headers", "keep_alive", "more_body", "response_complete")
 
     message_event = _NullWaiter
 
@@ -35,7 +34,6 @@ class FastPathExchange:
         self.disconnected = False
         self.keep_alive = True
         self.response_complete = False
-        self.task: asyncio.Task[None] | None = None
 
     def is_gone(self) -> bool:
         """Return whether the client has disconnected."""

@@ -266,6 +266,12 @@ class Request:
         if admit is not None:
             await admit()
 
+    def release_body(self) -> None:
+        """Return the body's bytes to the budget, and drop its share, which refers to the request."""
+        if self.body_share is not None:
+            self.body_share.release()
+            self.body_share = None
+
     def _too_large(self) -> TooLarge:
         return TooLarge(
             f"The request body exceeds the limit of {self.body_bytes_max} bytes for this route (the setting "

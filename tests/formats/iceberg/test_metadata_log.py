@@ -23,13 +23,13 @@ def test_encoded_log_equals_encoded_entries(before: list[Json], commits: list[tu
     """
     log, plain = metadata_log_of(before), list(before)
     for entry, length_max in commits:
-        kept, earlier = list(log), log
+        entries, earlier = list(log), log
         log, plain = log.followed_by(entry, length_max=length_max), [*plain, entry][-length_max:]
         document = {"location": "a", "metadata-log": log, "refs": {}}
 
         assert log == plain
         assert iceberg_metadata.encode(document) == msgspec.json.encode({**document, "metadata-log": plain})
-        assert earlier == kept
+        assert earlier == entries
 
 
 def test_log_that_this_node_built_is_not_encoded_again() -> None:
