@@ -40,7 +40,8 @@ from limnos.store.changes import GateResult
 from limnos.store.interface import KnownRevisions
 from limnos.store.sql import Load
 from limnos.store.tx import Tx
-from limnos.view.facts import Value, read_facts
+from limnos.view.fact_reads import read_facts
+from limnos.view.facts import Value
 from limnos.view.freshness_gate import InlineFreshnessGate, SharedFreshnessGate
 from limnos.view.keys import Key
 from limnos.view.view import BrokenFeed, StoreView
@@ -246,8 +247,8 @@ class Harness:
         """Return SQL's answer for these keys."""
         store = self.truth.store
         if store.inline:
-            return store.load(0, ((0, -1),), lambda: read_facts(keys))[1]  # type: ignore[no-any-return]
-        return (await store.load_async(0, ((0, -1),), lambda: read_facts(keys)))[1]  # type: ignore[no-any-return]
+            return store.load(0, ((0, -1),), lambda: read_facts(keys))[1].values  # type: ignore[no-any-return]
+        return (await store.load_async(0, ((0, -1),), lambda: read_facts(keys)))[1].values  # type: ignore[no-any-return]
 
     # -- at every commit -----------------------------------------------------------------------------------------
 

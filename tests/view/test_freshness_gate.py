@@ -15,6 +15,7 @@ from limnos.model.entities import ChangeRow, ClockRow
 from limnos.model.errors import ServiceUnavailable
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.store.changes import NO_CHANGES, UNKNOWN, GateResult
+from limnos.view.fact_reads import LoadedFacts
 from limnos.view.freshness_gate import COLD_READS, COLD_REFUSED, GATE_READS, GATE_SHARED, TURNS_MAX, SharedFreshnessGate
 from limnos.view.keys import ABSENT, Key, node_key, owner_key
 from limnos.view.view import StoreView
@@ -70,7 +71,7 @@ class FakeStore:
     async def load_async(self, epoch: int, known: tuple[tuple[int, int], ...], load: Any) -> Any:  # noqa: ANN401 - a load
         """Read the state now, and return it later. The load names the facts."""
         self.loads += 1
-        moved, facts = self._moved(known), {key: self.facts.get(key) for key in load()}
+        moved, facts = self._moved(known), LoadedFacts({key: self.facts.get(key) for key in load()}, {}, [])
         await asyncio.sleep(0)
         await self.load_landing.wait()
         return moved, facts

@@ -23,7 +23,7 @@ from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.model.principals import MergedRules, Subject
 from limnos.model.privileges import Privilege
 from limnos.view.cache_miss import CacheMiss, require_fact
-from limnos.view.keys import ABSENT, Key, node_key, nodes_key, owned_key, zones_of_key
+from limnos.view.keys import ABSENT, Key, containers_key, node_key, nodes_key, owned_key, zones_of_key
 from limnos.view.view import StoreView, ZoneState
 
 LISTED_IN_CATALOGS: Final = tuple(
@@ -86,6 +86,8 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
     key = ("paths", subject.user_id, narrowed)
     builder: _BrowsePathBuilder | None = derived.get(key)
     if builder is None or not builder.holds(view.zones[catalog_id], subject):
+        if builder is None:
+            require_containers(view, subject, metalake_id=metalake_id, narrowed=narrowed)
         objects = _objects_in(view, subject, metalake_id=metalake_id, narrowed=narrowed).get(catalog_id, [])
         before = NO_PATHS if builder is None else builder.paths or builder.before
         builder = derived[key] = _BrowsePathBuilder(
@@ -94,16 +96,34 @@ def browse_paths(view: StoreView, subject: Subject, *, outer: SecurableChain, na
     return builder.build(view)
 
 
+def require_containers(view: StoreView, subject: Subject, *, metalake_id: int, narrowed: bool) -> None:
+    """Raise CacheMiss unless the facts for the browse paths of all catalogs were loaded for a subject.
+
+    One statement reads them all. Later changes, and what is too much for one statement, are read fact by fact.
+    """
+    objects = _rule_objects(view, subject, metalake_id=metalake_id, narrowed=narrowed)
+    key = objects.containers_key(subject, metalake_id)
+    if key is not None and view.get(key) is ABSENT:
+        raise CacheMiss({key: metalake_id})
+
+
+def _rule_objects(view: StoreView, subject: Subject, *, metalake_id: int, narrowed: bool) -> _RuleObjects:
+    """Return the objects on which a subject's roles allow a privilege, as far as they are assigned to zones."""
+    derived = view.derived(metalake_id)
+    key = ("objects of rules", subject.user_id, narrowed)
+    objects: _RuleObjects | None = derived.get(key)
+    if objects is None or objects.merged is not subject.merged:
+        objects = derived[key] = _RuleObjects(subject)
+    return objects
+
+
 def _objects_in(view: StoreView, subject: Subject, *, metalake_id: int, narrowed: bool) -> dict[int, list[int]]:
     """Return the ids of the objects on which a subject's roles allow a privilege, by zone.
 
     Raises CacheMiss for one part of the objects at a time.
     """
     derived = view.derived(metalake_id)
-    key = ("objects of rules", subject.user_id, narrowed)
-    objects: _RuleObjects | None = derived.get(key)
-    if objects is None or objects.merged is not subject.merged:
-        objects = derived[key] = _RuleObjects(subject)
+    objects = _rule_objects(view, subject, metalake_id=metalake_id, narrowed=narrowed)
     zones: dict[int, int] = derived.setdefault("zones of objects", {})
     if len(zones) > ZONES_MAX:
         zones.clear()
@@ -119,6 +139,12 @@ class _RuleObjects:
         self._ids = sorted(frozenset().union(*sets))
         self._place = 0
         self._by_zone: dict[int, list[int]] = {}
+
+    def containers_key(self, subject: Subject, metalake_id: int) -> Key[bool] | None:
+        """Return the key of the request for all catalogs with these objects; None if they are too many for one."""
+        if len(self._ids) > READ_MAX:
+            return None
+        return containers_key(metalake_id, tuple(sorted(subject.principal_ids)), tuple(self._ids))
 
     def sort(self, view: StoreView, zones: dict[int, int], *, metalake_id: int) -> dict[int, list[int]]:
         """Assign the next objects to their zones; return all ids by zone once no object is left.

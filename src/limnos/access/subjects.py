@@ -18,10 +18,12 @@ from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject, u
 from limnos.model.privileges import Privilege
 from limnos.store.identity.roles import LAST_ID, PART_MAX
 from limnos.view.cache_miss import CacheMiss, require_fact, require_facts
+from limnos.view.fact_reads import ROLES_AT_ONCE
 from limnos.view.keys import (
     ABSENT,
     RoleFact,
     groups_key,
+    member_key,
     principal_id_key,
     principal_key,
     roles_key,
@@ -31,8 +33,6 @@ from limnos.view.keys import (
 )
 from limnos.view.view import DerivedValues, StoreView
 
-ROLES_AT_ONCE: Final = 256
-"""The maximum number of roles per read. Other requests run between two reads."""
 HELD_ROLES_MAX: Final = 500_000
 """The maximum size of the cache of held roles: roles of all users of a metalake together."""
 PRIVILEGES: Final = {int(privilege): privilege for privilege in Privilege}
@@ -56,9 +56,20 @@ def principal_of(view: StoreView, metalake_id: int, kind: Kind, name: str) -> Pr
     return require_fact(view, principal_key(metalake_id, kind, name), zone=metalake_id)
 
 
+def require_member(view: StoreView, metalake_id: int, user: str) -> Principal | None:
+    """Return the user with this name, or None.
+
+    Raises CacheMiss if the fact is not cached. The groups and roles of the user are then loaded with it.
+    """
+    principal = view.get(principal_key(metalake_id, Kind.USER, user))
+    if principal is ABSENT:
+        raise CacheMiss({member_key(metalake_id, user): metalake_id})
+    return principal
+
+
 def subject_of(view: StoreView, metalake_id: int, user: str, *, service_admin: bool) -> Subject:
     """Build the subject of a user. Raises CacheMiss until groups, roles and grants are cached."""
-    principal = principal_of(view, metalake_id, Kind.USER, user)
+    principal = require_member(view, metalake_id, user)
     if principal is None:
         return Subject.of(None, user, service_admin=service_admin, member=False)
     groups = _groups(view, metalake_id, principal.id)

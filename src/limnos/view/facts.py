@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts: the values that the view caches, their reads from the store, and their invalidation by changes.
+"""Facts: the values that the view caches, and their invalidation by changes.
 
-May import `store`, `model` and this package. A fact is a key and an immutable value; an absence is a fact, too. Keys
+May import `model` and this package. A fact is a key and an immutable value; an absence is a fact, too. Keys
 are made in `keys`. Each begins with the kind of the fact, so one dictionary, one memory budget and one merge rule serve
 all kinds.
 """
@@ -14,17 +14,11 @@ from typing import Final
 from limnos.model.entities import ChangeRow, Listing, MetadataDocument, Node, OwnedRange
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.restrictions import CatalogRestrictions
-from limnos.store.identity import principals, restrictions, roles, tokens
-from limnos.store.objects import attachments, documents, nodes, owners
-from limnos.store.objects.named_children import named_children_read
-from limnos.store.sql import Load
 from limnos.view import listings
 from limnos.view.keys import (
     Key,
-    Space,
     all_roles_key,
     attached_key,
-    block_key,
     document_key,
     groups_key,
     holders_key,
@@ -46,144 +40,6 @@ from limnos.view.keys import (
 
 Value = object
 """The type of any fact's value. The key determines the type."""
-
-_READS: dict[str, Callable[..., Load[Value]]] = {
-    "node": nodes.node_read,
-    "owner": owners.owner_read,
-    "zones of": nodes.zones_of_read,
-    "document": documents.document_read,
-    "listing": nodes.listing_read,
-    "block": nodes.block_read,
-    "principal": principals.principal_read,
-    "principal id": principals.principal_by_id_read,
-    "principals": principals.principals_read,
-    "groups": principals.groups_of_read,
-    "members": principals.members_read,
-    "roles": roles.roles_of_read,
-    "role": roles.role_read,
-    "rules": roles.role_rules_read,
-    "rules end": roles.rules_end_read,
-    "rules part": roles.rules_part_read,
-    "holders": roles.holders_read,
-    "all roles": roles.roles_read,
-    "roles on": lambda object_id, _: roles.roles_on_read(object_id),
-    "attached": attachments.attached_read,
-    "restrictions": restrictions.restrictions_read,
-    "token": tokens.token_read,
-    "tokens": tokens.tokens_read,
-}
-
-_MANY: dict[str, Callable[[list[int]], Load[Mapping[int, Value]]]] = {
-    "rules": roles.many_rules_read,
-    "document": documents.documents_read,
-    "owner": owners.owners_read,
-    "principal id": principals.principals_by_id_read,
-    "restrictions": restrictions.many_restrictions_read,
-}
-"""Reads of several facts of one kind in one statement, by the ids in their keys."""
-
-
-def read_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
-    """Read facts by their keys. The result may have more facts than requested, such as the node with its name.
-
-    `span`, `nodes` and `path` keys each stand for several facts, and do not appear in the result themselves.
-    """
-    results: dict[Key, Value] = {}
-    for fact, read in _MANY.items():
-        many = [key for key in keys if key[0] == fact]
-        if len(many) > 1:
-            values = yield from read([key[1] for key in many])
-            results.update((key, values[key[1]]) for key in many if key[1] in values)
-    results.update((yield from _names_facts(keys)))
-    results.update((yield from _owned_facts([key for key in keys if key[0] == "owned"])))
-    for key in keys:
-        if key in results or key[0] == "owned":
-            continue
-        if key[0] == "path" and len(key[2]) == 1 and name_key(key[1], *key[2][0]) in results:
-            continue
-        if key[0] == "span":
-            results.update((yield from _span_facts(key[1:4], (key[4], key[5]), key[6])))
-            continue
-        if key[0] == "nodes":
-            results.update((yield from _nodes_facts(key[1], key[2])))
-        elif key[0] == "path":
-            results.update((yield from _path_facts(key[1], key[2])))
-        elif key[0] == "name":
-            results.update((yield from _path_facts(key[1], ((key[2], key[3]),))))
-        else:
-            results[key] = yield from _READS[key[0]](*key[1:])
-    return results
-
-
-def _names_facts(keys: tuple[Key, ...]) -> Load[dict[Key, Value]]:
-    """Read several children of one parent with one statement, for `name` keys and for paths of one name."""
-    groups: dict[tuple[int, str], list[str]] = {}
-    for key in keys:
-        if key[0] == "name":
-            groups.setdefault(key[1:3], []).append(key[3])
-        elif key[0] == "path" and len(key[2]) == 1:
-            ((space, name),) = key[2]
-            groups.setdefault((key[1], space), []).append(name)
-    results: dict[Key, Value] = {}
-    for (parent_id, space), names in groups.items():
-        if len(names) > 1:
-            results.update((name_key(parent_id, space, name), None) for name in names)
-            for node in (yield from named_children_read(parent_id, space, names=names)):
-                results |= {name_key(parent_id, space, node.name): node.id, node_key(node.id): node}
-    return results
-
-
-def _owned_facts(keys: list[Key]) -> Load[dict[Key, Value]]:
-    """Read owned objects with one statement for all zones, and for all principals of which none was read yet."""
-    results: dict[Key, Value] = {}
-    groups: dict[tuple[int, int], list[Key]] = {}
-    for key in keys:
-        groups.setdefault((key[3], key[2] if key[3] else 0), []).append(key)
-    for (after, _), group in groups.items():
-        zones, principal_ids = {key[1] for key in group}, {key[2] for key in group}
-        ranges = yield from owners.owned_read(principal_ids, zones=zones, after=after)
-        results.update((key, ranges[key[1:3]]) for key in group if key[1:3] in ranges)
-    return results
-
-
-def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict[Key, Value]]:
-    results: dict[Key, Value] = {}
-    rows: list[Node | None] = yield from nodes.path_read(parent_id, names)
-    for (space, name), node in zip(names, rows, strict=True):
-        results[name_key(parent_id, space, name)] = None if node is None else node.id
-        if node is None:
-            break
-        results[node_key(node.id)] = node
-        parent_id = node.id
-    return results
-
-
-def _nodes_facts(zone: int, node_ids: tuple[int, ...]) -> Load[dict[Key, Value]]:
-    results: dict[Key, Value] = {node_key(node_id): None for node_id in node_ids}
-    for node, owner_id, alive in (yield from nodes.nodes_read(zone, node_ids)):
-        if node.zone != zone:
-            del results[node_key(node.id)]  # a node of another zone, whose clock this fact does not follow
-            continue
-        results[node_key(node.id)] = node if alive else None
-        results[owner_key(node.id)] = owner_id
-    return results
-
-
-def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
-    """Read a range of a listing as blocks of `listings.BLOCK` names, at most `limit` names in all.
-
-    Names beyond the limit are not in the result; the next request continues from there.
-    """
-    (after, until), results = ends, dict[Key, Value]()
-    rows = yield from nodes.span_read(*space, after=after, until=until, limit=limit)
-    size = listings.BLOCK
-    for begin in range(0, len(rows) or 1, size):
-        part = rows[begin : begin + size]
-        is_last = begin + size >= len(rows) and len(rows) < limit
-        end = until if is_last else part[-1][0]
-        results[block_key(space, after, end)] = nodes.listing_of(part)
-        after = end
-    return results
 
 
 def touched_keys(change: ChangeRow) -> list[Key]:
@@ -266,9 +122,6 @@ TOUCHED: Final[Mapping[Kind, Callable[[ChangeRow], list[Key]]]] = {
 touches.
 """
 
-
-OVER_ZONES = frozenset({"owned", "restrictions"})
-"""Kinds of facts of which one statement reads those of many zones."""
 
 WIDE = frozenset({"roles on", "roles", "groups", "members", "rules part"})
 """Kinds of facts that a change can touch without naming their key. `touches_value` decides about each cached one."""

@@ -16,12 +16,13 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from limnos.model.errors import ServiceUnavailable
-from limnos.store.changes import NO_CHANGES, GateResult
+from limnos.model.kinds import ROOT_ID
+from limnos.store.changes import NO_CHANGES, UNKNOWN, GateResult
 from limnos.store.interface import AwaitedStore, InlineStore, KnownRevisions
 from limnos.store.sql import Load, Query, Row
 from limnos.telemetry.metrics import Counter
-from limnos.view.facts import Value, read_facts
-from limnos.view.keys import Key
+from limnos.view.fact_reads import LoadedFacts, read_facts
+from limnos.view.keys import Key, node_key
 from limnos.view.view import StoreView
 
 GATE_READS = Counter("limnos_gate_reads_total", "Freshness checks sent to the store.", ("reason",))
@@ -156,9 +157,11 @@ class InlineFreshnessGate:
         COLD_READS[()] += 1
         zones = _union(chains)
         request = self.view.known(zones)
-        moved, facts = self.store.load(self.view.epoch, request, partial(read_facts, tuple(requested)))
+        moved, loaded = self.store.load(self.view.epoch, request, partial(read_facts, tuple(requested)))
         _advance(self.view, moved, request, chains)
-        _merge(self.view, zones, facts, requested)
+        view = self.view
+        at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
+        _merge(view, loaded, requested, at=at, default=zones[-1])
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read values in one snapshot of the store, without caching them in the view."""
@@ -169,11 +172,26 @@ class InlineFreshnessGate:
         return self.store.find(query)
 
 
-def _merge(view: StoreView, zones: Zones, facts: dict[Key, Value], requested: dict[Key, int]) -> None:
-    """Merge facts into the view right after it advanced to their snapshot, so that they match the known revisions."""
-    at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
-    zone_of = {key: requested.get(key, zones[-1]) for key in facts}
-    view.merge(facts, zone_of=zone_of, at=at)
+def _merge(
+    view: StoreView, loaded: LoadedFacts, requested: dict[Key, int], *, at: dict[int, int], default: int
+) -> None:
+    """Merge facts into the view, which has advanced to their snapshot.
+
+    Args:
+        view: The view.
+        loaded: The facts.
+        requested: The zones of the requested keys.
+        at: The revisions in the snapshot of the zones that the load covered, the server and the metalake among them.
+        default: The zone of the other facts.
+    """
+    for clock in loaded.clocks:
+        if clock.zone not in view.zones:
+            above = (ROOT_ID, loaded.zones[node_key(clock.zone)])
+            chain = (*((zone, at[zone]) for zone in above), (clock.zone, UNKNOWN))
+            view.advance(GateResult(view.epoch, (clock,), ()), chain)
+        at.setdefault(clock.zone, clock.revision)
+    zone_of = {key: requested.get(key, loaded.zones.get(key, default)) for key in loaded.values}
+    view.merge(loaded.values, zone_of=zone_of, at=at)
 
 
 def _union(chains: Iterable[Zones]) -> Zones:
@@ -329,13 +347,13 @@ class SharedFreshnessGate:
         zones = _union(chains)
         request = self.view.known(zones)
         epoch, generation = self.view.epoch, self.view.generation
-        moved, facts = await self.store.load_async(epoch, request, partial(read_facts, tuple(requested)))
+        moved, loaded = await self.store.load_async(epoch, request, partial(read_facts, tuple(requested)))
         if self.view.generation != generation:
             return
         results = {clock.zone: clock.revision for clock in moved.clocks}
         _advance(self.view, moved, request, chains)
         at = {zone: results.get(zone, known) for zone, known in request}
-        self.view.merge(facts, zone_of={key: requested.get(key, zones[-1]) for key in facts}, at=at)
+        _merge(self.view, loaded, requested, at=at, default=zones[-1])
 
 
 def _settle(waiting: list[tuple[Zones, GateWaiter]], outcome: KnownRevisions | Exception) -> None:

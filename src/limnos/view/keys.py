@@ -206,6 +206,19 @@ def nodes_key(zone: int, node_ids: tuple[int, ...]) -> Key[Never]:
     return ("nodes", zone, node_ids)
 
 
+def containers_key(metalake_id: int, principal_ids: tuple[int, ...], node_ids: tuple[int, ...]) -> Key[bool]:
+    """Return the key of a request: the catalogs of a metalake, nodes by id, what principals own, and the ancestors.
+
+    It is a fact, too: that these were loaded. It never changes, since changes remove the single facts.
+    """
+    return ("containers", metalake_id, principal_ids, node_ids)
+
+
+def member_key(metalake_id: int, name: str) -> Key[Never]:
+    """Return the key of a request, not of a fact: a user by name, the user's groups, the roles of all."""
+    return ("member", metalake_id, name)
+
+
 def path_key(parent_id: int, names: tuple[tuple[str, str], ...]) -> Key[Never]:
     """Return the key of a request, not of a fact: the names and nodes on a path, read in one statement."""
     return ("path", parent_id, names)

@@ -6,7 +6,7 @@ after each change.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -39,7 +39,8 @@ from limnos.services.sqlpp.execution.metadata_requests import MetadataRequest
 from limnos.services.upkeep.trash import trash_list, trash_restore
 from limnos.store.objects import owners as owner_rows
 from limnos.view import listings
-from tests.inprocess import LAKE, MAIN, Node, add_catalog
+from tests.backends import Database, StoreLab
+from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill
 from tests.services.browsing import BrowsingModel
 from tests.services.conftest import ServiceDesk
 
@@ -329,32 +330,124 @@ def test_paths_for_many_rules_are_computed_in_parts(lake: ServiceDesk, monkeypat
     assert listed(lake, "main", node=node) == [f"{letter}{number:02}" for letter in "ao" for number in range(20)]
 
 
-def test_catalogs_of_a_user_of_many_groups_cost_few_statements(
-    lake: ServiceDesk, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A node that knows nothing but the user reads names, restrictions and owned objects of all catalogs with one
-    statement each, and one more for each catalog with an owned object. Many owned objects are read in pages.
+@pytest.fixture
+def crowd(database: Database) -> Iterator[ServiceDesk]:
+    """A lake of 40 catalogs with a namespace each, on either store. Ana is a member of 60 groups with a role each.
+
+    By the roles she may use every second namespace; groups own two others.
     """
-    for number in range(30):
-        lake.run(add_catalog(lake.ctx(), f"c{number:02}"))
+    lab = StoreLab(database)
+    desk = ServiceDesk(lab)
+    desk.run(fill(desk.ctx()))
+    desk.users("ana")
+    for number in range(40):
+        desk.run(add_catalog(desk.ctx(), f"c{number:02}"))
+        desk.namespace("a", scope=RequestScope(LAKE, f"c{number:02}"))
     for number in range(60):
-        lake.run(principal_add(lake.ctx(), metalake=LAKE, kind=Kind.GROUP, name=f"g{number:02}"))
-        lake.run(members_add(lake.ctx(), metalake=LAKE, group=f"g{number:02}", users=("ana",)))
-    lake.namespace("a", scope=RequestScope(LAKE, "c07"))
-    lake.namespace("b", scope=RequestScope(LAKE, "c21"))
-    for name, group in (("c07.a", "g03"), ("c21.b", "g59")):
-        own(lake, Kind.NAMESPACE, name, group, as_kind=Kind.GROUP)
-    node = Node(lake.lab.open())
-    lake.run(
+        group, role = f"g{number:02}", f"r{number:02}"
+        desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=group))
+        desk.run(members_add(desk.ctx(), metalake=LAKE, group=group, users=("ana",)))
+        wishes = () if number >= 40 or number % 2 else (use_of(f"c{number:02}.a"),)
+        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, wishes=wishes))
+        desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=group, roles=(role,)))
+    for name, group in (("c07.a", "g03"), ("c21.a", "g59")):
+        own(desk, Kind.NAMESPACE, name, group, as_kind=Kind.GROUP)
+    yield desk
+    desk.node.services.files.close()
+    lab.close()
+
+
+def use_of(name: str) -> PrivilegeRequest:
+    """Return a grant of the use of a namespace."""
+    return PrivilegeRequest(Kind.NAMESPACE, name, ((Privilege.USE_SCHEMA, GrantCondition.ALLOW),))
+
+
+CROWD_SEES = sorted([f"c{number:02}" for number in range(0, 40, 2)] + ["c07", "c21"])
+
+
+def know_caller(desk: ServiceDesk) -> Node:
+    """Return a new node that knows ana's groups and roles, as after any request of hers."""
+    node = Node(desk.lab.open())
+    desk.run(
         node.ctx("ana").read(RequestScope(LAKE), lambda view: view.require(Action.METALAKE_LOAD, view.settled.outer))
     )
+    return node
+
+
+def test_first_list_of_catalogs_costs_three_statements(crowd: ServiceDesk) -> None:
+    """A node that knows nothing but the caller lists the catalogs with three statements, however many groups, roles
+    and catalogs there are: a load, and the freshness check of all catalogs.
+    """
+    node = know_caller(crowd)
     before = node.store.statements
 
-    assert catalogs(lake, node=node) == ["c07", "c21"]
-    cost = node.store.statements - before
-    monkeypatch.setattr(owner_rows, "OWNED_MAX", 1)
-    assert catalogs(lake, node=Node(lake.lab.open())) == ["c07", "c21"]
-    assert cost <= 20
+    assert catalogs(crowd, node=node) == CROWD_SEES
+    assert node.store.statements - before == 3
+
+
+def test_first_list_of_a_new_node_costs_twelve_statements(crowd: ServiceDesk) -> None:
+    """A node that knows nothing reads the caller with all groups, roles and grants with four statements."""
+    node = Node(crowd.lab.open())
+    before = node.store.statements
+
+    assert catalogs(crowd, node=node) == CROWD_SEES
+    assert node.store.statements - before == 12
+
+
+def test_lists_of_namespaces_after_the_list_of_catalogs_cost_three_statements(crowd: ServiceDesk) -> None:
+    """After a list of catalogs, the first list of namespaces in each of them reads only their names."""
+    node = know_caller(crowd)
+    catalogs(crowd, node=node)
+    for catalog, expected in (("c00", ["a"]), ("c07", ["a"]), ("c09", None)):
+        before = node.store.statements
+
+        assert listed(crowd, catalog, node=node) == expected
+        assert node.store.statements - before <= 3
+
+
+def test_first_list_of_namespaces_costs_few_statements(crowd: ServiceDesk) -> None:
+    """A node that knows nothing but the caller lists the namespaces of a catalog with few statements."""
+    node = know_caller(crowd)
+    before = node.store.statements
+
+    assert listed(crowd, "c07", node=node) == ["a"]
+    assert node.store.statements - before <= 12
+
+
+@pytest.mark.parametrize("limit", [1, 3])
+def test_more_than_one_statement_reads_is_read_in_parts(
+    crowd: ServiceDesk, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """What is too much for one statement (catalogs, owned objects, objects with grants) is read in parts, with the same
+    result.
+    """
+    monkeypatch.setattr(owner_rows, "OWNED_MAX", limit)
+    assert catalogs(crowd, node=Node(crowd.lab.open())) == CROWD_SEES
+
+    monkeypatch.setattr(paths, "READ_MAX", limit)
+    assert catalogs(crowd, node=Node(crowd.lab.open())) == CROWD_SEES
+
+
+def test_loaded_containers_follow_changes(crowd: ServiceDesk) -> None:
+    """Facts that one statement loaded for all catalogs follow later changes of each: grants, denials, owners, drops,
+    restrictions and new catalogs.
+    """
+    node = know_caller(crowd)
+    catalogs(crowd, node=node)
+    admin = crowd.ctx()
+
+    crowd.run(namespace_drop(admin, RequestScope(LAKE, "c00"), levels=("a",)))
+    own(crowd, Kind.NAMESPACE, "c07.a", "admin")
+    crowd.run(privileges_grant(admin, metalake=LAKE, role="r59", wish=use_of("c33.a")))
+    denial = PrivilegeRequest(Kind.CATALOG, "c02", ((Privilege.USE_SCHEMA, GrantCondition.DENY),))
+    crowd.run(privileges_grant(admin, metalake=LAKE, role="r59", wish=denial))
+    crowd.run(add_catalog(admin, "c99"))
+    crowd.namespace("b", scope=RequestScope(LAKE, "c99"))
+    own(crowd, Kind.NAMESPACE, "c99.b", "g01", as_kind=Kind.GROUP)
+    expected = sorted({*CROWD_SEES, "c33", "c99"} - {"c00", "c02", "c07"})
+
+    assert catalogs(crowd, node=node) == expected
+    assert catalogs(crowd, node=Node(crowd.lab.open())) == expected
 
 
 # -- comparison with the model -------------------------------------------------------------------------------------

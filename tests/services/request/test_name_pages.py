@@ -163,7 +163,7 @@ def test_page_reads_no_more_than_it_needs(full: ServiceDesk, monkeypatch: pytest
 
     def counted(load: Any) -> Any:  # noqa: ANN401 - as the store has it
         facts = real(load)  # type: ignore[call-arg]  # of the embedded store
-        rows.extend(len(value.names) for value in facts.values() if hasattr(value, "names"))
+        rows.extend(len(value.names) for value in facts.values.values() if hasattr(value, "names"))
         return facts
 
     monkeypatch.setattr(full.lab.store, "_drive", counted)

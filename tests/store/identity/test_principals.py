@@ -34,7 +34,7 @@ from limnos.store.identity.roles import (
 )
 from limnos.store.objects.owners import owner_read
 from limnos.store.tx import Tx
-from limnos.view.facts import read_facts
+from limnos.view.fact_reads import read_facts
 from limnos.view.keys import rules_key
 from tests.backends import StoreLab
 from tests.store.world import StoreWorld, add_namespace, add_table
@@ -259,7 +259,7 @@ def test_facts_of_many_roles_are_read_together(lab: StoreLab, graph: Graph) -> N
     facts = lab.load(read_facts(tuple(rules_key(each.id) for each in created_roles)))
 
     assert lab.store.statements - before == 3
-    assert facts == {rules_key(each.id): lab.load(role_rules_read(each.id)) for each in created_roles}
+    assert facts.values == {rules_key(each.id): lab.load(role_rules_read(each.id)) for each in created_roles}
 
 
 def test_replaced_role_has_exactly_the_new_rules(lab: StoreLab, graph: Graph) -> None:

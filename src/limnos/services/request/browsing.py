@@ -12,17 +12,17 @@ from functools import partial
 from typing import Final
 
 from limnos.access.actions import Action
-from limnos.access.browsing import NO_PATHS, BrowsePaths, browse_paths
+from limnos.access.browsing import NO_PATHS, BrowsePaths, browse_paths, require_containers
 from limnos.access.decide import is_allowed
 from limnos.access.filters import list_filter
 from limnos.access.restrictions import RESTRICTED_ACTIONS
 from limnos.model.decisions import SecurableChain
-from limnos.model.errors import NotFound, ServiceUnavailable
+from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes
-from limnos.services.request.request_scope import RequestScope, cached_scope
+from limnos.services.request.request_scope import RequestScope, ResolvedScope, cached_scope, scope_zones
 from limnos.services.request.request_view import RequestView
 from limnos.view.cache_miss import CacheMiss, require_fact
 from limnos.view.keys import Key, listing_key
@@ -105,11 +105,12 @@ async def catalog_names(ctx: Context, metalake: str) -> list[str]:
     """Return the names, in order, of the catalogs that the caller may use or that contain an object the caller may use.
 
     One statement suffices, unless a fact is not cached or catalogs were added or removed: it reads the metalake
-    together with the catalogs that were hidden from the caller at the previous request. Raises the errors of listing
+    together with the catalogs that were hidden from the caller at the previous request. For a caller who lists for the
+    first time, a load of two statements comes before it. Raises the errors of listing
     catalogs, and ServiceUnavailable if catalogs change faster than they can be listed.
     """
     scope = RequestScope(metalake)
-    hidden = _hidden_before(ctx, scope)
+    hidden = _hidden_before(ctx, scope) or await _load_containers(ctx, scope)
     for _ in range(ATTEMPTS_MAX):
         if not hidden:
             names, hidden = await ctx.read(scope, _visible_catalogs)
@@ -144,6 +145,36 @@ def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
         return ()
     path: tuple[str, ...] = view.derived(settled.metalake.id).get(_key(ctx), ())
     return path
+
+
+async def _load_containers(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
+    """Load what a list of catalogs needs for a caller whose groups and roles are known, and return the catalogs hidden
+    from the caller.
+
+    It decides nothing: `_names_of` compares the result with the current list.
+    """
+    gate, view = ctx.services.gate, ctx.services.view
+    if len(scope_zones(view, scope)) == 1:  # the node has no facts of the metalake: the caller and the roles come first
+        await ctx.read(scope, lambda request_view: request_view.subject)
+    try:
+        top = RequestView(ctx.services, scope, ctx.credential, ctx.request_id, active=ctx.active)
+        metalake_id, access = top.metalake.id, top.rules.access_enabled
+        if not access or not view.is_paired(top.settled.zones):
+            return ()
+        require_containers(view, top.subject, metalake_id=metalake_id, narrowed=top.active is not None)
+    except CacheMiss as cold:
+        if not any(key[0] == "containers" for key in cold.missing_keys):
+            return ()
+        cached = [each for each in view.scopes.values() if isinstance(each, ResolvedScope)]
+        known = [each.zones for each in cached if each.catalog is not None and each.zones[1] == metalake_id]
+        await gate.fetch_together((top.settled.zones, *known), cold.missing_keys)
+    except LimnosError:
+        return ()  # the read below refuses
+    try:
+        top = RequestView(ctx.services, scope, ctx.credential, ctx.request_id, active=ctx.active)
+        return _visible_catalogs(top)[1]
+    except (CacheMiss, LimnosError):
+        return ()
 
 
 def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, ...]]:

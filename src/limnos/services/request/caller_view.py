@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from limnos.access.actions import Action
 from limnos.access.restrictions import deny_inherited
-from limnos.access.subjects import principal_of, subject_of
+from limnos.access.subjects import principal_of, require_member, subject_of
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed, PermissionDenied
@@ -129,7 +129,11 @@ class CallerView:
         key = ("standing", self.user)
         standing: tuple[bool, int] | None = memo.get(key)
         if standing is None:
-            principal = principal_of(self.view, self.settled.zones[1], Kind.USER, self.user)
+            metalake_id = self.settled.zones[1]
+            if self.rules.access_enabled:
+                principal = require_member(self.view, metalake_id, self.user)
+            else:
+                principal = principal_of(self.view, metalake_id, Kind.USER, self.user)
             standing = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)
             memo[key] = standing
         enabled, tokens_from = standing

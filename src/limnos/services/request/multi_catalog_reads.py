@@ -22,7 +22,7 @@ from limnos.services.request.request_scope import RequestScope, scope_zones
 from limnos.services.request.request_view import RequestView
 from limnos.store.interface import KnownRevisions
 from limnos.view.cache_miss import CacheMiss, for_each, require_fact, require_facts
-from limnos.view.facts import OVER_ZONES
+from limnos.view.fact_reads import OVER_ZONES
 from limnos.view.freshness_gate import FreshnessGate, Zones
 from limnos.view.keys import Key, listing_key, node_key
 from limnos.view.view import StoreView

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from json import dumps
+from operator import attrgetter
 from typing import NamedTuple
 
 from limnos.model.entities import Principal
@@ -36,6 +37,12 @@ ALL = Sql(
 GROUPS_OF = Sql(
     "SELECT m.group_id FROM group_member m JOIN principal g ON g.id = m.group_id AND g.deleted = 0"
     " WHERE m.user_id = :id ORDER BY m.group_id"
+)
+WITH_GROUPS = Sql(
+    f"SELECT {_COLUMNS} FROM principal WHERE metalake_id = :metalake AND kind = :kind AND name = :name AND deleted = 0"
+    f" UNION ALL SELECT {', '.join('g.' + each for each in _COLUMNS.split(', '))} FROM principal u"
+    " JOIN group_member m ON m.user_id = u.id JOIN principal g ON g.id = m.group_id AND g.deleted = 0"
+    " WHERE u.metalake_id = :metalake AND u.kind = :kind AND u.name = :name AND u.deleted = 0"
 )
 MEMBERS = Sql(
     "SELECT u.name FROM group_member m JOIN principal u ON u.id = m.user_id AND u.deleted = 0"
@@ -84,6 +91,14 @@ def principal_read(metalake_id: int, kind: Kind, name: str) -> Load[Principal | 
     """Read a user or group by name, or None."""
     rows = yield NAMED, {"metalake": metalake_id, "kind": int(kind), "name": name}
     return principal_of(rows[0]) if rows else None
+
+
+def member_read(metalake_id: int, name: str) -> Load[tuple[Principal | None, list[Principal]]]:
+    """Read a user by name, or None, and the groups of the user by id."""
+    rows = yield WITH_GROUPS, {"metalake": metalake_id, "kind": int(Kind.USER), "name": name}
+    principals = [principal_of(row) for row in rows]
+    user = next((each for each in principals if each.kind is Kind.USER), None)
+    return user, sorted((each for each in principals if each.kind is Kind.GROUP), key=attrgetter("id"))
 
 
 def principal_by_id_read(principal_id: int) -> Load[Principal | None]:

@@ -2,8 +2,8 @@
 """Roles, their grants and denials of privileges, and the principals to whom they are granted. A grant (`Grant`) allows
 or denies one privilege on one object.
 
-May import `model`, `names` and the store's `sql`, `transaction`, `ancestry`, `changes`, `owners`, `trash`. Must not
-know policies. Every write moves the metalake's access revision.
+May import `model`, `names` and the store's `sql`, `transaction`, `ancestry`, `changes`, `name_search`, `owners`,
+`trash`. Must not know policies. Every write moves the metalake's access revision.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from limnos.model.records import RoleRecord, encode
 from limnos.names.display import render
 from limnos.store.ancestry import Ancestry, ancestry_of, path_of, with_ancestors
 from limnos.store.changes import ChangeDraft
+from limnos.store.objects.name_search import one_of
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.trash import FOLLOWED, KEPT
 from limnos.store.sql import Load, Row, Sql, Value
@@ -41,6 +42,13 @@ HOLDERS = Sql(
 ROLES_OF = Sql(
     "SELECT m.role_id FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0"
     " WHERE m.principal_id = :id ORDER BY m.role_id"
+)
+_ROLES_OF_MANY = (
+    "SELECT m.principal_id, m.role_id FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0"
+    " WHERE m.principal_id {} ORDER BY m.principal_id, m.role_id"
+)
+ROLES_OF_MANY = Sql(
+    _ROLES_OF_MANY.format(one_of("principals")[0]), on_sqlite=_ROLES_OF_MANY.format(one_of("principals")[1])
 )
 ROLE_NAMES_OF = Sql(
     "SELECT r.name FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0 WHERE m.principal_id = :id"
@@ -208,6 +216,14 @@ def roles_of_read(principal_id: int) -> Load[tuple[int, ...]]:
     """Read the ids of the roles that are granted directly to a user or group."""
     rows = yield ROLES_OF, {"id": principal_id}
     return tuple(row[0] for row in rows)
+
+
+def roles_of_many_read(principal_ids: Collection[int]) -> Load[dict[int, tuple[int, ...]]]:
+    """Read the ids of the roles that are granted directly to each of several principals, in one statement."""
+    results: dict[int, list[int]] = {each: [] for each in principal_ids}
+    for principal_id, role_id in (yield ROLES_OF_MANY, {"principals": dumps(sorted(principal_ids))}):
+        results[principal_id].append(role_id)
+    return {principal_id: tuple(role_ids) for principal_id, role_ids in results.items()}
 
 
 def roles_on_read(object_id: int) -> Load[tuple[str, ...]]:

@@ -34,7 +34,8 @@ _COLUMNS = (
 _WIDTH = len(_COLUMNS)
 
 
-def _columns(alias: str) -> str:
+def columns_of(alias: str) -> str:
+    """Return the columns of a node, for `node_of`, in the table with this alias."""
     return ", ".join(f"{alias}.{column}" for column in _COLUMNS)
 
 
@@ -56,12 +57,12 @@ def _path_statement(depth: int) -> Sql:
         for i in range(1, depth)
     )
     return Sql(
-        f"SELECT {', '.join(_columns(f'n{i}') for i in range(depth))} FROM node n0{joins}"
+        f"SELECT {', '.join(columns_of(f'n{i}') for i in range(depth))} FROM node n0{joins}"
         " WHERE n0.parent_id = :parent AND n0.name_space = :space0 AND n0.name = :name0 AND n0.deleted = 0"
     )
 
 
-SELECT_NODES = f"SELECT {_columns('n')} FROM node n"
+SELECT_NODES = f"SELECT {columns_of('n')} FROM node n"
 BY_ID = Sql(f"{SELECT_NODES} WHERE n.id = :id AND n.deleted = 0")
 _LISTED = (
     "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id = :parent"
@@ -70,17 +71,7 @@ _LISTED = (
 LISTING = Sql(f"{_LISTED} ORDER BY n.name")
 SPAN = Sql(f"{_LISTED} ORDER BY n.name LIMIT :limit")
 SPAN_UNTIL = Sql(f"{_LISTED} AND n.name <= :until ORDER BY n.name LIMIT :limit")
-_UPWARDS = (
-    "WITH RECURSIVE up (id, parent_id) AS (SELECT n.id, n.parent_id FROM node n WHERE n.id IN ({nodes})"
-    " UNION SELECT p.id, p.parent_id FROM up JOIN node p ON p.id = up.parent_id AND p.zone = :zone)"
-    f" SELECT o.principal_id, n.deleted, {_columns('n')} FROM up JOIN node n ON n.id = up.id"
-    " LEFT JOIN owner o ON o.object_id = n.id"
-)
-UPWARDS = Sql(
-    _UPWARDS.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
-    on_sqlite=_UPWARDS.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
-)
-_MANY = f"SELECT {_columns('n')} FROM node n WHERE n.deleted = 0 AND n.id IN ({{nodes}})"
+_MANY = f"SELECT {columns_of('n')} FROM node n WHERE n.deleted = 0 AND n.id IN ({{nodes}})"
 MANY = Sql(
     _MANY.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
     on_sqlite=_MANY.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
@@ -119,12 +110,6 @@ def node_read(node_id: int) -> Load[Node | None]:
     """Read a live node by id, or None."""
     rows = yield BY_ID, {"id": node_id}
     return node_of(rows[0]) if rows else None
-
-
-def nodes_read(zone: int, node_ids: Sequence[int]) -> Load[list[tuple[Node, int | None, bool]]]:
-    """Read nodes by id, with their ancestors in a zone. Returns (node, owner's id, whether the node is live)."""
-    rows = yield UPWARDS, {"zone": zone, "nodes": dumps(node_ids)}
-    return [(node_of(row[2:]), row[0], row[1] == 0) for row in rows]
 
 
 def live_nodes_read(node_ids: Sequence[int]) -> Load[list[Node]]:
@@ -171,12 +156,12 @@ def listing_of(rows: Sequence[Row]) -> Listing:
 
 
 HELD = Sql(
-    f"SELECT {_columns('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND n.deleted = 0"
+    f"SELECT {columns_of('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND n.deleted = 0"
 )
 STILL_THERE_CHECK = Sql("SELECT 1 FROM node WHERE id = :id AND parent_id = :parent AND name = :name AND deleted = 0")
 ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
 NAMED = Sql(
-    f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0"
+    f"SELECT {columns_of('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0"
 )
 _INTO = "INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record, folded)"
 _AFTER_ZONE = ":parent, :kind, :space, :name, :format, :implicit, :actor, :now, :revision, 0, :record, :folded"
@@ -222,10 +207,10 @@ HEIGHT = Sql(
 SUBTREE = Sql(
     "WITH RECURSIVE below(id, depth) AS (SELECT id, 1 FROM node WHERE parent_id = :id AND deleted = 0 UNION ALL"
     " SELECT n.id, b.depth + 1 FROM below b JOIN node n ON n.parent_id = b.id AND n.deleted = 0)"
-    f" SELECT {_columns('n')} FROM below b JOIN node n ON n.id = b.id ORDER BY b.depth DESC, n.id LIMIT :limit"
+    f" SELECT {columns_of('n')} FROM below b JOIN node n ON n.id = b.id ORDER BY b.depth DESC, n.id LIMIT :limit"
 )
 CHILDREN = Sql(
-    f"SELECT {_columns('n')} FROM node n WHERE n.parent_id = :id AND n.deleted = 0"
+    f"SELECT {columns_of('n')} FROM node n WHERE n.parent_id = :id AND n.deleted = 0"
     " ORDER BY n.name_space, n.name LIMIT :limit"
 )
 MARK = Sql(

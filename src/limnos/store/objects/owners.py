@@ -6,7 +6,7 @@ May import `model` and the store's `sql`, `transaction`, `changes`, `name_search
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from json import dumps
 from typing import Final
 
@@ -14,7 +14,7 @@ from limnos.model.entities import OwnedRange
 from limnos.model.kinds import Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.name_search import one_of
-from limnos.store.sql import Load, Sql
+from limnos.store.sql import Load, Row, Sql
 from limnos.store.transaction import Writes
 
 OWNER = Sql("SELECT principal_id FROM owner WHERE object_id = :id")
@@ -56,6 +56,21 @@ def owned_read(
     principals that the page did not reach.
     """
     rows = yield OWNED, {"principals": dumps(sorted(principal_ids)), "after": after, "limit": OWNED_MAX}
+    return owned_ranges(rows, principal_ids, zones=zones, is_last=len(rows) < OWNED_MAX)
+
+
+def owned_ranges(
+    rows: Sequence[Row], principal_ids: Collection[int], *, zones: Collection[int], is_last: bool
+) -> dict[tuple[int, int], OwnedRange]:
+    """Build the ranges of owned objects by zone and principal.
+
+    Args:
+        rows: The owner, then id, zone, parent and kind of the object, in the order of owner and id; no zone for an
+            object that is not a live node.
+        principal_ids: The principals of the ranges.
+        zones: The catalogs of the ranges.
+        is_last: Whether no further rows follow. Else the result lacks the principals after the one of the last row.
+    """
     parents: dict[tuple[int, int], set[int]] = {}
     namespaces: dict[tuple[int, int], set[int]] = {}
     for principal_id, object_id, zone, parent_id, kind in rows:
@@ -63,7 +78,7 @@ def owned_read(
             namespaces.setdefault((zone, principal_id), set()).add(object_id)
         elif zone is not None:
             parents.setdefault((zone, principal_id), set()).add(parent_id)
-    last_principal, last_object = rows[-1][:2] if len(rows) == OWNED_MAX else (max(principal_ids), None)
+    last_principal, last_object = (max(principal_ids), None) if is_last else rows[-1][:2]
     results: dict[tuple[int, int], OwnedRange] = {}
     for principal_id in principal_ids:
         if principal_id <= last_principal:
