@@ -144,7 +144,7 @@ class _RuleObjects:
         """Return the key of the request for all catalogs with these objects; None if they are too many for one."""
         if len(self._ids) > READ_MAX:
             return None
-        return containers_key(metalake_id, tuple(sorted(subject.principal_ids)), tuple(self._ids))
+        return containers_key(metalake_id, tuple(sorted(subject.principal_ids)), node_ids=tuple(self._ids))
 
     def sort(self, view: StoreView, zones: dict[int, int], *, metalake_id: int) -> dict[int, list[int]]:
         """Assign the next objects to their zones; return all ids by zone once no object is left.

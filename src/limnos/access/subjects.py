@@ -56,7 +56,7 @@ def principal_of(view: StoreView, metalake_id: int, kind: Kind, name: str) -> Pr
     return require_fact(view, principal_key(metalake_id, kind, name), zone=metalake_id)
 
 
-def require_member(view: StoreView, metalake_id: int, user: str) -> Principal | None:
+def require_member(view: StoreView, metalake_id: int, *, user: str) -> Principal | None:
     """Return the user with this name, or None.
 
     Raises CacheMiss if the fact is not cached. The groups and roles of the user are then loaded with it.
@@ -69,7 +69,7 @@ def require_member(view: StoreView, metalake_id: int, user: str) -> Principal | 
 
 def subject_of(view: StoreView, metalake_id: int, user: str, *, service_admin: bool) -> Subject:
     """Build the subject of a user. Raises CacheMiss until groups, roles and grants are cached."""
-    principal = require_member(view, metalake_id, user)
+    principal = require_member(view, metalake_id, user=user)
     if principal is None:
         return Subject.of(None, user, service_admin=service_admin, member=False)
     groups = _groups(view, metalake_id, principal.id)

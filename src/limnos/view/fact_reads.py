@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads of facts from the store by their keys, several facts of one kind with one statement.
 
 May import `store`, `model` and this package. Must not know which changes invalidate a fact (`facts`).
@@ -116,7 +117,7 @@ def read_facts(keys: tuple[Key, ...]) -> Load[LoadedFacts]:
         if key[0] == "path" and len(key[2]) == 1 and name_key(key[1], *key[2][0]) in results:
             continue
         if key[0] == "span":
-            results.update((yield from _span_facts(key[1:4], (key[4], key[5]), key[6])))
+            results.update((yield from _span_facts(key[1:4], (key[4], key[5]), limit=key[6])))
         elif key[0] == "member":
             facts = yield from _member_facts(key[1], key[2])
             results.update(facts)
@@ -200,7 +201,7 @@ def _containers_facts(loaded: LoadedFacts, key: Key) -> Load[None]:
     facts.
     """
     _, metalake_id, principal_ids, node_ids = key
-    read = yield from containers_read(metalake_id, principal_ids, (*node_ids, metalake_id))
+    read = yield from containers_read(metalake_id, principal_ids, node_ids=(*node_ids, metalake_id))
     loaded.clocks.extend(read.clocks)
     catalog_ids = [clock.zone for clock in read.clocks]
     _add_nodes(loaded, read.rows, zones=frozenset((ROOT_ID, metalake_id, *catalog_ids)))
@@ -253,7 +254,7 @@ def _member_facts(metalake_id: int, name: str) -> Load[dict[Key, Value]]:
     return results
 
 
-def _span_facts(space: Space, ends: tuple[str, str], limit: int) -> Load[dict[Key, Value]]:
+def _span_facts(space: Space, ends: tuple[str, str], *, limit: int) -> Load[dict[Key, Value]]:
     """Read a range of a listing as blocks of `listings.BLOCK` names, at most `limit` names in all.
 
     Names beyond the limit are not in the result; the next request continues from there.

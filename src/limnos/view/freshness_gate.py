@@ -161,7 +161,7 @@ class InlineFreshnessGate:
         _advance(self.view, moved, request, chains)
         view = self.view
         at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
-        _merge(view, loaded, requested, at=at, default=zones[-1])
+        _merge(view, loaded, requested=requested, at=at, default=zones[-1])
 
     async def look_up(self, load: Callable[[], Load[T]]) -> T:
         """Read values in one snapshot of the store, without caching them in the view."""
@@ -173,7 +173,7 @@ class InlineFreshnessGate:
 
 
 def _merge(
-    view: StoreView, loaded: LoadedFacts, requested: dict[Key, int], *, at: dict[int, int], default: int
+    view: StoreView, loaded: LoadedFacts, *, requested: dict[Key, int], at: dict[int, int], default: int
 ) -> None:
     """Merge facts into the view, which has advanced to their snapshot.
 
@@ -353,7 +353,7 @@ class SharedFreshnessGate:
         results = {clock.zone: clock.revision for clock in moved.clocks}
         _advance(self.view, moved, request, chains)
         at = {zone: results.get(zone, known) for zone, known in request}
-        _merge(self.view, loaded, requested, at=at, default=zones[-1])
+        _merge(self.view, loaded, requested=requested, at=at, default=zones[-1])
 
 
 def _settle(waiting: list[tuple[Zones, GateWaiter]], outcome: KnownRevisions | Exception) -> None:

@@ -206,7 +206,7 @@ def nodes_key(zone: int, node_ids: tuple[int, ...]) -> Key[Never]:
     return ("nodes", zone, node_ids)
 
 
-def containers_key(metalake_id: int, principal_ids: tuple[int, ...], node_ids: tuple[int, ...]) -> Key[bool]:
+def containers_key(metalake_id: int, principal_ids: tuple[int, ...], *, node_ids: tuple[int, ...]) -> Key[bool]:
     """Return the key of a request: the catalogs of a metalake, nodes by id, what principals own, and the ancestors.
 
     It is a fact, too: that these were loaded. It never changes, since changes remove the single facts.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Nodes of many catalogs are read with their ancestors in one statement, on both stores."""
 
 from __future__ import annotations
@@ -36,14 +37,14 @@ def test_nodes_come_with_their_ancestors_below_the_catalog(lab: StoreLab, nested
 def test_containers_are_catalogs_owned_nodes_and_ancestors(
     lab: StoreLab, world: StoreWorld, nested: dict[str, Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The catalogs of a metalake come with their clocks, and with a chosen node, owned nodes and their ancestors; what
-    exceeds the limit is told.
+    """The catalogs of a metalake come with their clocks, and with a chosen node, owned nodes and their ancestors; the
+    result says what exceeds the limit.
     """
     b, c = nested["b"], nested["c"]
     lab.write(lambda tx: tx.owners.insert(b.id, 77), zone=b.zone)
     before = lab.store.statements
 
-    read = lab.load(containers_read(world.main.parent_id, [77, 78], [c.id]))
+    read = lab.load(containers_read(world.main.parent_id, [77, 78], node_ids=[c.id]))
 
     assert lab.store.statements - before == 2  # one is the freshness check
     assert {row.node.id for row in read.rows} >= {world.main.id, world.side.id, nested["a"].id, b.id, c.id}
@@ -52,5 +53,5 @@ def test_containers_are_catalogs_owned_nodes_and_ancestors(
     assert (read.has_all_catalogs, read.has_all_owned) == (True, True)
 
     monkeypatch.setattr(owners, "OWNED_MAX", 1)
-    read = lab.load(containers_read(world.main.parent_id, [77, 78], [c.id]))
+    read = lab.load(containers_read(world.main.parent_id, [77, 78], node_ids=[c.id]))
     assert (read.has_all_catalogs, read.has_all_owned) == (False, False)

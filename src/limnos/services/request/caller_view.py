@@ -131,7 +131,7 @@ class CallerView:
         if standing is None:
             metalake_id = self.settled.zones[1]
             if self.rules.access_enabled:
-                principal = require_member(self.view, metalake_id, self.user)
+                principal = require_member(self.view, metalake_id, user=self.user)
             else:
                 principal = principal_of(self.view, metalake_id, Kind.USER, self.user)
             standing = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """Reads of nodes with their ancestors, in one statement for nodes of many catalogs.
 
 May import `model` and the store's `sql`, `name_search`, `nodes`, `owners`. Must not know rights.
@@ -82,7 +83,9 @@ def nodes_read(node_ids: Sequence[int]) -> Load[list[NodeRow]]:
     return [_node_row(row) for row in (yield UPWARDS, {"nodes": dumps(node_ids)})]
 
 
-def containers_read(metalake_id: int, principal_ids: Collection[int], node_ids: Sequence[int]) -> Load[ContainersRead]:
+def containers_read(
+    metalake_id: int, principal_ids: Collection[int], *, node_ids: Sequence[int]
+) -> Load[ContainersRead]:
     """Read the catalogs of a metalake, some nodes, the nodes that principals own, and the ancestors of both.
 
     At most `owners.OWNED_MAX` catalogs and as many owned nodes.
