@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-LINES_MAX = {"STATE.md": 200}
+LINES_MAX = {"STATE.md": 200, "reference/benchmarks.md": 150}
 COLUMNS_MAX = 120
 SHELVES = ("start", "guides", "reference", "explain", "decisions")
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
@@ -78,7 +78,9 @@ def misplaced(docs: Path) -> list[str]:
 
 def long_pages(docs: Path) -> list[str]:
     """Pages that exceed their maximum number of lines."""
-    counts = {name: (docs / name).read_text(encoding="utf-8").count("\n") for name in LINES_MAX}
+    counts = {
+        name: (docs / name).read_text(encoding="utf-8").count("\n") for name in LINES_MAX if (docs / name).exists()
+    }
     return [f"{name}: {count} lines" for name, count in counts.items() if count > LINES_MAX[name]]
 
 
