@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The server's own connection class over real sockets: all features of HTTP/1.1, with answers in order."""
 
 from __future__ import annotations

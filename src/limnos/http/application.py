@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The application: routes a request to a protocol, assigns an id, a deadline and a size limit, and counts the request
 in the metrics.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One HTTP connection: uvicorn's HTTP/1.1 protocol with a fast path for ordinary requests.
 
 May import `model`, `services`, `telemetry`, uvicorn and the application. Must not know routes. An ordinary request is

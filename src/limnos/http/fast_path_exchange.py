@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """One request on the fast path: its state in addition to uvicorn's, and the continuation of its coroutine in a task.
 
 May import `response` for types only. Must not know the parser, routes or the application.
