@@ -66,3 +66,28 @@ def test_store_that_does_not_answer_is_down_whatever_the_background_work_does(no
     answer = node.get("/health/ready", user=None)
 
     assert (answer.status, answer["status"]) == (503, "DOWN")
+
+
+def test_node_is_degraded_while_a_step_does_not_end(node: DriverNode) -> None:
+    """While a step has not ended in its time, readiness is 200 with the state `degraded`, and says since when."""
+
+    async def begin() -> asyncio.Task[bool]:
+        loop = node.built.services.loops.add("webhooks", every_s=2.0)
+        loop.step_s_max = 0.0
+        running = asyncio.create_task(loop.attempt(asyncio.Event().wait))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0.01)
+        return running
+
+    async def end(running: asyncio.Task[bool]) -> None:
+        running.cancel()
+        await asyncio.wait([running])
+
+    running = node.runner.run(begin())
+    answer = node.get("/health/ready", user=None)
+    node.runner.run(end(running))
+
+    (check,) = [each for each in answer.json()["checks"] if each["name"] == "webhooks"]
+    assert (answer.status, answer["state"]) == (200, "degraded")
+    assert check["details"]["reason"].startswith("Has not ended since 20")
+    assert "state" not in node.get("/health/ready", user=None).json()

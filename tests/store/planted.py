@@ -59,7 +59,7 @@ _ROWS: Final[Mapping[str, Mapping[str, str]]] = {
         "location": "'file:/' || i",
         "metadata_location": "'file:/m' || i",
         "uuid": "'u' || i",
-        "digest": "NULL",
+        "digest": "CASE WHEN i % 20000 = 0 THEN NULL ELSE (i - 2147483648) * 4294967296 END",
     },
     "owner": {"principal_id": "CASE WHEN i % 2 = 0 THEN 70 ELSE 71 + i % 100 END"},
     "change": {"revision": "i", "ordinal": "0", "operation": "'create'", "kind": "4", "node_id": "1000 + i"},

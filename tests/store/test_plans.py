@@ -69,6 +69,7 @@ ACCEPTED: Mapping[str, str] = {
     "identity.tokens:ACCOUNTS": "counts the tokens of each user",
     "objects.dependencies:FROM_OUTSIDE": "sorts the views that use the objects of one parent",
     "objects.dependencies:OF_ONE": ONE_OBJECT,
+    "objects.documents:UNDIGESTED": "the index has only the rows of an older release",
     "objects.name_search:BY_UUID": ONE_OBJECT,
     "objects.name_search:TAGGED": "merges two pages",
     "objects.name_search:UNFOLDED": "the index has only the rows of an older release",

@@ -18,6 +18,7 @@ from limnos.app.node_builder import DATABASE_FILE, build
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, IcebergSection, Settings, StoreSection
 from limnos.store.backends.migrate import current_revision, head_revision, migrate
+from limnos.store.objects.documents import DAMAGE_PAGE, UNDIGESTED
 from tests.http.driver import API, DriverNode
 from tests.http.iceberg import wire
 from tests.store.upgrade_story import FOLDER, LOOKS
@@ -154,3 +155,15 @@ def test_comparison_reports_changed_and_missing_values() -> None:
     assert lacking({"a": [1, {"b": 2}]}, {"a": [1, {"b": 3}]}) == [".a[1].b: 2 is now 3"]
     assert lacking({"a": 1}, {}) == [".a: 1 is now None"]
     assert lacking([1, 2], [1]) == [": [1, 2] is now [1]"]
+
+
+def test_documents_of_an_older_release_get_digests(tmp_path: Path, kind: str, address: str) -> None:
+    """After the first upkeep of an upgraded store, each document has a digest of its version."""
+    with served(tmp_path, kind, address) as node:
+        node.runner.run(node.built.upkeep.sweep())
+        left = node.runner.run(node.built.services.gate.find((UNDIGESTED, {})))
+        digests = node.runner.run(node.built.services.gate.find((DAMAGE_PAGE, {"after": 0, "limit": 100})))
+
+    assert left == []
+    assert digests
+    assert all(row[6] is not None for row in digests)

@@ -20,7 +20,7 @@ from limnos import __version__
 from limnos.model.permits import upkeep_permit
 from limnos.services.catalog.nested_namespaces import OTHER_SEPARATOR
 from limnos.services.request.node_services import OWN_NODE, NodeServices
-from limnos.services.upkeep.nodes import BEAT_S
+from limnos.services.upkeep.nodes import BEAT_S, failing_loops
 from limnos.store.activity.node_beats import NodeHeartbeat
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger
@@ -41,6 +41,8 @@ class NodeBeats:
         self._loop = services.loops.add("heartbeats", every_s=PROBE_S, retry_s_max=PROBE_S)
         self._due_at = 0.0
         """The time of the next heartbeat by the clock of the event loop."""
+        self._reported: frozenset[str] = frozenset()
+        """The names of the failing loops of the last heartbeat."""
         self._permit = upkeep_permit("limnos")
         OWN_NODE.put(services, self.id)
 
@@ -55,17 +57,28 @@ class NodeBeats:
                 log.warning("the row of this node could not be deleted", error=f"{type(error).__name__}: {error}")
 
     async def _beat_if_due(self) -> None:
-        """Write a heartbeat if the last one is `BEAT_S` old, or if the node's last write failed."""
+        """Write a heartbeat if the last one is `BEAT_S` old, after a failed write, or if other loops fail."""
         now = asyncio.get_running_loop().time()
-        if now >= self._due_at or self.services.store.last_write_failed:
+        names = frozenset(each.name for each in self.services.loops.failures())
+        if now >= self._due_at or self.services.store.last_write_failed or names != self._reported:
             await self.beat()
             self._due_at = now + BEAT_S
 
     async def beat(self) -> None:
         """Write one heartbeat. Raises the errors of the store."""
         clock = self.services.store.time
-        heartbeat = NodeHeartbeat(self.id, self.name, __version__, self.started_at, 0, clock.offset_ms)
+        failing = failing_loops(self.services)
+        heartbeat = NodeHeartbeat(
+            id=self.id,
+            name=self.name,
+            version=__version__,
+            started_at=self.started_at,
+            seen_at=0,
+            clock_offset_ms=clock.offset_ms,
+            failing=failing,
+        )
         checked = await self.services.store.submit(self._permit, partial(_beat, heartbeat=heartbeat))
+        self._reported = frozenset(each.name for each in failing)
         OTHER_SEPARATOR.of(self.services).update(checked, defaults=self.services.defaults)
 
 

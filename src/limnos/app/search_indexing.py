@@ -46,6 +46,7 @@ class SearchIndexing(WorkPoller):
             while is_left and await self._lease():
                 is_left = bool(await index_step(self.services))
                 STEPS["done",] += 1
+                self._loop.record_progress()
         except Exception:  # searches report the lag
             STEPS["failed",] += 1
             raise

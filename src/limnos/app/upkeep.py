@@ -83,6 +83,8 @@ class Upkeep:
         self._unrecorded: set[int] = set()
         """Leased tasks that this node no longer runs, and whose outcome the store did not record."""
         self._permit = upkeep_permit("limnos")
+        self._progress: dict[bool, Callable[[], None]] = {}
+        """Functions that record the progress of the loop of tasks, and of that of long tasks (True)."""
 
     def wake(self) -> None:
         """Wake the loops of tasks and of audit records, because a commit has added a task."""
@@ -107,21 +109,31 @@ class Upkeep:
             steps.append(("statistics of tables", self.refresh_statistics, REPAIR_EVERY_S))
         if services is not None:
             steps.append(("maintenance pauses", partial(pauses_refresh, services), REFRESH_EVERY_S))
+        added = {name: loops.add(name, every_s=every_s) for name, _, every_s in steps}
+        self._progress = {
+            False: added["tasks"].record_progress,
+            True: added["long tasks"].record_progress,
+        }
         async with asyncio.TaskGroup() as group:
-            for name, step, every_s in steps:
-                group.create_task(loops.add(name, every_s=every_s).run(step, woken=self._woken.get(name)))
+            for name, step, _ in steps:
+                group.create_task(added[name].run(step, woken=self._woken.get(name)))
+
+    def _record_progress(self, *, among_long: bool) -> None:
+        """Record that a task has ended or renewed its lease."""
+        if among_long in self._progress:
+            self._progress[among_long]()
 
     async def _run_due(self, *, among_long: bool) -> None:
         """Run the due tasks: the long ones if `among_long`, else all others."""
         while await self.run_one(among_long=among_long):
-            pass
+            self._record_progress(among_long=among_long)
         await self.count()
 
     async def sweep(self) -> None:
         """Maintain the store: delete old rows, write missing audit records, insert missing periodic tasks.
 
         Old rows are those of the change feed, audit log, trash, reports, tasks and dropped objects. Also fills in
-        search names and storage locations that nodes of an earlier release did not store.
+        search names, storage locations and digests of documents that nodes of an earlier release did not store.
         """
         await self.write_audit()
         audited = self.audit is not None and self.audit.rules.changes
@@ -133,6 +145,8 @@ class Upkeep:
         await self.store.submit(self._permit, reports_expire)
         await self.store.submit(self._permit, orphans_sweep)
         while await self.store.submit(self._permit, names_fold) == UNFOLDED_AT_ONCE:
+            pass
+        while await self.store.submit(self._permit, lambda tx: tx.documents.fill_digests()):
             pass
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
         await self.store.submit(self._permit, _insert_periodic_tasks)
@@ -237,7 +251,7 @@ class Upkeep:
         return TaskContext(
             task.id, store=self.store, permit=self._permit, allowed=self.allowed, warehouse=self.warehouse,
             lease_ms=kind.lease_ms, keep_runs_ms=self.keep_runs_ms, debris_ms=self.debris_ms,
-            services=self.services,
+            services=self.services, on_renewal=partial(self._record_progress, among_long=kind.takes_long),
         )  # fmt: skip
 
     async def _failed(self, task: LeasedTask, kind: TaskKind, error: Exception) -> None:

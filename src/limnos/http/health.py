@@ -51,10 +51,14 @@ async def health(_request: Request, ctx: Context) -> Response:
 
 
 def _loops(ctx: Context) -> list[Check]:
-    """Return a check for each background loop of this node whose last step failed."""
+    """Return a check for each background loop of this node whose last step failed or does not end."""
     now_ms = ctx.services.store.time.now_ms()
     return [
-        _check(each.name, note=f"Failing since {instant(now_ms - round(each.failing_s * 1000))}: see the server's log")
+        _check(
+            each.name,
+            note=f"{'Has not ended' if each.is_stuck else 'Failing'} since"
+            f" {instant(now_ms - round(each.failing_s * 1000))}: see the server's log",
+        )
         | {"state": "degraded"}
         for each in ctx.services.loops.failures()
     ]

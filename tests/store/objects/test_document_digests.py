@@ -124,3 +124,22 @@ def test_digest_by_another_function_is_ignored() -> None:
 
     assert digest_of(whole, version=1) < 0
     assert is_intact(whole, (1 << 32) | 5)
+
+
+@pytest.mark.parametrize("left", ["NULL", "digest - 4294967296", "12345"], ids=["none", "older version", "other kind"])
+def test_missing_digests_are_filled(lab: StoreLab, world: StoreWorld, left: str) -> None:
+    """Documents that an older release wrote get their digests in batches, and damage of them is noticed from then on.
+    Other documents are not read.
+    """
+    for node_id in (7, 8, 9):
+        lab.write(lambda tx, node_id=node_id: tx.documents.create(document(node_id)), zone=world.main.id)
+    before = lab.database.sql("SELECT node_id, digest FROM document ORDER BY node_id")
+    lab.database.sql(f"UPDATE document SET digest = {left} WHERE node_id IN (7, 8)")
+
+    counts = [lab.write(lambda tx: tx.documents.fill_digests()) for _ in range(2)]
+
+    assert counts == [2, 0]
+    assert lab.database.sql("SELECT node_id, digest FROM document ORDER BY node_id") == before
+    lab.database.sql(FLIPS[lab.database.kind])
+    with pytest.raises(StoreDamaged):
+        lab.load(document_read(7))

@@ -20,11 +20,15 @@ app = App(name="node")
 
 @app.command(name="list")
 def list_nodes(*, common: CommonFlags = DEFAULTS) -> None:
-    """List the server's nodes with a heartbeat within the last day, with their clocks."""
+    """List the server's nodes with a heartbeat within the last day, with their clocks and failing background work."""
     with common.client() as client:
         info = client.nodes.list()
     rows = [msgspec.structs.asdict(each) for each in info.nodes]
-    columns = ["name", "version", "started_at", "seen_at", "clock_offset_ms", "silent", "own"]
+    if common.output_format == "table":
+        for row, node in zip(rows, info.nodes, strict=True):
+            texts = [f"{each.name} since {each.since}: {each.error or 'has not ended'}" for each in node.failing]
+            row["failing"] = "; ".join(texts)
+    columns = ["name", "version", "started_at", "seen_at", "clock_offset_ms", "silent", "own", "failing"]
     show_rows(rows, columns, output_format=common.output_format, empty="no node has sent a heartbeat yet")
 
 

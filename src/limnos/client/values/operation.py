@@ -68,6 +68,16 @@ class TaskInfo(msgspec.Struct, frozen=True):
     payload: object = None
 
 
+class FailingLoopInfo(msgspec.Struct, frozen=True):
+    """A part of a node's background work that fails since a time, with the class of its last error; or that has not
+    ended since then (`error` is None).
+    """
+
+    name: str
+    since: int | float | str | None = None
+    error: str | None = None
+
+
 class NodeInfo(msgspec.Struct, frozen=True):
     """A server node. Times are ISO 8601 strings in UTC; `clock_offset_ms` is the time in milliseconds by which its
     clock is ahead of the store's.
@@ -81,6 +91,7 @@ class NodeInfo(msgspec.Struct, frozen=True):
     clock_offset_ms: int = 0
     own: bool = False
     silent: bool = False
+    failing: tuple[FailingLoopInfo, ...] = ()
 
 
 class SearchBehindInfo(msgspec.Struct, frozen=True):

@@ -37,6 +37,7 @@ class TaskContext:
     def __init__(
         self, task_id: int, *, store: Store, permit: Permit[None], allowed: AllowedStorage, warehouse: str, lease_ms: int,
         keep_runs_ms: int = 0, debris_ms: int = 0, services: NodeServices | None = None,
+        on_renewal: Callable[[], None] = lambda: None,
     ) -> None:  # fmt: skip
         self.task_id = task_id
         self.allowed = allowed
@@ -50,6 +51,7 @@ class TaskContext:
         self._store = store
         self._permit = permit
         self._lease_ms = lease_ms
+        self._on_renewal = on_renewal
         self._tokens: dict[int, int] = {}
         """The ids of the task's tokens, with their expiry times."""
 
@@ -166,4 +168,5 @@ class TaskContext:
             return {token_id: ends_at for token_id in ending if tx.tokens.extend(token_id, expires_at=ends_at)}
 
         extended = await self.submit(keep)
+        self._on_renewal()
         self._tokens.update({token_id: at for token_id, at in extended.items() if token_id in self._tokens})

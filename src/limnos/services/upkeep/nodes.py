@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of the server for service admins: its nodes, and the lag of the search index.
 
-May import the layers below. Must not know any wire format. A node writes a heartbeat at intervals, with its release and
-its clock. Nothing is cached: each request reads the rows.
+May import the layers below. Must not know any wire format. A node writes a heartbeat at intervals, with its release,
+its clock and its failing background loops. Nothing is cached: each request reads the rows.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from limnos.access.actions import Action
 from limnos.services.request.concurrency.background_loops import LoopFailure
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_of_server
-from limnos.services.request.node_services import OWN_NODE
+from limnos.services.request.node_services import OWN_NODE, NodeServices
 from limnos.services.request.request_view import RequestView
-from limnos.store.activity.node_beats import NodeHeartbeat, nodes_read
+from limnos.store.activity.node_beats import FailingLoop, FailingLoops, NodeHeartbeat, nodes_read
 from limnos.store.activity.search_index import ZoneProgress, zones_behind_read
 
 NODES_MAX: Final = 1_000
@@ -50,6 +50,15 @@ class ServerState(NamedTuple):
     failures: tuple[LoopFailure, ...]
 
 
+def failing_loops(services: NodeServices) -> FailingLoops:
+    """Return the failing background loops of this node, as its heartbeats report them."""
+    now_ms = services.store.time.now_ms()
+    return tuple(
+        FailingLoop(name=each.name, since=now_ms - round(each.failing_s * 1000), error=each.error)
+        for each in services.loops.failures()
+    )
+
+
 async def server_state(ctx: Context) -> ServerState:
     """Return the nodes with a heartbeat within the last day, the lag of the search index, and this node's failing
     loops. Raises PermissionDenied.
@@ -61,7 +70,15 @@ async def server_state(ctx: Context) -> ServerState:
 
     rows, behind = await read_of_server(ctx, require=require_inspect, work=read)
     own, now_ms = OWN_NODE.of(ctx.services), ctx.services.store.time.now_ms()
-    nodes = tuple(NodeLine(each, each.id == own, now_ms - each.seen_at > SILENT_MS) for each in rows)
+    failing = failing_loops(ctx.services)
+    nodes = tuple(
+        NodeLine(
+            each._replace(failing=failing) if each.id == own else each,
+            each.id == own,
+            now_ms - each.seen_at > SILENT_MS,
+        )
+        for each in rows
+    )
     lag = SearchBehind(len(behind), sum(each.behind for each in behind))
     return ServerState(nodes, lag, ctx.services.loops.failures())
 

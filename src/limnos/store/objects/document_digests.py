@@ -20,6 +20,9 @@ _CRC_BITS: Final = 32
 _KIND: Final = -1 << (_VERSION_BITS + _CRC_BITS)
 """The sign of digests by CRC-32C. Digests without it are by another function, and say nothing."""
 
+WITHOUT_DIGEST: Final = "digest IS NULL OR digest >> 32 <> version % 2147483648 - 2147483648"
+"""The condition of documents that have no digest of their version, because an older release wrote them."""
+
 
 def digest_of(document: MetadataDocument, *, version: int) -> int:
     """Return the digest of a document that is stored as `version`, as a negative integer of 64 bits."""

@@ -18,7 +18,7 @@ from json import dumps
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest
 from limnos.store.location_params import overlap_params, parent_locations
-from limnos.store.objects.document_digests import digest_of, is_intact, require_intact
+from limnos.store.objects.document_digests import WITHOUT_DIGEST, digest_of, is_intact, require_intact
 from limnos.store.objects.nodes import STILL_THERE, still_there_params
 from limnos.store.objects.storage_locations import LocationWrites
 from limnos.store.objects.trash import TrashWrites
@@ -74,6 +74,10 @@ PAGE = Sql(
     "SELECT node_id, location, metadata_location FROM document WHERE location > :after ORDER BY location LIMIT :limit"
 )
 DAMAGE_PAGE = Sql(f"SELECT {_COLUMNS} FROM document WHERE node_id > :after ORDER BY node_id LIMIT :limit")
+UNDIGESTED_AT_ONCE = 50
+UNDIGESTED = Sql(f"SELECT {_COLUMNS} FROM document WHERE {WITHOUT_DIGEST} ORDER BY node_id LIMIT {UNDIGESTED_AT_ONCE}")
+"""The query for documents that an older release wrote. Its index has these documents only."""
+DIGEST = Sql("UPDATE document SET digest = :digest WHERE node_id = :id AND version = :version")
 DELETE = Sql("DELETE FROM document WHERE node_id = :id")
 
 
@@ -197,6 +201,14 @@ class DocumentWrites(Writes):
         """Read the next tables and views (id, location, metadata file) whose locations sort after `after`."""
         rows = self.tx.rows(PAGE, {"after": after, "limit": limit})
         return [(row[0], row[1], row[2]) for row in rows]
+
+    def fill_digests(self) -> int:
+        """Store the digests of some documents that an older release wrote. Returns their number; 0 at the end."""
+        rows = self.tx.rows(UNDIGESTED, {})
+        for row in rows:
+            digest = digest_of(_document_of(row), version=row[1])
+            self.tx.count(DIGEST, {"id": row[0], "version": row[1], "digest": digest})
+        return len(rows)
 
     def delete(self, node_id: int) -> None:
         """Delete a document, but not the metadata files and data files."""

@@ -78,6 +78,13 @@ document = table(
 """`digest` tells whether the row is what was written (`document_digests`); NULL in rows of an older release."""
 Index("document_location", document.c.location, unique=True)
 document_uuid = Index("document_uuid", document.c.uuid)
+document_undigested = partial_index(
+    "document_undigested",
+    document,
+    "node_id",
+    where="digest IS NULL OR digest >> 32 <> version % 2147483648 - 2147483648",
+)
+"""Documents without a digest of their version, with the condition of `document_digests`."""
 
 setting_name = table("setting_name", "metalake_id bigint*, name name")
 Index("setting_name_name", setting_name.c.name)

@@ -10,6 +10,7 @@ import pytest
 from limnos.app.node_beats import NodeBeats
 from limnos.services.request.concurrency.commit_watcher import WAITING
 from limnos.services.upkeep.effective_settings import EFFECTIVE_SETTINGS, SettingLine
+from limnos.store.activity.node_beats import LIST
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, OWN, DriverNode, grant
 
@@ -58,6 +59,52 @@ def test_failing_background_work_is_shown_with_its_error(lake: DriverNode) -> No
     assert "OSError: [Errno 5] Input/output error" in page
     assert "webhooks" in page
     assert "All background work of this node succeeds." not in page
+
+
+def test_failing_background_work_of_other_nodes_is_shown(lake: DriverNode) -> None:
+    """A node reports its failing loops with its heartbeat: their names, the times and the classes of the errors, but no
+    message, which may hold a secret. The page and the API of another node show them until they succeed.
+    """
+
+    async def fail() -> None:
+        raise OSError(5, "token of db.internal")
+
+    async def succeed() -> None:
+        pass
+
+    services = lake.built.services
+    loop = services.loops.add("webhooks", every_s=2.0)
+    lake.runner.run(loop.attempt(fail))
+    other = beats_of(lake)
+    lake.runner.run(loop.attempt(succeed))
+    own = beats_of(lake)
+    page = ConsoleVisitor(lake).sign_in().read("/console/nodes").text
+    failing = {each["id"]: each["failing"] for each in lake.done("GET", f"{OWN}/nodes")["nodes"]}
+
+    assert [(each["name"], each["error"]) for each in failing[other.id]] == [("webhooks", "OSError")]
+    assert failing[other.id][0]["since"].startswith("20")
+    assert failing[own.id] == []
+    assert "All background work of this node succeeds." in page
+    assert "OSError" in page
+    assert "db.internal" not in page
+    lake.runner.run(other.beat())
+    assert "The other nodes report no failing" in ConsoleVisitor(lake).sign_in().read("/console/nodes").text
+
+
+def test_heartbeat_follows_a_failure_at_once(lake: DriverNode) -> None:
+    """A node whose background work begins to fail does not wait half a minute with its next heartbeat."""
+
+    async def fail() -> None:
+        raise OSError(5, "Input/output error")
+
+    beats = beats_of(lake)
+    lake.runner.run(beats._beat_if_due())
+    lake.runner.run(lake.built.services.loops.add("webhooks", every_s=2.0).attempt(fail))
+
+    lake.runner.run(beats._beat_if_due())
+
+    (row,) = lake.built.services.store.find((LIST, {"limit": 2}))
+    assert '"webhooks"' in row[6]
 
 
 def test_silent_node_is_marked_and_forgotten(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:

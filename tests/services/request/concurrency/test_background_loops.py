@@ -118,3 +118,50 @@ def test_streak_is_logged_once_and_known_until_it_ends() -> None:
         assert FAILING["work",] == 0
 
     clocks.run(story())
+
+
+def test_step_that_does_not_end_is_known_until_it_ends() -> None:
+    """A step that neither ends nor makes progress within ten minutes is logged once, and shown as not ended since its
+    last progress, without being cancelled. When it ends, the loop works again.
+    """
+
+    async def story() -> None:
+        loops = BackgroundLoops()
+        loop, ends = loops.add("work", every_s=2.0), asyncio.Event()
+
+        async def step() -> None:
+            await asyncio.sleep(400)
+            loop.record_progress()
+            await ends.wait()
+
+        running = asyncio.create_task(loop.attempt(step))
+        with capture_logs() as lines:
+            await asyncio.sleep(900)
+            assert loops.failures() == ()
+            await asyncio.sleep(1500)
+            (failure,) = loops.failures()
+            assert (failure.name, failure.failing_s, failure.is_stuck, failure.error) == ("work", 2000, True, "")
+            assert FAILING["work",] == 1
+            assert [line["event"] for line in lines] == ["a step of background work does not end"]
+
+        ends.set()
+
+        assert await running
+        assert loops.failures() == ()
+        assert FAILING["work",] == 0
+
+    clocks.run(story())
+
+
+def test_step_of_a_slow_loop_may_take_as_long_as_its_pause() -> None:
+    """A step that takes less than the pause of its loop is not reported, however long that is."""
+
+    async def story() -> None:
+        loops = BackgroundLoops()
+        running = asyncio.create_task(loops.add("work", every_s=3600.0).attempt(lambda: asyncio.sleep(3500)))
+        await asyncio.sleep(3400)
+
+        assert loops.failures() == ()
+        assert await running
+
+    clocks.run(story())

@@ -35,6 +35,9 @@ def _encode(line: NodeLine) -> dict[str, object]:
         "clock_offset_ms": node.clock_offset_ms,
         "own": line.is_own,
         "silent": line.is_silent,
+        "failing": [
+            {"name": each.name, "since": instant(each.since), "error": each.error or None} for each in node.failing
+        ],
     }
 
 

@@ -49,7 +49,7 @@ async def nodes_page(page_request: PageRequest) -> Response:
     page = SheetPage(
         frame, "Nodes", intro="Each process that serves this lake sends a heartbeat every half minute.",
         tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Search index", words),),
-        sheets=(nodes, loops, _metrics_sheet()),
+        sheets=(nodes, loops, _others_sheet(state.nodes), _metrics_sheet()),
     )  # fmt: skip
     return sheet_response(page_request, page)
 
@@ -67,10 +67,10 @@ def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
 
 
 def _loops_sheet(failures: tuple[LoopFailure, ...], *, now_ms: int) -> Sheet:
-    """Return the list of this node's background loops whose last step failed."""
+    """Return the list of this node's background loops whose last step failed or does not end."""
     rows = tuple(
         (
-            SheetCell(each.name, is_name=True, chips=(Chip("failing", "bad", "alert"),)),
+            SheetCell(each.name, is_name=True, chips=(_loop_chip(is_stuck=each.is_stuck),)),
             SheetCell(at_ms=now_ms - round(each.failing_s * 1000)),
             SheetCell(f"{each.failures:,}"),
             SheetCell(each.reason),
@@ -80,12 +80,33 @@ def _loops_sheet(failures: tuple[LoopFailure, ...], *, now_ms: int) -> Sheet:
     )
     columns = (
         SheetColumn("Work"),
-        SheetColumn("Failing since"),
+        SheetColumn("Since"),
         SheetColumn("Attempts", is_number=True),
         SheetColumn("Last error", is_wrapped=True),
         SheetColumn("Next attempt in", is_number=True),
     )
     return Sheet("Background work of this node", columns, rows, "All background work of this node succeeds.")
+
+
+def _others_sheet(lines: tuple[NodeLine, ...]) -> Sheet:
+    """Return the list of the failing background loops that other nodes report with their heartbeats."""
+    rows = tuple(
+        (
+            SheetCell(each.name, is_name=True, chips=(_loop_chip(is_stuck=not each.error),)),
+            SheetCell(line.node.name),
+            SheetCell(at_ms=each.since),
+            SheetCell(each.error),
+        )
+        for line in lines
+        if not line.is_own
+        for each in line.node.failing
+    )
+    columns = (SheetColumn("Work"), SheetColumn("Node"), SheetColumn("Since"), SheetColumn("Last error"))
+    return Sheet("Background work of other nodes", columns, rows, "The other nodes report no failing background work.")
+
+
+def _loop_chip(*, is_stuck: bool) -> Chip:
+    return Chip("has not ended" if is_stuck else "failing", "bad", "alert")
 
 
 def _metrics_sheet() -> Sheet:

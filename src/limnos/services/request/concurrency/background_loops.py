@@ -2,8 +2,9 @@
 """Background loops of a node: each repeats a step for as long as the node lives, whatever the step raises.
 
 May import `model` and `telemetry`. Must not know the steps. A failed step is logged once for each streak of
-failures, and repeated after pauses that grow up to a maximum. Pauses and durations are times of the event loop, so the
-wall clock does not affect them. `/health/ready`, metrics and the console show the loops that fail.
+failures, and repeated after pauses that grow up to a maximum. A step that neither ends nor makes progress within its
+time is logged once, and goes on. Pauses and durations are times of the event loop, so the
+wall clock does not affect them. `/health/ready`, metrics and the console show the loops that fail or hang.
 """
 
 from __future__ import annotations
@@ -22,12 +23,22 @@ RETRY_S: Final = 1.0
 """The longest pause after the first failure, in seconds. Each further failure doubles the pause."""
 RETRY_S_MAX: Final = 30.0
 REASON_CHARS_MAX: Final = 500
+STEP_S_MAX: Final = 600.0
+"""The time after which a step that has neither ended nor made progress is shown, in seconds, unless its loop pauses
+longer.
+"""
 FAILURES = Counter("limnos_background_failures_total", "Failed steps of a node's background loops.", ("loop",))
-FAILING = Gauge("limnos_background_failing", "Whether the last step of a background loop failed: 1 or 0.", ("loop",))
+FAILING = Gauge(
+    "limnos_background_failing",
+    "Whether the last step of a background loop failed, or does not end: 1 or 0.",
+    ("loop",),
+)
 
 
 class LoopFailure(NamedTuple):
-    """A loop whose last step failed: since when, how often in a row, why, and the time until the next attempt."""
+    """A loop whose last step failed: since when, how often in a row, why, and the time until the next attempt. Or a
+    loop whose step has not ended in its time (`is_stuck`): since when it makes no progress.
+    """
 
     name: str
     failing_s: float
@@ -35,6 +46,12 @@ class LoopFailure(NamedTuple):
     reason: str
     """The class and the message of the last error, for the log and for service admins only."""
     next_try_s: float
+    is_stuck: bool = False
+
+    @property
+    def error(self) -> str:
+        """The class of the last error; empty for a step that has not ended."""
+        return "" if self.is_stuck else self.reason.partition(":")[0]
 
 
 class BackgroundLoop:
@@ -44,6 +61,11 @@ class BackgroundLoop:
         self.name = name
         self.every_s = every_s
         self.retry_s_max = retry_s_max
+        self.step_s_max = max(STEP_S_MAX, every_s)
+        self._timer: asyncio.TimerHandle | None = None
+        """Fires when the running step has made no progress in its time; None while no step runs."""
+        self._progress_at = 0.0
+        self._is_stuck = False
         self._failures = 0
         self._failing_since = self._next_try = 0.0
         self._reason = ""
@@ -66,6 +88,7 @@ class BackgroundLoop:
         """Run the step once and record its outcome. Returns whether it succeeded; raises only if the loop's own task is
         cancelled.
         """
+        self._watch_step()
         try:
             await step()
         except asyncio.CancelledError as error:
@@ -77,7 +100,35 @@ class BackgroundLoop:
             self.record_failure(error)
         else:
             self.record_success()
+        finally:
+            self._end_watch()
         return not self._failures
+
+    def record_progress(self) -> None:
+        """Record that the running step has done a part of its work, such as one of several tasks."""
+        if self._timer is not None:
+            self._end_watch()
+            self._watch_step()
+
+    def _watch_step(self) -> None:
+        loop = asyncio.get_running_loop()
+        self._progress_at = loop.time()
+        self._timer = loop.call_later(self.step_s_max, self._record_stuck)
+
+    def _end_watch(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._is_stuck:
+            self._is_stuck = False
+            FAILING[self.name,] = 1 if self._failures else 0
+            log.info("a step of background work goes on or has ended", loop=self.name)
+
+    def _record_stuck(self) -> None:
+        """Record a step that has neither ended nor made progress in its time. It is not cancelled."""
+        self._is_stuck = True
+        FAILING[self.name,] = 1
+        log.warning("a step of background work does not end", loop=self.name, for_s=self.step_s_max)
 
     def record_failure(self, error: BaseException) -> None:
         """Record a failed step; the first of a streak is logged."""
@@ -109,7 +160,17 @@ class BackgroundLoop:
         FAILING[self.name,] = 0
 
     def failure(self) -> LoopFailure | None:
-        """Return the streak of failures of this loop; None if its last step succeeded."""
+        """Return the streak of failures of this loop, or its step that does not end; None if the loop works."""
+        if self._is_stuck:
+            stuck_s = asyncio.get_running_loop().time() - self._progress_at
+            return LoopFailure(
+                name=self.name,
+                failing_s=stuck_s,
+                failures=self._failures,
+                reason="The step has not ended",
+                next_try_s=0.0,
+                is_stuck=True,
+            )
         if not self._failures:
             return None
         now = asyncio.get_running_loop().time()
@@ -150,6 +211,6 @@ class BackgroundLoops:
         return tuple(sorted(self._loops))
 
     def failures(self) -> tuple[LoopFailure, ...]:
-        """Return the loops whose last step failed, sorted by name."""
+        """Return the loops whose last step failed or does not end, sorted by name."""
         results = (self._loops[name].failure() for name in self.names())
         return tuple(each for each in results if each is not None)
