@@ -108,13 +108,13 @@ def unpack(archive: Path, target: Path, *, prefixes: tuple[str, ...]) -> None:
             (target / name).parent.rmdir()  # Trino does not start with an empty plugin
 
 
-def wheels(name: str) -> Path:
-    """Install the wheels of `name.txt`, pinned by hash, into a separate directory. Returns it."""
+def wheels(name: str, lock: Path | None = None) -> Path:
+    """Install the wheels of `name.txt`, or of another file, pinned by hash, into a separate directory. Returns it."""
     home = cache_directory() / name
     if not home.is_dir():
         side = home.with_name(f"{name}.{os.getpid()}")
         command = [str(UV), "pip", "install", "--quiet", "--no-deps", "--require-hashes", "--target", str(side)]
-        subprocess.run([*command, "--python", sys.executable, "-r", str(HERE / f"{name}.txt")], check=True)
+        subprocess.run([*command, "--python", sys.executable, "-r", str(lock or HERE / f"{name}.txt")], check=True)
         side.replace(home)
     return home
 

@@ -517,7 +517,7 @@ def privilege_grant(world: StoryWorld, ctx: Context) -> Work:
 
 def rules_override(world: StoryWorld, ctx: Context) -> Work:
     """Replace all rules of a role."""
-    return grants.rules_override(ctx, metalake=world.metalake(), role=world.role(), wishes=(wish(world),))
+    return roles.rules_override(ctx, metalake=world.metalake(), role=world.role(), wishes=(wish(world),))
 
 
 def owner_set(world: StoryWorld, ctx: Context) -> Work:

@@ -438,6 +438,29 @@ def test_drop_refusal_has_the_full_schema_name(node: DriverNode) -> None:
     assert "Namespace a:b is not empty: drop its namespace c first" in str(answer["message"])
 
 
+def test_override_on_a_node_with_another_separator_loses_no_object(fresh: Callable[[str], Path]) -> None:
+    """A role with an object that this node cannot spell is not overridden here: a list of what it shows would take the
+    object away unseen. A node that can spell it overrides the role, and this one a role without such an object.
+    """
+    data = fresh("data")
+    with node_at(data, names=NamesSection(separator=";")) as node, node_at(data) as other:
+        use = [{"name": "use_schema", "condition": "allow"}]
+        for name, levels in (("mixed", ["w;z"]), ("whole", ["plain"])):
+            other.done("POST", "/iceberg/v1/lake.main/namespaces", {"namespace": levels})
+            target = {"fullName": f"main.{levels[0]}", "type": "schema", "privileges": use}
+            other.done("POST", f"{API}/lake/roles", {"name": name, "properties": {}, "securableObjects": [target]})
+        visible = node.done("GET", f"{API}/lake/roles/mixed")["role"]["securableObjects"]
+
+        refused = node.put(f"{API}/lake/permissions/roles/mixed", {"overrides": visible})
+        whole = node.put(f"{API}/lake/permissions/roles/whole", {"overrides": []})
+        left = other.done("GET", f"{API}/lake/roles/mixed")["role"]["securableObjects"]
+        retry = other.put(f"{API}/lake/permissions/roles/mixed", {"overrides": []})
+
+    assert (refused.status, whole.status, retry.status) == (400, 200, 200)
+    assert "name contains ';', the separator of this server node" in str(refused["message"])
+    assert [each["fullName"] for each in left] == ["main.w;z"]
+
+
 def test_names_of_another_separator_are_left_out_of_lists(fresh: Callable[[str], Path]) -> None:
     """A node with another separator makes a name that this one cannot spell: lists leave it out, and both the log and
     the health report say that the separators differ.

@@ -6,7 +6,6 @@ few reads.
 from __future__ import annotations
 
 from collections.abc import Callable
-from types import ModuleType
 
 import pytest
 
@@ -14,8 +13,8 @@ from limnos.model.errors import BadRequest, IllegalObject, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.identity import grants, roles
-from limnos.services.identity.grants import RULES_MAX, PrivilegeRequest, roles_give, rules_override
-from limnos.services.identity.roles import role_create
+from limnos.services.identity.grants import RULES_MAX, PrivilegeRequest, roles_give
+from limnos.services.identity.roles import role_create, rules_override
 from limnos.view.freshness_gate import InlineFreshnessGate
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
@@ -138,10 +137,10 @@ def test_many_roles_are_granted_in_one_request(desk: ServiceDesk, monkeypatch: p
 
 
 @pytest.mark.parametrize(
-    "room, privilege", [(grants, Privilege.MANAGE_GRANTS), (roles, Privilege.CREATE_ROLE)], ids=["override", "create"]
+    "act,privilege", [(override, Privilege.MANAGE_GRANTS), (create, Privilege.CREATE_ROLE)], ids=["override", "create"]
 )
 def test_privilege_lost_before_write_is_refused(
-    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, room: ModuleType, privilege: Privilege
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, act: Way, privilege: Privilege
 ) -> None:
     """A caller who loses the privilege between the lookup and the write is refused."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
@@ -153,7 +152,7 @@ def test_privilege_lost_before_write_is_refused(
         await roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("of ana",), gives=False)
         return resolved_requests
 
-    monkeypatch.setattr(room, "privilege_requests_resolve", found_and_lost)
+    monkeypatch.setattr(roles, "privilege_requests_resolve", found_and_lost)
 
     with pytest.raises(PermissionDenied, match=privilege.name):
-        (override if room is grants else create)(desk, "ana")
+        act(desk, "ana")

@@ -14,7 +14,7 @@ from limnos.model.permits import Permit
 from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.catalog.namespaces import namespace_drop, namespaces_list
 from limnos.services.identity import roles as module
-from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give, rules_override
+from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 from limnos.services.identity.roles import (
     RoleDrop,
     RoleObject,
@@ -24,6 +24,7 @@ from limnos.services.identity.roles import (
     role_load,
     role_objects,
     roles_list,
+    rules_override,
 )
 from limnos.services.lookup.securables import role_look_up
 from limnos.services.request.name_pages import ALL_NAMES

@@ -30,7 +30,7 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services.identity import grants
+from limnos.services.identity import grants, roles
 from limnos.services.request.context import Context
 
 
@@ -82,7 +82,7 @@ async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequ
 async def role_override(request: Request, ctx: Context, body: RoleOverrideRequest) -> Response:
     """Replace all privileges of a role."""
     metalake, role = names_of(request)
-    rules = await grants.rules_override(ctx, metalake=metalake, role=role, wishes=privilege_requests_of(body.overrides))
+    rules = await roles.rules_override(ctx, metalake=metalake, role=role, wishes=privilege_requests_of(body.overrides))
     return ok(role=await role_json(ctx, rules))
 
 

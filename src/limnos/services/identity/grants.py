@@ -256,28 +256,6 @@ def _rules_on(tx: Tx, role: RoleEntity, *, chain: SecurableChain) -> RoleWithRul
     return RoleWithRules(msgspec.structs.replace(role, properties=()), grants, nodes)
 
 
-async def rules_override(
-    ctx: Context, *, metalake: str, role: str, wishes: tuple[PrivilegeRequest, ...]
-) -> RoleWithRules:
-    """Replace all grants of a role.
-
-    Raises NotFound (the role or an object), IllegalPrivilege, IllegalObject (an object without privileges), BadRequest
-    (too many privileges, or an object named twice), PermissionDenied.
-    """
-    check_privilege_requests(wishes)
-    refuse_duplicates(wishes)
-    resolved_grants = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_ASSIGN)
-
-    def decide(request_view: RequestView) -> Permit[RulesReplace]:
-        request_view.require_in_use()
-        decision = request_view.require(Action.ROLE_ASSIGN, request_view.settled.outer)
-        nodes = tuple(each.target.node for each in resolved_grants if each.target.node is not None)
-        grants = tuple(grant for each in resolved_grants for grant in each.grants)
-        return request_view.permit(RulesReplace(role_require(request_view, role), nodes, grants), decision)
-
-    return await ctx.write(RequestScope(metalake), decide, rules_replace)
-
-
 def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> RoleWithRules:
     """Write the new grants in place of the old, if the role and the objects still exist."""
     role = _confirm_role(tx, permit.command.role)

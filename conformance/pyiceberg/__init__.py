@@ -1,0 +1,1 @@
+"""PyIceberg's own integration tests against a running server."""
