@@ -1,1 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyIceberg's own integration tests against a running server."""

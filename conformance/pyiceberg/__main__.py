@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """PyIceberg's own integration tests against a running server with access control on.
 
 `python -m conformance.pyiceberg [PYTEST ARGUMENT…]`: fetches PyIceberg's source distribution, whose directory `tests`

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """A plugin of pytest: sends the suite's REST catalogs to our server, its Spark to a local one, and records outcomes.
 
 Job: patch what the suite's fixtures connect to, leave out tests of other catalogs, write each outcome. May import

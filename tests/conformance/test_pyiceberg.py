@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 """The judge of the outcomes of PyIceberg's suite. The suite itself runs in `make conformance`."""
 
 from __future__ import annotations
