@@ -19,6 +19,7 @@ from limnos.model.privileges import Privilege
 from limnos.services.search.object_words import index_name
 from limnos.services.search.spelling import spelled_words
 from limnos.services.search.words import words_of
+from limnos.store.activity.search_index import IndexedText, indexed_entry
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -150,7 +151,7 @@ def plant_lake(place: Place, lake: Lake) -> None:
     words |= spelled_words(text for each in texts for text in each[2:])
     _write_words(filler, texts, is_sqlite=place.database is None)
     _plant_callers(forest, tops[0], first, picked)
-    _finish_words(forest, words, is_sqlite=place.database is None)
+    _finish_words(forest, words)
     forest.close()
 
 
@@ -161,6 +162,8 @@ def _text(node_id: int, zone: int, table: SearchedTable) -> tuple[int, int, str,
 def _drop_words(filler: Filler, *, is_sqlite: bool) -> None:
     filler.run("DELETE FROM search_text")
     filler.run("DELETE FROM search_word")
+    if is_sqlite:
+        filler.run("INSERT INTO search_words (search_words) VALUES ('delete-all')")
     if not is_sqlite:
         filler.run(
             "CREATE TEMPORARY TABLE planted (object_id bigint, zone bigint, name text, columns text, comment text)"
@@ -170,6 +173,13 @@ def _drop_words(filler: Filler, *, is_sqlite: bool) -> None:
 def _write_words(filler: Filler, texts: list[tuple[int, int, str, str, str]], *, is_sqlite: bool) -> None:
     columns = ("object_id", "zone", "name", "columns", "comment")
     filler.copy("search_text" if is_sqlite else "planted", columns, texts)
+    if is_sqlite:
+        entries = [indexed_entry(IndexedText(*each)) for each in texts]
+        filler.copy(
+            "search_words",
+            ("rowid", "name", "columns", "comment"),
+            [(each.object_id, each.name, each.columns, each.comment) for each in entries],
+        )
     texts.clear()
     if not is_sqlite:
         lexemes = "array_to_tsvector(array_remove(string_to_array({}, ' '), ''))"
@@ -179,11 +189,9 @@ def _write_words(filler: Filler, texts: list[tuple[int, int, str, str, str]], *,
         filler.run("TRUNCATE planted")
 
 
-def _finish_words(forest: Forest, words: set[str], *, is_sqlite: bool) -> None:
+def _finish_words(forest: Forest, words: set[str]) -> None:
     """Mark everything as indexed; closing a forest advances both clocks by one."""
     forest.filler.copy("search_word", ("word",), [(word,) for word in sorted(words)])
-    if is_sqlite:
-        forest.filler.run("INSERT INTO search_words (search_words) VALUES ('rebuild')")
     zones = f"({forest.catalog_id}, {forest.metalake_id})"
     forest.filler.run(f"DELETE FROM search_position WHERE zone IN {zones}")
     forest.filler.run(

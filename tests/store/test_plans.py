@@ -56,6 +56,7 @@ ACCEPTED: Mapping[str, str] = {
     "activity.runs:EXPIRED": "reads the runs of all pipelines, of which old ones are deleted",
     "activity.scan_plans:OLDER": ONE_OBJECT,
     "activity.search_index:BEHIND": FEW_ROWS,
+    "activity.search_index:SCAN": "sorts the ids of a zone once for all its steps, in a thread",
     "activity.sqlpp_requests:OVER": FEW_ROWS,
     "activity.sqlpp_requests:RUNS": FEW_ROWS,
     "activity.tasks:ANY_OF": "reads the tasks of a week",
@@ -147,7 +148,6 @@ def test_sqlite_reads_neither_a_table_nor_a_zone_to_the_end(file: sqlite3.Connec
         ("objects.storage_locations:LIVE_CONFLICTS", "place_conflicting ((owner_id,location)>(?,?))"),
         ("objects.nodes:HEIGHT", "node_namespace (zone=? AND parent_id=?)"),
         ("objects.trash:IN", "trash_parent (parent_id=?)"),
-        ("activity.search_index:SCAN", "node_folded (zone=? AND folded>?)"),
     ],
 )
 def test_sqlite_uses_the_index_made_for_a_statement(file: sqlite3.Connection, name: str, index: str) -> None:

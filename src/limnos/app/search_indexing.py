@@ -44,7 +44,7 @@ class SearchIndexing(WorkPoller):
         try:
             is_left = await self._is_behind()
             while is_left and await self._lease():
-                is_left = bool(await index_step(self.services))
+                is_left = bool(await index_step(self.services, may_continue=self._lease))
                 STEPS["done",] += 1
                 self._loop.record_progress()
         except Exception:  # searches report the lag

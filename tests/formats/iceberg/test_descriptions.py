@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from limnos.formats.iceberg.descriptions import NO_SUMMARY, DocumentSummary, columns_of, summary_of
+from limnos.formats.iceberg.descriptions import NO_SUMMARY, DocumentSummary, columns_of, summary_of, texts_of
 
 ADDRESS = {
     "type": "struct",
@@ -85,3 +85,28 @@ def test_unnamed_fields_are_skipped_and_depth_is_bounded() -> None:
 
     assert [column.name for column in columns_of(body(odd))] == ["a"]
     assert len(columns_of(body({"current-schema-id": 0, "schemas": [{"schema-id": 0, **deep}]}))) == 21
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        TABLE,
+        {"schemas": [], "current-schema-id": 4},
+        {"schema": {"fields": [{"name": "a.b", "type": "int", "doc": "only"}]}, "properties": {"comment": ""}},
+        TABLE | {"properties": {"comment": 7}},
+        TABLE | {"properties": [1]},
+        {"schema": {"fields": [{"name": "a", "type": "int", "doc": None}, {"type": "int"}, 7]}},
+        TABLE | {"schemas": [{"schema-id": 1, "fields": None}]},
+        [1],
+    ],
+)
+def test_texts_are_those_of_columns_and_summary(document: object) -> None:
+    """The texts that searches compare are the names and documentation of all columns and the comment, also of metadata
+    of which a part is malformed.
+    """
+    columns, comments = texts_of(body(document))
+
+    described = columns_of(body(document))
+    comment = summary_of(body(document)).comment
+    assert columns == [each.name.rpartition(".")[2] for each in described]
+    assert comments == [text for text in (comment, *(each.doc for each in described)) if text]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Two indexers at once: words and positions of the later one stay."""
+"""Two indexers at once: words and positions of the later one stay. Scans of all objects: their transactions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from limnos.services.search import indexing
 from limnos.services.search.indexing import index_step
-from limnos.store.activity.search_index import zones_behind_read
+from limnos.store.activity.search_index import SearchIndexWrites, zones_behind_read
 from tests.http.conftest import empty_database, fresh, node  # noqa: F401 - fixtures
 from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg.wire import make_table, set_properties, table_path
@@ -60,3 +61,61 @@ def test_slower_of_two_indexers_writes_nothing(
 
     assert node.runner.run(services.gate.look_up(partial(zones_behind_read, limit=9))) == []
     assert (hits(node, "younger"), hits(node, "older")) == (["t"], [])
+
+
+@pytest.fixture
+def written(monkeypatch: pytest.MonkeyPatch) -> list[list[int]]:
+    """The ids of the objects whose words each transaction writes."""
+    every, replace = list[list[int]](), SearchIndexWrites.replace
+
+    def recorded(writes: SearchIndexWrites, ids: Any, texts: Any) -> Any:  # noqa: ANN401 - passed on
+        every.append(list(ids))
+        return replace(writes, ids, texts)
+
+    monkeypatch.setattr(SearchIndexWrites, "replace", recorded)
+    return every
+
+
+def fill(node: DriverNode, count: int) -> None:  # noqa: F811 - a fixture
+    """Create tables whose names are not in the order of their ids."""
+    for number in range(count):
+        make_table(node, "a", f"table_{number * 7 % count}")
+
+
+def test_a_scan_writes_hundreds_of_objects_at_once_in_the_order_of_ids(
+    node: DriverNode,  # noqa: F811 - a fixture
+    written: list[list[int]],
+) -> None:
+    """The first indexing of a catalog writes the words of its objects in one transaction while they are a few hundred,
+    in the order of their ids, which is that of the rows it reads and writes.
+    """
+    fill(node, 130)
+    index(node)
+
+    (of_catalog,) = [ids for ids in written if len(ids) > 100]
+    assert of_catalog == sorted(of_catalog)
+    assert len(of_catalog) >= 131
+
+
+def test_a_scan_that_is_stopped_continues_where_it_ended(
+    node: DriverNode,  # noqa: F811 - a fixture
+    written: list[list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """An indexer that may not continue stops after a transaction, and the next one begins behind its last object."""
+    monkeypatch.setattr(indexing, "OBJECTS_AT_ONCE", 5)
+    fill(node, 12)
+    may_continue = iter([True] * 3)  # for two zones, and for the second transaction of a scan
+
+    async def has_lease() -> bool:
+        return next(may_continue, False)
+
+    left = node.runner.run(index_step(node.built.services, may_continue=has_lease))
+    first = list(written)
+    written.clear()
+    index(node)
+
+    assert left > 0
+    assert len(hits(node, "table")) == 12
+    ids = [each for page in (*first, *written) for each in page]
+    assert len(ids) == len(set(ids))

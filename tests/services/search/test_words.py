@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from limnos.services.search.words import WORD_MAX, is_met, question_words, words_of
+from limnos.services.search.words import WORD_MAX, _text_words, is_met, question_words, words_of
 
 
 @pytest.mark.parametrize(
@@ -41,3 +43,11 @@ def test_word_length_is_bounded_in_names_and_queries() -> None:
     assert is_met(question_words([long])[0], words_of([long]))
     assert question_words(["a", "b_c", "id-id"]) == ("id",)
     assert words_of(["id", "ID", ""]) == "id"
+
+
+@given(st.lists(st.text(alphabet="ab1_- .\n\tA\u00e4", max_size=80), max_size=12))
+def test_texts_that_are_split_all_at_once_have_the_words_of_each(texts: list[str]) -> None:
+    """Short ASCII texts without capitals, which are split together, have the same words as when split one by one."""
+    each = {word for text in texts for word in _text_words(text)}
+
+    assert set(words_of(texts).split(" ")) - {""} == each - {""}

@@ -7,7 +7,7 @@ long history of snapshots costs little. Source: Iceberg specification, "Table Me
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
@@ -77,6 +77,68 @@ def columns_of(body: bytes) -> list[ColumnDescription]:
         if len(descriptions) == COLUMNS_MAX:
             break
     return descriptions
+
+
+class DocumentTexts(NamedTuple):
+    """The texts of a table or view: the names of its columns at every depth without their parents' names, its comment,
+    and the documentation of its columns.
+    """
+
+    columns: list[str]
+    comments: list[str]
+
+
+class _TextField(msgspec.Struct, frozen=True, gc=False):
+    name: str
+    type: object = None
+    doc: str = ""
+
+
+class _TextSchema(msgspec.Struct, frozen=True):
+    number: int | None = msgspec.field(name="schema-id", default=None)
+    fields: tuple[_TextField, ...] = ()
+
+
+class _Texts(msgspec.Struct, frozen=True):
+    current: int | None = msgspec.field(name="current-schema-id", default=None)
+    schemas: tuple[_TextSchema, ...] = ()
+    only: _TextSchema | None = msgspec.field(name="schema", default=None)
+    properties: dict[str, object] = {}
+
+
+_TEXTS = msgspec.json.Decoder(_Texts)
+
+
+def texts_of(body: bytes) -> DocumentTexts:
+    """Return the texts of a table or view, of at most `COLUMNS_MAX` columns; of malformed metadata what is readable.
+
+    It decodes the document once, and no more of it than it needs.
+    """
+    columns: Sequence[_TextField | ColumnDescription]
+    comment: object
+    try:
+        texts = _TEXTS.decode(body)
+    except msgspec.DecodeError:
+        columns, comment = columns_of(body), summary_of(body).comment
+    else:
+        schema = next((each for each in texts.schemas if each.number == texts.current), texts.only)
+        columns, comment = _columns_of(schema), texts.properties.get("comment")
+    comments = [comment] if isinstance(comment, str) and comment else []
+    comments += [column.doc for column in columns if column.doc]
+    return DocumentTexts([column.name.rpartition(".")[2] for column in columns], comments)
+
+
+def _columns_of(schema: _TextSchema | None) -> Sequence[_TextField | ColumnDescription]:
+    """Return the columns of a schema at every depth, at most `COLUMNS_MAX`."""
+    if schema is None:
+        return ()
+    if len(schema.fields) <= COLUMNS_MAX and all(type(field.type) is str for field in schema.fields):
+        return schema.fields
+    columns: list[_TextField | ColumnDescription] = []
+    for field in schema.fields:
+        columns.append(field)
+        columns += _fields_of(field.type, "", depth=1)
+    return columns[:COLUMNS_MAX]
 
 
 def _fields_of(kind: object, above: str, *, depth: int) -> Iterator[ColumnDescription]:

@@ -9,7 +9,7 @@ transaction that writes the words also advances the position. Decision record 01
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -23,77 +23,127 @@ from limnos.store.activity.search_index import (
     IndexedText,
     ZoneProgress,
     changed_read,
-    scan_read,
+    scan_ids,
     zones_behind_read,
 )
 from limnos.store.objects.documents import intact_documents_read
-from limnos.store.objects.name_search import UNFOLDED_AT_ONCE, names_fold
 from limnos.store.objects.nodes import live_nodes_read
 from limnos.store.sql import Load
 from limnos.store.tx import Tx
 
 ZONES_AT_ONCE: Final = 100
 REVISIONS_AT_ONCE: Final = 500
-OBJECTS_AT_ONCE: Final = 100
+OBJECTS_AT_ONCE: Final = 400
+"""The number of objects of a scan whose words one transaction writes."""
+DOCUMENTS_AT_ONCE: Final = 100
 """The number of objects whose documents are read together."""
+STORED_WORDS_MAX: Final = 200_000
+"""The number of words that a scan remembers as stored."""
 PARSED_AT_ONCE: Final = 10
 """The number of documents that are parsed before other requests run."""
 
 
-async def index_step(services: NodeServices) -> int:
-    """Index the next batch of changes of each zone that is not completely indexed.
+async def always_continue() -> bool:
+    """Return True: the default for callers that need not stop between two transactions."""
+    return True
 
+
+async def index_step(services: NodeServices, *, may_continue: Callable[[], Awaitable[bool]] = always_continue) -> int:
+    """Index the next batch of changes of each zone that is not completely indexed, or all its objects.
+
+    Asks `may_continue` before each transaction, and stops when it returns False.
     Returns the number of zones known to have further changes; 0 if the index is complete.
     """
     behind = await services.gate.look_up(partial(zones_behind_read, limit=ZONES_AT_ONCE))
-    left = [await _index_zone(services, progress) for progress in behind]
-    return sum(left) + (len(behind) == ZONES_AT_ONCE)
+    left = int(len(behind) == ZONES_AT_ONCE)
+    for progress in behind:
+        if not await may_continue():
+            return left + 1
+        if progress.is_lost or progress.scan_after is not None:
+            left += await _scan_zone(services, progress, may_continue=may_continue)
+        else:
+            left += await _index_changes(services, progress)
+    return left
 
 
-async def _index_zone(services: NodeServices, progress: ZoneProgress) -> bool:
-    """Index the next batch of a zone, and advance its position. Returns whether more changes or objects remain."""
-    scan_after, revision = progress.scan_after, progress.revision
-    if progress.is_lost:
-        await _fold_names(services)
-        scan_after, revision = SCAN_BEGIN, progress.newest
-    if scan_after is not None:
-        page = await services.gate.look_up(partial(scan_read, progress.zone, after=scan_after, limit=OBJECTS_AT_ONCE))
-        ids = [each.object_id for each in page]
-        until = progress.newest if revision is None else revision
-        following = page[-1] if len(page) == OBJECTS_AT_ONCE else None
-    else:
-        since = revision or 0
-        until, following = min(progress.newest, since + REVISIONS_AT_ONCE), None
-        ids = await services.gate.look_up(partial(changed_read, progress.zone, since=since, until=until))
+async def _index_changes(services: NodeServices, progress: ZoneProgress) -> bool:
+    """Index the next changes of a zone, and advance its position. Returns whether more changes remain."""
+    since = progress.revision or 0
+    until = min(progress.newest, since + REVISIONS_AT_ONCE)
+    ids = await services.gate.look_up(partial(changed_read, progress.zone, since=since, until=until))
+    reached = progress._replace(revision=until)
+    await _write_words(services, progress, ids=ids, reached=reached, stored_words=set())
+    return until < progress.newest
+
+
+async def _scan_zone(
+    services: NodeServices, progress: ZoneProgress, *, may_continue: Callable[[], Awaitable[bool]]
+) -> bool:
+    """Index all objects of a zone, from the stored position of its scan on. Returns whether objects remain."""
+    after, revision = progress.scan_after, progress.revision
+    if progress.is_lost or after is None:
+        after, revision = SCAN_BEGIN, progress.newest
+    async with services.store.snapshot() as snapshot:
+        ids = await scan_ids(snapshot, progress.zone, after=after)
+    stored_words: set[str] = set()
+    for begin in range(0, len(ids) or 1, OBJECTS_AT_ONCE):
+        if begin and not await may_continue():
+            return True
+        page = list(ids[begin : begin + OBJECTS_AT_ONCE])
+        scan_after = page[-1] if begin + len(page) < len(ids) else None
+        reached = progress._replace(indexed_epoch=progress.epoch, revision=revision, scan_after=scan_after)
+        if not await _write_words(services, progress, ids=page, reached=reached, stored_words=stored_words):
+            return True
+        progress = reached
+    return False
+
+
+async def _write_words(
+    services: NodeServices,
+    progress: ZoneProgress,
+    *,
+    ids: Sequence[int],
+    reached: ZoneProgress,
+    stored_words: set[str],
+) -> bool:
+    """Write the words of some objects, and advance the zone's position from `progress` to `reached`.
+
+    `stored_words` are words that are stored for spelling suggestions already; it is updated. Returns False, and changes
+    nothing, if another node has advanced the position meanwhile.
+    """
     texts: list[IndexedText] = []
-    for begin in range(0, len(ids), OBJECTS_AT_ONCE):
-        texts += await _texts(services, ids[begin : begin + OBJECTS_AT_ONCE])
+    for begin in range(0, len(ids), DOCUMENTS_AT_ONCE):
+        texts += await _texts(services, ids[begin : begin + DOCUMENTS_AT_ONCE])
+    words = _words_in(texts)
+    new_words = words - stored_words
 
-    words = _suggestible_words(texts)
+    def write(tx: Tx) -> set[str] | None:
+        if not tx.search.is_at(progress):
+            return None
+        tx.search.reached(
+            reached.zone, epoch=reached.epoch, revision=reached.revision or 0, scan_after=reached.scan_after
+        )
+        if suggestible := spelled_words(new_words):
+            tx.search.add_words(suggestible)
+        # Last, because on SQLite the next statement would write out the full-text entries, not the commit's thread.
+        removed = _words_in(tx.search.replace(ids, texts)) - words
+        if suggestible := spelled_words(removed):
+            tx.search.forget_words(suggestible)
+        return removed
 
-    def write(tx: Tx) -> None:
-        if tx.search.is_at(progress):
-            tx.search.reached(progress.zone, epoch=progress.epoch, revision=until, scan_after=following)
-            if words:
-                tx.search.add_words(words)
-            # Last, because on SQLite the next statement would write out the full-text entries, not the commit's thread.
-            removed = _suggestible_words(tx.search.replace(ids, texts)) - words
-            if removed:
-                tx.search.forget_words(removed)
-
-    await services.store.submit(upkeep_permit("limnos"), write)
-    return following is not None or until < progress.newest
+    removed = await services.store.submit(upkeep_permit("limnos"), write)
+    if removed is None:
+        return False
+    if len(stored_words) > STORED_WORDS_MAX:
+        stored_words.clear()
+    stored_words |= new_words
+    stored_words -= removed
+    return True
 
 
-async def _fold_names(services: NodeServices) -> None:
-    """Fill in folded names that an older release left empty: objects without one have no place in a scan."""
-    while await services.store.submit(upkeep_permit("limnos"), names_fold) == UNFOLDED_AT_ONCE:
-        pass
-
-
-def _suggestible_words(texts: Sequence[IndexedText]) -> set[str]:
-    """Return the words of indexed objects that spelling suggestions may use."""
-    return spelled_words(text for each in texts for text in (each.name, each.columns, each.comment))
+def _words_in(texts: Sequence[IndexedText]) -> set[str]:
+    """Return the distinct words of indexed objects."""
+    return set(" ".join([f"{each.name} {each.columns} {each.comment}" for each in texts]).split(" "))
 
 
 async def _texts(services: NodeServices, ids: Sequence[int]) -> list[IndexedText]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from limnos.formats.iceberg.descriptions import ColumnDescription, columns_of, summary_of
+from limnos.formats.iceberg.descriptions import ColumnDescription, columns_of, summary_of, texts_of
 from limnos.model.entities import Node
 from limnos.model.kinds import CONTAINERS, Kind
 from limnos.services.request.table_formats import ICEBERG
@@ -52,14 +52,11 @@ def has_columns(kind: Kind, table_format: str) -> bool:
 def object_words(node: Node, body: bytes | None) -> ObjectWords:
     """Return the words of an object for the search index. `body` is its metadata document; None if it has none."""
     texts = [comment] if (comment := getattr(node.record, "comment", None)) else []
-    columns = []
+    columns: list[str] = []
     if body is not None and has_columns(node.kind, node.format):
-        texts += [summary_of(body).comment or ""]
-        columns = columns_of(body)
-        texts += [column.doc for column in columns if column.doc]
-    return ObjectWords(
-        words_of([node.name]), words_of(column.name.rpartition(".")[2] for column in columns), words_of(texts)
-    )
+        columns, comments = texts_of(body)
+        texts += comments
+    return ObjectWords(words_of([node.name]), words_of(columns), words_of(texts))
 
 
 def match_words(

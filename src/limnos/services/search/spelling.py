@@ -57,7 +57,7 @@ def _letters_near(letter: str) -> tuple[str, ...]:
 
 def spelled_words(texts: Iterable[str]) -> set[str]:
     """Return the words of indexed texts that a correction may suggest."""
-    words = {word for text in texts for word in text.split(" ")}
+    words = set(" ".join(texts).split(" "))
     return {
         word
         for word in words

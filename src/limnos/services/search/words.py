@@ -7,7 +7,7 @@ May import `names` and the standard library. Pure. A word of a query matches eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -22,7 +22,11 @@ WORDS_MAX: Final = 20_000
 """The maximum number of words of one text that are stored."""
 CONTAINER_MARK: Final = "\u01c2"
 """A letter before the marked words of containers. Full-text tables need a letter; this one is in no usual name."""
+JOINED_MAX: Final = 8
+"""The maximum number of words of a text that are a word together, too."""
+_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "\n"}
 _RUN: Final = re.compile(r"[^\W_]+")
+_DIGIT: Final = re.compile(r"[0-9]")
 _PIECE: Final = re.compile(r"[0-9]+|[^\W\d_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
@@ -39,32 +43,52 @@ class ObjectWords(NamedTuple):
 
 
 def words_of(texts: Iterable[str]) -> str:
-    """Return the distinct words of texts as one string, separated by spaces, in the order of their first occurrence.
+    """Return the distinct words of texts as one string, separated by spaces.
 
     Runs of letters and digits are words. Their parts, split at changes of case and between letters and digits, are
     words as well. A short text without its separators is also a word, so that `flight_id` and `flightId` have the same
     words.
     """
-    kept_words: dict[str, None] = {}
+    plain: list[str] = []
+    others: list[str] = []
     for text in texts:
-        kept_words.update(dict.fromkeys(_short_text_words(text) if len(text) <= WORD_MAX else _text_words(text)))
+        is_plain = text.islower() and text.isascii() and len(text) <= WORD_MAX and "\n" not in text
+        (plain if is_plain else others).append(text)
+    kept_words = _plain_words(plain) if plain else {}
+    for text in others:
         if len(kept_words) > WORDS_MAX:
             break
-    return " ".join(word for word in kept_words if word)
+        kept_words.update(_short_text_words(text) if len(text) <= WORD_MAX else _text_words(text))
+    return " ".join(filter(None, kept_words))
 
 
-def _text_words(text: str) -> tuple[str, ...]:
+def _plain_words(texts: Sequence[str]) -> dict[str, None]:
+    """Return what `_text_words` returns, for short ASCII texts without capitals, all at once."""
+    spaced = "\n".join(texts).translate(_SPACES)
+    words = dict.fromkeys(spaced.split())
+    if _DIGIT.search(spaced):
+        words.update(dict.fromkeys(_PIECE.findall(spaced)))
+    wholes = spaced.split("\n")
+    if spaced.count(" ") >= JOINED_MAX:
+        wholes = [each for each in wholes if len(each.split()) <= JOINED_MAX]
+    words.update(dict.fromkeys("\n".join(wholes).replace(" ", "").split("\n")))
+    return words
+
+
+def _text_words(text: str) -> dict[str, None]:
     runs = _RUN.findall(text)
-    words: list[str] = []
-    for run in runs:
-        words.append(fold(run)[:WORD_MAX])
-        if run.isalpha() and run.islower():
-            continue  # one piece without changes of case
+    words = [part for run in runs for part in _run_words(run)]
+    if 1 < len(runs) <= JOINED_MAX and len(text) <= WORD_MAX:
+        words.append(fold("".join(runs))[:WORD_MAX])
+    return dict.fromkeys(words)
+
+
+def _run_words(run: str) -> list[str]:
+    words = [fold(run)[:WORD_MAX]]
+    if not (run.isalpha() and run.islower()):  # else it is one piece without changes of case
         for piece in _PIECE.findall(run):
             words += [fold(part)[:WORD_MAX] for part in _CAMEL.split(piece)]
-    if 1 < len(runs) <= 8 and len(text) <= WORD_MAX:
-        words.append(fold("".join(runs))[:WORD_MAX])
-    return tuple(words)
+    return words
 
 
 _short_text_words = lru_cache(maxsize=CACHED_TEXTS)(_text_words)

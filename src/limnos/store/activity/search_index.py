@@ -8,14 +8,17 @@ words are given as strings, separated by spaces. On SQLite a full-text table (FT
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Collection, Sequence
+from itertools import pairwise
 from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.model.kinds import Kind
 from limnos.store.objects.name_search import COLUMNS, FILTERS, SearchCandidate, among
 from limnos.store.objects.nodes import DATA_ONLY
-from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.snapshots import StoreSnapshot
+from limnos.store.sql import Load, Sql, Value
 from limnos.store.transaction import Writes
 
 
@@ -29,14 +32,9 @@ class IndexedText(NamedTuple):
     comment: str
 
 
-class ScanPosition(NamedTuple):
-    """The last object that was indexed, by folded name and id, while all objects of a zone are indexed again."""
-
-    folded: str
-    object_id: int
-
-
-SCAN_BEGIN: Final = ScanPosition("", 0)
+IDS_AT_ONCE: Final = 10_000
+SCAN_BEGIN: Final = 0
+"""The position of a scan before its first object."""
 
 
 class ZoneProgress(NamedTuple):
@@ -52,7 +50,7 @@ class ZoneProgress(NamedTuple):
     epoch: int
     indexed_epoch: int | None
     revision: int | None
-    scan_after: ScanPosition | None
+    scan_after: int | None
 
     @property
     def is_lost(self) -> bool:
@@ -70,7 +68,7 @@ class ZoneProgress(NamedTuple):
 
 
 _PROGRESS = (
-    "SELECT c.zone, c.revision, c.pruned_to, s.epoch, p.epoch, p.revision, p.scan_after, p.scan_folded, p.scan_id"
+    "SELECT c.zone, c.revision, c.pruned_to, s.epoch, p.epoch, p.revision, p.scan_after"
     " FROM clock c CROSS JOIN store s LEFT JOIN search_position p ON p.zone = c.zone"
 )
 BEHIND = Sql(
@@ -87,13 +85,9 @@ CHANGED = Sql(
     f" AND kind IN ({_NODE_KINDS}) AND operation IN ('create', 'alter', 'commit', 'move', 'drop', 'undrop')"
     f" AND NOT (operation = 'commit' AND coalesce(new_name, '') = '{DATA_ONLY}')"
 )
-_SCAN = "SELECT folded, id FROM node WHERE zone = :zone AND deleted = 0 AND"
-SCAN = Sql(
-    f"SELECT * FROM ({_SCAN} folded = :folded AND id > :after ORDER BY id LIMIT :limit) same_name UNION ALL"
-    f" SELECT * FROM ({_SCAN} folded > :folded ORDER BY folded, id LIMIT :limit) later_names"
-)
-"""The next objects of a zone in the order of the index of folded names. In the order of ids, each page would sort the
-whole zone.
+SCAN = Sql("SELECT id FROM node WHERE zone = :zone AND deleted = 0 AND id > :after ORDER BY id")
+"""The objects of a zone in the order of ids: that of their rows, of their documents and of the rows of the index. It
+sorts the whole zone, so it is read once for a scan, in a thread.
 """
 TEXTS = Sql(
     f"SELECT object_id, zone, name, columns, comment FROM search_text WHERE object_id IN ({among('ids')[0]})",
@@ -125,10 +119,10 @@ IN_NAMES, IN_ALL = _hits("name_vector"), _hits("all_vector")
 _LEXEMES = "array_to_tsvector(array_remove(string_to_array({text}, ' '), ''))"
 PUT = Sql(
     "INSERT INTO search_text (object_id, zone, name, columns, comment, name_vector, all_vector) VALUES"
-    f" (:id, :zone, :name, :columns, :comment, {_LEXEMES.format(text='CAST(:name AS text)')},"
-    f" {_LEXEMES.format(text='CAST(:all AS text)')})",
+    f" (:id, :zone, :name, :columns, :comment, {_LEXEMES.format(text='CAST(:searched_name AS text)')},"
+    f" {_LEXEMES.format(text='CAST(:searched AS text)')})",
     on_sqlite="INSERT INTO search_text (object_id, zone, name, columns, comment) SELECT :id, :zone, :name, :columns, :comment"
-    " WHERE :all IS NOT NULL",
+    " WHERE :searched_name IS NOT NULL AND :searched IS NOT NULL",
 )
 DELETE = Sql("DELETE FROM search_text WHERE object_id = :id")
 FTS_PUT: Final = "INSERT INTO search_words (rowid, name, columns, comment) VALUES (:id, :name, :columns, :comment)"
@@ -149,21 +143,20 @@ _SINGLE_MAX: Final = "\u04ff"
 """The last character of the Cyrillic block: up to it, all versions of Unicode agree on which characters are letters."""
 WORDS_FORGET = Sql(
     "DELETE FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v) AND NOT EXISTS"
-    " (SELECT 1 FROM search_text t WHERE t.all_vector @@ CAST(quote_literal(search_word.word) AS tsquery))",
+    " (SELECT 1 FROM search_text t WHERE t.all_vector @@ CAST(quote_literal(search_word.word) || ':*' AS tsquery))",
     on_sqlite="DELETE FROM search_word WHERE word IN (SELECT value FROM json_each(:words)) AND NOT EXISTS"
-    " (SELECT 1 FROM search_words WHERE search_words MATCH '\"' || search_word.word || '\"')",
+    " (SELECT 1 FROM search_words WHERE search_words MATCH '\"' || search_word.word || '\" *')",
 )
 WORDS_KNOWN = Sql(
     "SELECT word FROM search_word WHERE word IN (SELECT v FROM json_array_elements_text(CAST(:words AS json)) v)",
     on_sqlite="SELECT word FROM search_word WHERE word IN (SELECT value FROM json_each(:words))",
 )
 POSITION_PUT = Sql(
-    "INSERT INTO search_position (zone, epoch, revision, scan_after, scan_folded, scan_id)"
-    " VALUES (:zone, :epoch, :revision, :scan_after, :folded, :id) ON CONFLICT (zone) DO UPDATE SET"
-    " epoch = excluded.epoch, revision = excluded.revision, scan_after = excluded.scan_after,"
-    " scan_folded = excluded.scan_folded, scan_id = excluded.scan_id"
+    "INSERT INTO search_position (zone, epoch, revision, scan_after) VALUES (:zone, :epoch, :revision, :scan_after)"
+    " ON CONFLICT (zone) DO UPDATE SET"
+    " epoch = excluded.epoch, revision = excluded.revision, scan_after = excluded.scan_after"
 )
-POSITION = Sql("SELECT epoch, revision, scan_after, scan_folded, scan_id FROM search_position WHERE zone = :zone")
+POSITION = Sql("SELECT epoch, revision, scan_after FROM search_position WHERE zone = :zone")
 LEASE = Sql(
     "INSERT INTO search_lease (one, holder, leased_until) VALUES (1, :holder, :until) ON CONFLICT (one) DO UPDATE"
     " SET holder = excluded.holder, leased_until = excluded.leased_until"
@@ -174,29 +167,13 @@ LEASE = Sql(
 def zones_behind_read(*, limit: int) -> Load[list[ZoneProgress]]:
     """Read up to `limit` zones with changes that are not indexed yet."""
     rows = yield BEHIND, {"limit": limit}
-    return [_progress_of(row) for row in rows]
+    return [ZoneProgress(*row) for row in rows]
 
 
 def progress_read(zones: Collection[int]) -> Load[list[ZoneProgress]]:
     """Read the indexing progress of zones."""
     rows = yield PROGRESS_OF, {"zones": dumps(sorted(zones))}
-    return [_progress_of(row) for row in rows]
-
-
-def _progress_of(row: Row) -> ZoneProgress:
-    return ZoneProgress(row[0], row[1], row[2], row[3], row[4], row[5], _scan_position(row[6:]))
-
-
-def _scan_position(row: Row) -> ScanPosition | None:
-    """Build the position of a scan from the columns `scan_after`, `scan_folded` and `scan_id`.
-
-    A node of an older release stores an id in `scan_after`, where this one stores 0;
-    its scan begins again.
-    """
-    scan_after, folded, object_id = row
-    if scan_after is None:
-        return None
-    return SCAN_BEGIN if scan_after or folded is None else ScanPosition(folded, object_id)
+    return [ZoneProgress(*row) for row in rows]
 
 
 def changed_read(zone: int, *, since: int, until: int) -> Load[list[int]]:
@@ -205,10 +182,12 @@ def changed_read(zone: int, *, since: int, until: int) -> Load[list[int]]:
     return [row[0] for row in rows]
 
 
-def scan_read(zone: int, *, after: ScanPosition, limit: int) -> Load[list[ScanPosition]]:
-    """Read up to `limit` live nodes of a zone, starting after a position, in the order of folded names and ids."""
-    rows = yield SCAN, {"zone": zone, "folded": after.folded, "after": after.object_id, "limit": limit}
-    return sorted(ScanPosition(*row) for row in rows)[:limit]
+async def scan_ids(snapshot: StoreSnapshot, zone: int, *, after: int) -> Sequence[int]:
+    """Read the ids of the live nodes of a zone that follow a position, in ascending order."""
+    ids = array("q")
+    async for page in snapshot.pages((SCAN, {"zone": zone, "after": after}), IDS_AT_ONCE):
+        ids.extend([row[0] for row in page])
+    return ids
 
 
 def texts_read(ids: Collection[int]) -> Load[dict[int, IndexedText]]:
@@ -251,24 +230,12 @@ class SearchIndexWrites(Writes):
     def is_at(self, progress: ZoneProgress) -> bool:
         """Return whether a zone's position is unchanged since it was read."""
         rows = self.tx.rows(POSITION, {"zone": progress.zone})
-        position = rows[0] if rows else (None, None, None, None, None)
-        known = (progress.indexed_epoch, progress.revision, progress.scan_after)
-        return (*position[:2], _scan_position(position[2:])) == known
+        position = tuple(rows[0]) if rows else (None, None, None)
+        return position == (progress.indexed_epoch, progress.revision, progress.scan_after)
 
-    def reached(self, zone: int, *, epoch: int, revision: int, scan_after: ScanPosition | None) -> None:
+    def reached(self, zone: int, *, epoch: int, revision: int, scan_after: int | None) -> None:
         """Store the indexing progress of a zone."""
-        folded, object_id = scan_after or (None, None)
-        self.tx.count(
-            POSITION_PUT,
-            {
-                "zone": zone,
-                "epoch": epoch,
-                "revision": revision,
-                "scan_after": None if scan_after is None else 0,
-                "folded": folded,
-                "id": object_id,
-            },
-        )
+        self.tx.count(POSITION_PUT, {"zone": zone, "epoch": epoch, "revision": revision, "scan_after": scan_after})
 
     def add_words(self, words: Collection[str]) -> None:
         """Insert words for spelling suggestions, except those that are stored already."""
@@ -295,16 +262,33 @@ class SearchIndexWrites(Writes):
         changed = sorted(object_id for object_id in ids if known.get(object_id) != new_texts.get(object_id))
         former = [known[object_id] for object_id in changed if object_id in known]
         added = [new_texts[object_id] for object_id in changed if object_id in new_texts]
+        entries = [indexed_entry(text) for text in added]
         # Each kind at once, and the full-text entries last: SQLite writes pending ones out before other statements.
         if former:
             self.tx.session.many(DELETE, [{"id": text.object_id} for text in former])
         if added:
-            self.tx.session.many(PUT, [_params(text) for text in added])
+            self.tx.session.many(
+                PUT, [_params(text) | _vectors(entry) for text, entry in zip(added, entries, strict=True)]
+            )
         if former:
-            self.tx.session.many(INDEX_DELETE, [_params(text) for text in former])
+            self.tx.session.many(INDEX_DELETE, [_params(indexed_entry(text)) for text in former])
         if added:
-            self.tx.session.many(INDEX_PUT, [_params(text) for text in added])
+            self.tx.session.many(INDEX_PUT, [_params(entry) for entry in entries])
         return former
+
+
+def indexed_entry(text: IndexedText) -> IndexedText:
+    """Return the words of an object that the full-text index has: those that prefix searches need.
+
+    A word that another word of the same field begins with adds no match, nor does a word of one letter.
+    """
+    return IndexedText(text.object_id, text.zone, _longest(text.name), _longest(text.columns), _longest(text.comment))
+
+
+def _longest(words: str) -> str:
+    in_order = sorted(words.split(" "))
+    in_order.append("")
+    return " ".join([word for word, after in pairwise(in_order) if len(word) > 1 and not after.startswith(word)])
 
 
 def _params(text: IndexedText) -> dict[str, Value]:
@@ -314,5 +298,8 @@ def _params(text: IndexedText) -> dict[str, Value]:
         "name": text.name,
         "columns": text.columns,
         "comment": text.comment,
-        "all": f"{text.name} {text.columns} {text.comment}",
     }
+
+
+def _vectors(entry: IndexedText) -> dict[str, Value]:
+    return {"searched_name": entry.name, "searched": f"{entry.name} {entry.columns} {entry.comment}"}

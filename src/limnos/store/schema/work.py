@@ -165,7 +165,6 @@ import_object = table(
 
 search_text = table("search_text", "object_id bigint*, zone bigint, name text, columns text, comment text")
 """The words of objects, for searches. SQLite has an additional full-text table, PostgreSQL two additional columns."""
-Index("search_text_zone", search_text.c.zone)
 
 search_word = table("search_word", "word text*")
 """The distinct words of objects, for spelling help. Words that occur in no object anymore are deleted, except those
@@ -176,8 +175,8 @@ search_position = table(
     "search_position",
     "zone bigint*, epoch bigint, revision bigint, scan_after bigint?, scan_folded name?, scan_id bigint?",
 )
-"""The last change of a zone whose words are stored. While all objects are read again, `scan_after` is 0, and
-`scan_folded` and `scan_id` are the folded name and the id of the last object read.
+"""The last change of a zone whose words are stored. While all objects are read again, `scan_after` is the id of the
+last object read. Only nodes of an older release, beside this one during an upgrade, use `scan_folded` and `scan_id`.
 """
 
 node_seen = table(
