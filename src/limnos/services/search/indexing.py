@@ -33,7 +33,7 @@ from limnos.store.tx import Tx
 
 ZONES_AT_ONCE: Final = 100
 REVISIONS_AT_ONCE: Final = 500
-OBJECTS_AT_ONCE: Final = 400
+OBJECTS_AT_ONCE: Final = 200
 """The number of objects of a scan whose words one transaction writes."""
 DOCUMENTS_AT_ONCE: Final = 100
 """The number of objects whose documents are read together."""

@@ -1,6 +1,7 @@
+# SPDX-License-Identifier: Apache-2.0
 """A smaller full-text table on SQLite, and the words of objects without their index by zone.
 
-Revision ID: 0061
+Revision ID: 0062
 """
 
 from __future__ import annotations
@@ -8,8 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0061"
-down_revision = "0060"
+revision = "0062"
+down_revision = "0061"
 _INDEX, _TABLE = "search_text_zone", "search_text"
 _FULL_TEXT = (
     "CREATE VIRTUAL TABLE search_words USING fts5(name, columns, comment, content='search_text',"
