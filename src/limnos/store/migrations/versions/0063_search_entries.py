@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A smaller full-text table on SQLite, and the words of objects without their index by zone.
 
-Revision ID: 0062
+Revision ID: 0063
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0062"
-down_revision = "0061"
+revision = "0063"
+down_revision = "0062"
 _INDEX, _TABLE = "search_text_zone", "search_text"
 _FULL_TEXT = (
     "CREATE VIRTUAL TABLE search_words USING fts5(name, columns, comment, content='search_text',"
