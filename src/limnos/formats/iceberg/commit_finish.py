@@ -10,10 +10,10 @@ from itertools import pairwise
 
 from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.draft import HERE, MetadataDraft
+from limnos.formats.iceberg.encoded_rows import keep_encoded
 from limnos.formats.iceberg.evolution import check_column_names, check_evolution
 from limnos.formats.iceberg.json_types import Json, integer_at
 from limnos.formats.iceberg.metadata import current_schema, current_snapshot_id, previous_versions_max, rows
-from limnos.formats.iceberg.metadata_log import metadata_log_of
 from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.model.errors import BadRequest
 
@@ -44,6 +44,8 @@ def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json:
     _settle_times(draft, before_ms)
     if draft.origin is not None and previous_location is not None:
         _log_metadata(draft, previous_location, before_ms)
+    if draft.origin is not None:
+        keep_encoded(draft.doc, draft.origin)
     return draft.doc
 
 
@@ -179,6 +181,7 @@ def _settle_times(draft: MetadataDraft, before_ms: int) -> None:
 
 
 def _log_metadata(draft: MetadataDraft, previous_location: str, before_ms: int) -> None:
+    room = previous_versions_max(draft.doc) - 1
+    log = draft.log("metadata-log")
     entry: Json = {"timestamp-ms": before_ms, "metadata-file": previous_location}
-    log = metadata_log_of(draft.log("metadata-log"))
-    draft.put_log("metadata-log", log.followed_by(entry, length_max=previous_versions_max(draft.doc)))
+    draft.put_log("metadata-log", [*(log[-room:] if room else []), entry])

@@ -14,6 +14,7 @@ import zlib
 import msgspec
 
 from limnos.formats.iceberg import partitioning
+from limnos.formats.iceberg.encoded_rows import EncodedRows, with_encoded_rows
 from limnos.formats.iceberg.json_types import (
     Json,
     as_object,
@@ -25,7 +26,6 @@ from limnos.formats.iceberg.json_types import (
     objects_at,
     text_at,
 )
-from limnos.formats.iceberg.metadata_log import MetadataLog, with_encoded_log
 from limnos.formats.iceberg.sorting import UNSORTED_ID
 from limnos.model.errors import BadRequest
 
@@ -87,7 +87,7 @@ def pack(data: bytes) -> bytes:
 
 def encode(metadata: Json) -> bytes:
     """Encode the document as JSON, with keys in their order, not compressed."""
-    return msgspec.json.encode(with_encoded_log(metadata))
+    return msgspec.json.encode(with_encoded_rows(metadata))
 
 
 def file_name(version: int, *, uuid: str, gzip: bool) -> str:
@@ -189,7 +189,7 @@ def rows(metadata: Json, key: str) -> list[Json]:
     result = metadata.get(key)
     if result is None:
         return []
-    if type(result) is MetadataLog:  # its entries were checked when it was built
+    if type(result) is EncodedRows:  # its entries were checked when it was built
         return result
     if isinstance(result, list):  # every commit calls this: the message is only built for an error
         for item in result:

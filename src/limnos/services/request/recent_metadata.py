@@ -16,7 +16,7 @@ from limnos.services.request.node_services import ComponentKey
 
 BYTES_MAX = 16 << 20
 """The cache's limit, in bytes of documents as JSON; decoded they take about seven times as much memory."""
-BODY_BYTES_MAX = 64 << 10
+BODY_BYTES_MAX = 256 << 10
 
 
 class _CachedMetadata(NamedTuple):
