@@ -22,6 +22,7 @@ _ABOVE = " UNION SELECT p.id, p.parent_id, p.zone FROM up {above})"
 _JOINED = " FROM up {node} {owner}"
 _SELECTED = f" SELECT o.principal_id, n.deleted, {columns_of('n')}"
 _UPWARDS = f"WITH RECURSIVE {_NODES}{_ABOVE}{_SELECTED}{_JOINED}"
+# For EXISTS, PostgreSQL would read all restrictions.
 _CONTAINERS = (
     "WITH RECURSIVE owned (id) AS (SELECT o.object_id FROM owner o WHERE o.principal_id {principals}"
     f" ORDER BY o.principal_id, o.object_id LIMIT :limit), {_NODES}"
@@ -29,7 +30,7 @@ _CONTAINERS = (
     " UNION ALL SELECT x.id, x.parent_id, x.zone FROM (SELECT n.id, n.parent_id, n.zone FROM node n"
     " WHERE n.parent_id = :metalake AND n.name_space = 'catalog' AND n.deleted = 0 ORDER BY n.name LIMIT :limit) x"
     f"{_ABOVE}{_SELECTED}, c.revision, c.access_revision, c.pruned_to,"
-    " EXISTS (SELECT 1 FROM restriction r WHERE r.zone = n.id), (SELECT count(*) FROM owned)"
+    " (SELECT 1 FROM restriction r WHERE r.zone = n.id LIMIT 1) IS NOT NULL, (SELECT count(*) FROM owned)"
     f"{_JOINED} LEFT JOIN clock c ON c.zone = n.id AND n.kind = {int(Kind.CATALOG)}"
 )
 _JOINS_ON_SQLITE = {
