@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests on SQLite execute few statements, and their commits write few pages. The tests count both, on a copy of the
+store's file, which does not depend on the machine's load.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.bare import run
+
+MAX = {
+    "create table": (13, 44),
+    "create table whose name is taken: 409": (8, 3),
+    "commit, set one property": (16, 30),
+    "create namespace among 5,000": (12, 27),
+    "load of a missing table: 404": (1, 0),
+    "create namespace without the right: 403": (1, 0),
+}
+"""Maximum numbers of statements and of writing system calls of a request: two for each page, and one for the lock."""
+REQUESTS = 100
+
+
+@pytest.fixture(scope="module")
+def counts() -> dict[str, tuple[float, float]]:
+    """The statements and writes of each kind of request."""
+    return run(REQUESTS)
+
+
+def test_every_measured_request_has_limits(counts: dict[str, tuple[float, float]]) -> None:
+    """Every kind of request has a maximum number of statements and writes."""
+    assert list(counts) == list(MAX)
+
+
+@pytest.mark.parametrize("title", MAX)
+def test_request_stays_within_its_statements_and_writes(counts: dict[str, tuple[float, float]], title: str) -> None:
+    """A request executes no more statements, and writes no more often, than its maximum."""
+    statements, writes = counts[title]
+
+    assert statements <= MAX[title][0]
+    assert writes <= MAX[title][1]
