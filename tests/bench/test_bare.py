@@ -10,10 +10,10 @@ import pytest
 from bench.bare import run
 
 MAX = {
-    "create table": (13, 44),
-    "create table whose name is taken: 409": (8, 3),
-    "commit, set one property": (16, 30),
-    "create namespace among 5,000": (12, 27),
+    "create table": (16, 48),
+    "create table whose name is taken: 409": (11, 6),
+    "commit, set one property": (18, 34),
+    "create namespace among 5,000": (15, 32),
     "load of a missing table: 404": (1, 0),
     "create namespace without the right: 403": (1, 0),
 }
