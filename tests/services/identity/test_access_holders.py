@@ -6,6 +6,7 @@ only callers with the right to see it receive it.
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
@@ -13,11 +14,14 @@ from limnos.access.actions import Action
 from limnos.access.levels import LEVELS, levels_of
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
-from limnos.model.privileges import Privilege
+from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.identity import access_holders
 from limnos.services.identity.access_holders import AccessRules, HoldersPage, HoldersRequest
-from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.access_objects import AccessQuestion, ObjectAccess
+from limnos.services.identity.grants import PrivilegeRequest, roles_give
 from limnos.services.identity.owners import owner_set
+from limnos.services.identity.roles import role_create
+from limnos.store.identity.access_facts import HeldRoleRow
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import ServiceDesk
 from tests.services.identity.drawn_rights import PEOPLE, draw_rights, may_any
@@ -67,6 +71,28 @@ def test_holder_has_the_same_reasons_as_the_explanation(desk: ServiceDesk) -> No
         ("USE_CATALOG", "main", "of ana"), ("USE_SCHEMA", "main.a", "of ana"), ("SELECT_TABLE", "main.a.t", "of ana"),
     }  # fmt: skip
     assert {each.kind for each in holders_by_user["admin"].reasons["drop"]} == {"owner"}
+
+
+def test_roles_of_a_user_with_many_are_built_in_parts(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The roles of a user with many are built in parts between which other requests run, with the same result."""
+    for number in range(5):
+        role = f"r{number}"
+        wish = PrivilegeRequest(Kind.CATALOG, "main", ((Privilege.USE_CATALOG, GrantCondition.ALLOW),))
+        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, wishes=(wish,)))
+        desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=(role,)))
+    expected = holders(desk, ("main",))
+    sizes = []
+    build = ObjectAccess.build_roles
+
+    def counted(access: ObjectAccess, rows: Sequence[HeldRoleRow]) -> None:
+        sizes.append(len(rows))
+        build(access, rows)
+
+    monkeypatch.setattr(ObjectAccess, "build_roles", counted)
+    monkeypatch.setattr(access_holders, "ROLES_AT_ONCE", 2)
+
+    assert holders(desk, ("main",)) == expected
+    assert sizes == [2, 1]
 
 
 def test_namespace_user_is_not_a_holder_of_its_tables(desk: ServiceDesk) -> None:

@@ -226,6 +226,9 @@ async def _page(
         for number, user in enumerate(users):
             if number % DECIDED_AT_ONCE == 0:
                 await asyncio.sleep(0)
+            for start in range(ROLES_AT_ONCE, len(user.roles), ROLES_AT_ONCE):
+                access.build_roles(user.roles[start : start + ROLES_AT_ONCE])
+                await asyncio.sleep(0)
             holder = _holder(access, user, levels=levels)
             if holder is not None:
                 holders.append(holder)

@@ -26,6 +26,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.identity.access_facts import (
+    HeldRoleRow,
     OwnerRow,
     RuleRow,
     UserRow,
@@ -176,6 +177,12 @@ class ObjectAccess:
             user.id, user.name, groups=[each for each, _ in user.groups], group_names=[name for _, name in user.groups],
             roles=roles, service_admin=user.name in self.target.admins,
         )  # fmt: skip
+
+    def build_roles(self, rows: Iterable[HeldRoleRow]) -> None:
+        """Build some roles of a user with many, so that other requests run before the user is decided for."""
+        for row in rows:
+            if row.role_id in self.role_names:
+                self._role(row.role_id)
 
     def _role(self, role_id: int) -> RoleRules:
         """Return a role with its grants on the object and its ancestors, built when the first user has it."""

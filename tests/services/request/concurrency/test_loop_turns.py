@@ -105,6 +105,47 @@ def test_short_request_waits_for_one_step() -> None:
     run(story)
 
 
+def test_requests_of_one_caller_share_the_free_time() -> None:
+    """Sixteen requests of one caller that each use less than the free time take turns, too: one of bob that begins
+    after them waits for those that fit into it, and at its suspensions for one.
+    """
+
+    async def story() -> None:
+        node = Node()
+        many = [
+            asyncio.create_task(node.serve(ANA, node.work("ana", 1, step_s=0.8 * FREE_S), operation=str(number)))
+            for number in range(16)
+        ]
+        await asyncio.create_task(node.serve(BOB, node.work("bob", 6, step_s=0.0001)))
+
+        gaps = "".join(name[0] for name in node.steps).split("b")
+        assert len(gaps[0]) == 2
+        assert max(map(len, gaps[1:])) == 1
+        assert not node.turns.spent or ANA in node.turns.spent
+        await asyncio.gather(*many)
+        assert node.steps.count("ana") == 16
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not node.turns.spent
+
+    run(story)
+
+
+def test_caller_that_waits_for_nothing_gets_its_free_time_again() -> None:
+    """A caller's requests in different passes of the loop do not wait, however many they are."""
+
+    async def story() -> None:
+        node = Node()
+        before = _given()
+        for _ in range(20):
+            await node.serve(ANA, node.work("ana", 1, step_s=0.8 * FREE_S))
+            await asyncio.sleep(0)
+
+        assert _given() == before
+
+    run(story)
+
+
 def test_turn_lasts_for_the_free_time() -> None:
     """A request with many short steps waits once for as many of them as fit into the free time."""
 

@@ -3,7 +3,8 @@
 
 May import `model`, `telemetry` and the standard library. Must not know requests or protocols. A step is the part of a
 coroutine between two suspensions. Steps are measured, so nothing states in advance what a request costs: after
-`FREE_S` on the loop a request waits for a turn, which gives it as much again. One turn is given in every second pass
+`FREE_S` on the loop a request waits for a turn, which gives it as much again. In one pass of the loop, all requests of
+a caller share that time. One turn is given in every second pass
 of the loop, to one request of each waiting caller in rotation. Short requests run in between, and wait for one step
 of all others, not for one of each.
 """
@@ -23,6 +24,8 @@ from limnos.telemetry.metrics import Counter
 
 FREE_S: Final = 0.005
 """The time on the event loop, in seconds, that a request has before its first turn, and from each turn."""
+SHORT_S: Final = 0.0005
+"""Steps that are shorter, in seconds, use none of the time that a caller's requests share."""
 WAITING_MAX: Final = 64
 """The maximum number of requests of one caller that wait for a turn; further ones that would wait are refused."""
 DEAR_MAX: Final = 10_000
@@ -46,7 +49,30 @@ class LoopTurns:
         self._waiting: dict[Caller, deque[asyncio.Future[None]]] = {}
         self.dear: dict[tuple[Caller, object], None] = {}
         """Callers with an operation that last used more than `FREE_S`, the least recent first."""
+        self.spent: dict[Caller, float] = {}
+        """The time that requests of callers used in this pass of the loop, or since one of the caller waits."""
+        self.in_pass: dict[Caller, float] = {}
+        """The time that requests of callers used in this pass of the loop."""
         self._is_giving = False
+
+    def spend(self, caller: Caller, used_s: float) -> None:
+        """Record a step of a request. After `FREE_S`, the caller's further requests wait: those without a turn for
+        one, the others for the next pass of the loop.
+        """
+        if not self.spent:
+            asyncio.get_running_loop().call_soon(self._end_pass)
+        self.spent[caller] = self.spent.get(caller, 0.0) + used_s
+        self.in_pass[caller] = self.in_pass.get(caller, 0.0) + used_s
+
+    def has_spent(self, caller: Caller) -> bool:
+        """Return whether the caller's requests have used their time in this pass of the loop."""
+        return self.spent.get(caller, 0.0) >= FREE_S
+
+    def _end_pass(self) -> None:
+        self.in_pass.clear()
+        self.spent = {caller: used_s for caller, used_s in self.spent.items() if caller in self._waiting}
+        if self.spent:
+            asyncio.get_running_loop().call_soon(self._end_pass)
 
     def mark(self, caller: Caller, operation: object, *, is_dear: bool) -> None:
         """Record whether an operation of a caller uses more than `FREE_S`: its next request then begins with a turn."""
@@ -101,13 +127,14 @@ class LoopTurns:
 class LoopUse:
     """The use of the event loop by one request. `caller` returns who sent it, as far as is known by then."""
 
-    __slots__ = ("_caller", "_operation", "_turns", "_used_s", "_was_dear")
+    __slots__ = ("_caller", "_has_turn", "_operation", "_turns", "_used_s", "_was_dear")
 
     def __init__(self, turns: LoopTurns, caller: Callable[[], Caller], *, operation: object) -> None:
         self._turns = turns
         self._caller = caller
         self._operation = operation
         self._used_s = 0.0
+        self._has_turn = False
         self._was_dear = False
 
     async def begin(self) -> None:
@@ -120,6 +147,7 @@ class LoopUse:
         if (caller, self._operation) in self._turns.dear:
             self._turns.require_room(caller)
             await self._turns.turn(caller)
+            self._has_turn = True
 
     async def run_in_turn(self, start: Callable[[], Coroutine[Any, Any, T]], *, waits: bool) -> T:
         """Start a coroutine of the request and run it, and record whether the operation needed turns.
@@ -141,7 +169,14 @@ class LoopUse:
         """
         advance: Callable[[Any], object] = work.send
         value: BaseException | None = None
-        now = self._turns.now
+        turns = self._turns
+        now = turns.now
+        if turns.spent and not self._has_turn and turns.has_spent(self._caller()):
+            try:
+                yield from turns.turn(self._caller())
+                self._has_turn = True
+            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
+                advance, value = cast("Callable[[Any], object]", work.throw), error
         try:
             while True:
                 began = now()
@@ -149,15 +184,22 @@ class LoopUse:
                     waits_for = advance(value)
                 finally:
                     value = None  # an error refers to this frame
-                    self._used_s += now() - began
+                    step_s = now() - began
+                    self._used_s += step_s
+                    if step_s > SHORT_S:
+                        turns.spend(self._caller(), step_s)
                     if self._used_s >= FREE_S and not self._was_dear:
                         self._was_dear = True
-                        self._turns.mark(self._caller(), self._operation, is_dear=True)
+                        turns.mark(self._caller(), self._operation, is_dear=True)
                 try:
                     yield waits_for
-                    if self._used_s >= FREE_S:
-                        yield from self._turns.turn(self._caller())
-                        self._used_s = 0.0
+                    if self._used_s >= FREE_S or (
+                        turns.spent and not self._has_turn and turns.has_spent(self._caller())
+                    ):
+                        yield from turns.turn(self._caller())
+                        self._used_s, self._has_turn = 0.0, True
+                    while turns.in_pass and turns.in_pass.get(self._caller(), 0.0) >= FREE_S:
+                        yield  # in the next pass
                 except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
                     advance, value = cast("Callable[[Any], object]", work.throw), error
                 else:
