@@ -199,7 +199,7 @@ class LoopUse:
                         yield from turns.turn(self._caller())
                         self._used_s, self._has_turn = 0.0, True
                     while turns.in_pass and turns.in_pass.get(self._caller(), 0.0) >= FREE_S:
-                        yield  # in the next pass
+                        yield None  # in the next pass
                 except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
                     advance, value = cast("Callable[[Any], object]", work.throw), error
                 else:
