@@ -137,7 +137,7 @@ def test_names_of_metadata_columns_are_refused(name: str) -> None:
 
 def test_reserved_column_of_an_older_release_stays() -> None:
     """A table that has such a column takes other columns, and its rename, but no second one."""
-    old = columns(schema(ID, field(2, "_file", "string")))
+    old = schema(ID, field(2, "_file", "string"))
 
     check_column_names(columns(schema(ID, field(2, "_file", "string"), field(3, "more"))), old)
     check_column_names(columns(schema(ID, field(2, "file", "string"))), old)
@@ -145,3 +145,15 @@ def test_reserved_column_of_an_older_release_stays() -> None:
         check_column_names(columns(schema(ID, field(2, "_file", "string"), field(3, "_pos"))), old)
     with pytest.raises(BadRequest, match="'_file'"):
         check_column_names(columns(schema(ID, field(3, "_file", "string"))), old)
+
+
+def test_heal_of_a_damaged_schema_adds_no_reserved_column() -> None:
+    """A current schema that cannot be parsed says nothing of its rows, and its names still count."""
+    damaged = schema(ID, field(2, "_pos"), field(3, "a", "date", **{"write-default": "2024-02-30"}), **{"schema-id": 0})
+    base = {**appended(1), "schemas": [damaged]}
+
+    healed = evolve(base, ID, field(2, "_pos"), field(3, "a", "date"))
+
+    assert healed["current-schema-id"] == 1
+    with pytest.raises(BadRequest, match="field '_file': Iceberg reserves this name"):
+        evolve(base, ID, field(2, "_pos"), field(3, "a", "date"), field(4, "_file", "string"))

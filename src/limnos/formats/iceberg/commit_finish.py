@@ -121,11 +121,16 @@ def _check_new_schema(draft: MetadataDraft, after: SchemaColumns) -> None:
         return
     if draft.origin.get("current-schema-id") == draft.doc.get("current-schema-id"):
         return
+    former: Json = {}
+    before = None
     try:
-        before = columns(current_schema(draft.origin))
+        former = current_schema(draft.origin)
+        before = columns(former)
     except BadRequest:
-        return  # from a release that stored what readers refuse: this commit mends the table
-    check_column_names(after, before)
+        pass  # from a release that stored what readers refuse: this commit mends the table
+    check_column_names(after, former)
+    if before is None:
+        return
     current = current_snapshot_id(draft.doc)
     snapshot = None if current is None else draft.rows("snapshots").find(current)
     if snapshot is None or (current in draft.added_snapshots and snapshot.get("parent-snapshot-id") is None):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.schema import PROBLEMS_MAX, SchemaColumn, SchemaColumns
 from limnos.formats.iceberg.types import PrimitiveType
 from limnos.model.errors import BadRequest
@@ -50,19 +51,26 @@ def check_evolution(before: SchemaColumns, after: SchemaColumns, *, version: int
         )
 
 
-def check_column_names(after: SchemaColumns, before: SchemaColumns | None = None) -> None:
+def check_column_names(after: SchemaColumns, before: Json | None = None) -> None:
     """Check that a current schema has no top-level column with the name of one of Iceberg's metadata columns.
 
-    Spark, Flink and Trino could write such a column, and not read it. A table that has one in `before` keeps it, so
-    that it takes other commits. Raises BadRequest.
+    Spark, Flink and Trino could write such a column, and not read it. A table that has one in its former schema
+    `before`, which may be damaged, keeps it, so that it takes other commits. Raises BadRequest.
     """
     for name in sorted(METADATA_COLUMNS & after.by_name.keys()):
-        old = None if before is None else before.by_id.get(after.by_name[name].id)
-        if old is None or old.name != name:
+        if not _has_column(before or {}, name, field_id=after.by_name[name].id):
             raise BadRequest(
                 f"Invalid schema, field '{name}': Iceberg reserves this name for a metadata column, so that Spark and "
                 "other engines could not read the column; choose another name"
             )
+
+
+def _has_column(schema: Json, name: str, *, field_id: int) -> bool:
+    """Return whether a schema, which may be damaged, has a top-level column of this name and id."""
+    fields = schema.get("fields")
+    return isinstance(fields, list) and any(
+        isinstance(one, dict) and (one.get("id"), one.get("name")) == (field_id, name) for one in fields
+    )
 
 
 def _problem(old: SchemaColumn | None, new: SchemaColumn, *, before: SchemaColumns, version: int) -> str | None:
