@@ -32,7 +32,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.store.identity import roles as store_roles
 from limnos.store.sql import Load
-from limnos.view import facts
+from limnos.view import fact_reads
 from limnos.view.freshness_gate import COLD_READS
 from tests.inprocess import LAKE, MAIN, add_catalog
 from tests.services.conftest import ServiceDesk
@@ -207,7 +207,7 @@ def parts_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         part_sizes.append(len(part))
         return part
 
-    monkeypatch.setitem(facts._READS, "rules part", read)
+    monkeypatch.setitem(fact_reads._READS, "rules part", read)
     return part_sizes
 
 
