@@ -148,6 +148,13 @@ class Rig:
             with psycopg.connect(self.database) as other:
                 other.execute(statement.encode())
 
+    def wait_done(self, task_kind: str) -> None:
+        """Wait until no task of a kind is left: a node is ready before it has done its due tasks."""
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while self.rows(f"SELECT 1 FROM task WHERE kind = '{task_kind}'"):
+            assert time.monotonic() < until, f"a task is left: {task_kind}"
+            time.sleep(0.1)
+
     def rows(self, statement: str) -> list[tuple[object, ...]]:
         """Query rows."""
         if self.is_sqlite:

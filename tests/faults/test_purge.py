@@ -81,6 +81,7 @@ def test_killed_purge_is_completed_by_other_worker(rig: Rig) -> None:
     has_metadata_file = metadata_file.exists()
     rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
     rig.start()
+    rig.wait_done("purge-table")
 
     assert dropped.status == 204
     assert left == sorted(left, reverse=True)
@@ -111,6 +112,7 @@ def test_purge_with_valid_lease_is_not_leased_again(rig: Rig) -> None:
     rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
     rig.node.stop()
     rig.start()
+    rig.wait_done("purge-table")
     assert not [path for path in listed if path.exists()]
 
 
@@ -142,6 +144,7 @@ def test_killed_purge_of_dataset_deletes_exactly_its_files(rig: Rig) -> None:
     rig.node.wait_killed()
     rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
     rig.start()
+    rig.wait_done("purge-table")
 
     assert files_of(home) == {stray}
     assert rig.rows("SELECT 1 FROM task WHERE kind = 'purge-table'") == []
@@ -186,6 +189,7 @@ def test_killed_purge_of_fileset_deletes_exactly_its_files(rig: Rig) -> None:
         left = files_of(homes["gone"])
         rig.sql("UPDATE task SET leased_until = 0, due_at = 0")
     rig.start()
+    rig.wait_done("purge-fileset")
 
     assert files_of(homes["gone"]) == set()
     assert len(files_of(homes["stays"])) == 3
