@@ -78,7 +78,7 @@ def owned_ranges(
             namespaces.setdefault((zone, principal_id), set()).add(object_id)
         elif zone is not None:
             parents.setdefault((zone, principal_id), set()).add(parent_id)
-    last_principal, last_object = (max(principal_ids), None) if is_last else rows[-1][:2]
+    last_principal, last_object = (max(principal_ids, default=0), None) if is_last else rows[-1][:2]
     results: dict[tuple[int, int], OwnedRange] = {}
     for principal_id in principal_ids:
         if principal_id <= last_principal:
