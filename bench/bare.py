@@ -80,11 +80,21 @@ async def send(application: Application, call: Call) -> int:
             statuses.append(message["status"])
 
     scope = {
-        "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": call.method, "scheme": "http",
-        "path": call.raw_path.decode("latin-1"), "raw_path": call.raw_path, "query_string": call.query_string,
-        "root_path": "", "headers": list(call.headers), "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
-        "state": {}, "extensions": {},
-    }  # fmt: skip
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": call.method,
+        "scheme": "http",
+        "path": call.raw_path.decode("latin-1"),
+        "raw_path": call.raw_path,
+        "query_string": call.query_string,
+        "root_path": "",
+        "headers": list(call.headers),
+        "client": ("127.0.0.1", 1),
+        "server": ("127.0.0.1", 2),
+        "state": {},
+        "extensions": {},
+    }
     await application(scope, receive, accept)
     return statuses[0]
 

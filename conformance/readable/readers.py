@@ -118,14 +118,23 @@ def readers(work: Path) -> Iterator[Readers]:
     archives = os.pathsep.join(map(str, kit))
     options = ["-source", "17", "-target", "17", "-proc:none", "-nowarn", "-cp", archives, "-d", str(work)]
     subprocess.run([java, "-jar", str(compiler()), *options, *sources], check=True)
-    started = Readers({
-        **{
-            name: [java, "-Xmx512m", "-Dorg.slf4j.simpleLogger.defaultLogLevel=error", "-cp", os.pathsep.join(map(str, (work, *jars))), "MetadataReader"]
-            for name, jars in releases.items()
-        },
-        Rust.title: [str(rust_program("metadata_reader"))],
-        Go.title: [str(go_program("reader-go", "./reader"))],
-    })  # fmt: skip
+    started = Readers(
+        {
+            **{
+                name: [
+                    java,
+                    "-Xmx512m",
+                    "-Dorg.slf4j.simpleLogger.defaultLogLevel=error",
+                    "-cp",
+                    os.pathsep.join(map(str, (work, *jars))),
+                    "MetadataReader",
+                ]
+                for name, jars in releases.items()
+            },
+            Rust.title: [str(rust_program("metadata_reader"))],
+            Go.title: [str(go_program("reader-go", "./reader"))],
+        }
+    )
     try:
         yield started
     finally:

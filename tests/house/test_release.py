@@ -20,8 +20,16 @@ from scripts.release import BuildPoint, ReleaseError
 ROOT = Path(__file__).parents[2]
 POINT = BuildPoint("0123abc", 1_790_000_000)
 PACKAGED = (
-    "src", "proto", "openapi", "examples/demo", "README.md", "CHANGELOG.md", "LICENSE", "pyproject.toml", "hatch_build.py",
-)  # fmt: skip
+    "src",
+    "proto",
+    "openapi",
+    "examples/demo",
+    "README.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "pyproject.toml",
+    "hatch_build.py",
+)
 
 
 def test_places_state_one_version() -> None:

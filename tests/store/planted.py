@@ -147,7 +147,9 @@ _VALUES: Final[Mapping[str, Value]] = {
     **dict.fromkeys(("ids", "nodes", "objects", "users", "principals", "roles", "parents", "browsed"), _IDS),
     **dict.fromkeys(("words", "names", "above", "upwards", "places"), '["file:/4", "t4"]'),
     **dict.fromkeys(("yes", "allowed", "enabled", "everything"), True),
-    **dict.fromkeys(("no", "implicit", "direct", "managed", "nests", "goes_on", "revoked", "stopped", "conflicting"), False),
+    **dict.fromkeys(
+        ("no", "implicit", "direct", "managed", "nests", "goes_on", "revoked", "stopped", "conflicting"), False
+    ),
     **dict.fromkeys(("body", "digest", "fingerprint", "hash", "secret_hash", "record", "scan", "outcome", "job"), b"t"),
     **dict.fromkeys(("limit", "rows", "keep", "most"), 100),
     **dict.fromkeys(("now", "before", "until", "to", "expires", "expires_at", "at"), 10**15),
@@ -156,10 +158,25 @@ _VALUES: Final[Mapping[str, Value]] = {
     **dict.fromkeys(("zone", "catalog", "zone0", "zone1", "zone2"), CATALOG),
     **dict.fromkeys(("metalake", "metalake_id", "of"), METALAKE),
     **dict.fromkeys(("name", "still_name", "new_name", "uuid", "alias", "branch", "space1"), "t4"),
-    "spaces": '["table"]', "space": "table", "kinds": "[4]", "kind": 4, "zones": "[91, 92]", "user": "anna",
-    "last": 1050, "low": "file:/3", "high": "file:/30", "location": "file:/4", "after": 0, "format": "iceberg", "principal": 70,
-    "tag": 70, "role": 1004, "query": "t4", "match": "t4", "fields": '[[1004, 1, "t4"]]',
-}  # fmt: skip
+    "spaces": '["table"]',
+    "space": "table",
+    "kinds": "[4]",
+    "kind": 4,
+    "zones": "[91, 92]",
+    "user": "anna",
+    "last": 1050,
+    "low": "file:/3",
+    "high": "file:/30",
+    "location": "file:/4",
+    "after": 0,
+    "format": "iceberg",
+    "principal": 70,
+    "tag": 70,
+    "role": 1004,
+    "query": "t4",
+    "match": "t4",
+    "fields": '[[1004, 1, "t4"]]',
+}
 
 
 _OTHERS: Final[Mapping[str, Mapping[str, Value]]] = {
