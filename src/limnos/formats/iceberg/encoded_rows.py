@@ -20,7 +20,8 @@ GROWING: Final = ("snapshots", "snapshot-log", "metadata-log")
 """The lists of a document to which commits append. The oldest rows of a log are removed when it is full."""
 _ROWS_MIN: Final = 8
 """Shorter lists are encoded again."""
-_DROPPED_MAX: Final = 2
+_DROPPED_MAX: Final = 1
+"""A commit to a full log removes one row. After a change of the maximum all rows are encoded again."""
 
 
 class EncodedRows(list["Json"]):
@@ -46,7 +47,7 @@ def keep_encoded(document: Json, before: Json) -> None:
 
 def _encoded(rows: list[Json], before: object) -> bytes:
     if isinstance(before, EncodedRows):
-        for dropped in range(min(_DROPPED_MAX, len(before))):
+        for dropped in range(min(_DROPPED_MAX + 1, len(before))):
             shared = len(before) - dropped
             if (
                 before[dropped] is rows[0]
