@@ -17,19 +17,29 @@ def basic(user: str | bytes) -> bytes:
     return b"Basic " + base64.b64encode(name + b":x")
 
 
-def test_api_token_is_accepted_as_the_password_of_basic() -> None:
-    """If only tokens are accepted, the password of Basic may be one, for clients that send nothing else. The user's
-    name is not read: the token has its own. Any other password is refused. Where names are believed, the name counts.
+@pytest.mark.parametrize("believes_basic", [False, True])
+def test_api_token_is_accepted_as_the_password_of_basic(believes_basic: bool) -> None:
+    """The password of Basic may be a token, whether names are believed or not: the credential is the token, and
+    remembers the user's name. Any other password counts for nothing, or is refused where only tokens are accepted.
     """
     secret = token_text(7, "secret")
-    header = b"Basic " + base64.b64encode(f"ana:{secret}".encode())
-    checked = Authenticator(believes_basic=False)
+    authenticator = Authenticator(believes_basic=believes_basic)
+    expected = authenticator.credential(b"Bearer " + secret.encode())
+    assert expected is not None
 
-    assert checked.credential(header) == checked.credential(b"Bearer " + secret.encode())
-    assert Authenticator(believes_basic=True).credential(header) == Credential("ana")
-    for password in ("", "x", "lim_", "lim_x_y", f"Bearer {secret}"):
+    for user in ("ana", ""):
+        header = b"Basic " + base64.b64encode(f"{user}:{secret}".encode())
+        assert authenticator.credential(header) == expected._replace(basic_user=user)
+    for password in ("", "x", f"Bearer {secret}"):
+        header = b"Basic " + base64.b64encode(f"ana:{password}".encode())
+        if believes_basic:
+            assert authenticator.credential(header) == Credential("ana")
+        else:
+            with pytest.raises(AuthenticationFailed):
+                authenticator.credential(header)
+    for password in ("lim_", "lim_x_y"):
         with pytest.raises(AuthenticationFailed):
-            checked.credential(b"Basic " + base64.b64encode(f"ana:{password}".encode()))
+            authenticator.credential(b"Basic " + base64.b64encode(f"ana:{password}".encode()))
 
 
 @pytest.mark.parametrize("scheme", [b"Basic ", b"basic ", b"BASIC "])

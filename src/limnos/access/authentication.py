@@ -3,7 +3,8 @@
 
 May import `view` and `model`. Must not know the network. With `simple` authentication the user name of Basic
 authentication is accepted without proof. A token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must
-match and whose trust level this server must accept. The token is a fact of zone 0, so every node refuses a revoked
+match and whose trust level this server must accept; it may also come as a JWT (`jwt_form`), or as the password of Basic
+authentication with the token's user or without a user. The token is a fact of zone 0, so every node refuses a revoked
 token at the next request. Parsed headers are cached by their bytes; their validity is not. JWTs of an external issuer
 are verified by `issuer_tokens`, and their identities are cached here.
 """
@@ -18,6 +19,7 @@ import secrets
 import time
 from typing import NamedTuple, Protocol
 
+from limnos.access.jwt_form import JWT_PREFIX, claims_of, split_jwt
 from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed
 from limnos.model.kinds import ROOT_ID
@@ -28,6 +30,7 @@ from limnos.view.view import StoreView
 
 ANONYMOUS = "anonymous"
 _PREFIX = "lim_"
+_OWN_FORMS = (_PREFIX.encode(), JWT_PREFIX.encode())
 _NOBODY = frozenset({b"", b"Bearer None"})
 """Headers without a credential. PyIceberg without a token sends `Bearer None`."""
 REMEMBERED_MAX = 10_000
@@ -70,6 +73,10 @@ class Credential(NamedTuple):
     """Whether the token came in the console's cookie, where only tokens of console sessions are valid."""
     signed_in_ms: int | None = None
     """The time of the sign-in at the external issuer, in milliseconds since 1970; None if its token states none."""
+    claims: str = ""
+    """The claims of a token in JWT form, which must be those of the stored token."""
+    basic_user: str = ""
+    """The user of Basic authentication with a token as password, which must be the token's user."""
 
 
 def hash_secret(secret: str) -> bytes:
@@ -139,10 +146,10 @@ class Authenticator:
             return _parse_token(rest.strip())
         if scheme.lower() == b"basic":
             user, password = _split_basic(rest.strip())
+            if password.startswith((_PREFIX, JWT_PREFIX)):
+                return _parse_token(password.encode())._replace(basic_user=user)
             if self.believes_basic:
                 return _named_credential(user)
-            if password.startswith(_PREFIX):
-                return _parse_token(password.encode())
         raise AuthenticationFailed(
             "The Authorization header is not valid: send a token as 'Bearer lim_…'"
             + (" or a user as Basic" if self.believes_basic else "")
@@ -158,7 +165,9 @@ def cookie_credential(text: bytes) -> Credential:
 
 def is_jwt(header: bytes) -> bool:
     """Return whether a header has a bearer token in JWS compact serialization (RFC 7515, section 7.1)."""
-    return header[:7].lower() == b"bearer " and header.count(b".") == JWT_POINTS and not header[7:].startswith(b"lim_")
+    return (
+        header[:7].lower() == b"bearer " and header.count(b".") == JWT_POINTS and not header[7:].startswith(_OWN_FORMS)
+    )
 
 
 def _split_basic(encoded: bytes) -> tuple[str, str]:
@@ -181,6 +190,8 @@ def _named_credential(user: str) -> Credential:
 
 
 def _parse_token(text: bytes) -> Credential:
+    if (jwt := split_jwt(text.decode("latin-1"))) is not None:
+        return Credential(None, jwt[0], hash_secret(jwt[2]), claims=jwt[1])
     head, _, secret = text.decode("latin-1").removeprefix(_PREFIX).partition("_")
     if not text.startswith(_PREFIX.encode()) or not head.isdecimal() or not secret or len(head) > 16:
         raise AuthenticationFailed(
@@ -255,6 +266,13 @@ def _check_token(view: StoreView, credential: Credential, trusts: frozenset[Toke
     token = require_fact(view, token_key(credential.token_id), zone=ROOT_ID)
     if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
         raise AuthenticationFailed("The token is not valid: create one with 'limnos token create'")
+    if credential.claims and credential.claims != claims_of(token):
+        raise AuthenticationFailed("The claims of the token are not those that this server issued: fetch a new one")
+    if credential.basic_user not in ("", token.user):
+        raise AuthenticationFailed(
+            "The token belongs to another user than the one named by Basic: name the token's user, or none",
+            was_right=True,
+        )
     if token.revoked:
         raise AuthenticationFailed("The token was revoked: create a new one with 'limnos token create'", was_right=True)
     if credential.is_cookie is not (token.purpose is TokenPurpose.CONSOLE):

@@ -24,7 +24,7 @@ _USERINFO: Final = re.compile(r"([a-zA-Z][a-zA-Z0-9+.-]*://[^/?#@\s:'\"]*:)[^/?#
 _QUERY: Final = re.compile(rf"([?&;][^=&;?\s]*(?:{NAMES}|\bsig\b)[^=&;?\s]*=)[^&;#\s'\"]+", re.IGNORECASE)
 _FIELD: Final = re.compile(r"(\b(?:ssl)?(?:password|passwd|pwd)(?:=|['\"]:\s?)['\"]?)[^\s'\",;&)}]+", re.IGNORECASE)
 _HEADER: Final = re.compile(r"\b((?:Bearer|Basic)\s+)[A-Za-z0-9._~+/=-]{16,}")
-_OWN_TOKEN: Final = re.compile(r"\blim_[A-Za-z0-9]+_[A-Za-z0-9_-]{8,}")
+_OWN_TOKEN: Final = re.compile(r"\blim_[A-Za-z0-9]+_[A-Za-z0-9_-]{8,}|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{8,}")
 _ADDRESS: Final = re.compile(r"(?s)([a-zA-Z][a-zA-Z0-9+.-]*://)(.*)@")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from urllib.parse import urlencode
 
 import pytest
@@ -133,3 +134,71 @@ def test_revoked_token_is_refused_as_secret(node: DriverNode) -> None:
     assert ask(node, grant_type="client_credentials", client_secret=token).status == 401
     assert ask(node, grant_type="client_credentials", client_secret="x", header="Basic !").status == 400
     assert ask(node, grant_type="client_credentials", header="Basic !").status == 401
+
+
+def jwt_of(node: DriverNode, token: str, **fields: str) -> DriverAnswer:
+    """Request a token in JWT form, as Gravitino's clients do."""
+    return ask(node, grant_type="client_credentials", client_secret=token, scope="gravitino", **fields)
+
+
+def whoami(node: DriverNode, header: str) -> DriverAnswer:
+    """Ask for the user of an Authorization header."""
+    return node.ask("GET", "/api/limnos/v1/whoami", user=None, authorization=header)
+
+
+def test_scope_of_gravitinos_clients_gets_a_short_jwt(node: DriverNode) -> None:
+    """For the scope `gravitino`, the answer is a JWT with the user, that ends after an hour or with the API token, and
+    is not the API token.
+    """
+    for lifetime, ends in (({}, 3600), ({"expires_in_s": 600}, 600)):
+        token = token_of(node, "admin", **lifetime)
+        response = jwt_of(node, token, client_id="admin")
+
+        text = str(response["access_token"])
+        claims = text.split(".")[1]
+        document = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+        assert ends - 5 <= int(str(response["expires_in"])) <= ends
+        assert abs(document["exp"] - document["iat"] - ends) <= 5
+        assert document["sub"] == "admin"
+        assert token.split("_", 2)[2] not in text
+        for header in (f"Bearer {text}", "Basic " + base64.b64encode(f"admin:{text}".encode()).decode()):
+            assert whoami(node, header)["user"] == "admin"
+
+
+def test_jwt_ends_with_its_api_token(node: DriverNode) -> None:
+    """A revoked API token takes its JWTs along, from the next request. An exchange gives no longer life."""
+    token = token_of(node, "admin", expires_in_s=600)
+    text = str(jwt_of(node, token)["access_token"])
+    exchange = ask(node, grant_type=EXCHANGE, subject_token=text, scope="gravitino")
+    assert exchange["access_token"] == text
+
+    node.ask("DELETE", f"/api/limnos/v1/tokens/{token.split('_')[1]}", user="admin")
+
+    assert whoami(node, f"Bearer {text}").status == 401
+    assert jwt_of(node, token).status == 401
+    assert ask(node, grant_type=EXCHANGE, subject_token=text).status == 401
+
+
+def test_altered_jwt_is_refused(node: DriverNode) -> None:
+    """A JWT with another user, end, id or signature is refused."""
+    token = token_of(node, "admin")
+    header, claims, signature = str(jwt_of(node, token)["access_token"]).split(".")
+    document = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+
+    for change in ({"sub": "ana"}, {"exp": document["exp"] + 9}, {"jti": token.split("_")[1]}, {"iat": 0}):
+        altered = base64.urlsafe_b64encode(json.dumps(document | change, separators=(",", ":")).encode()).decode()
+        assert whoami(node, f"Bearer {header}.{altered.rstrip('=')}.{signature}").status == 401, change
+    assert whoami(node, f"Bearer {header}.{claims}.{signature[:-1]}").status == 401
+    assert whoami(node, f"Bearer {header}.{claims}.{signature}").status == 200
+
+
+def test_token_of_another_user_than_the_one_of_basic_is_refused(node: DriverNode) -> None:
+    """A token as Basic's password needs its own user's name, or none; with another name it is refused."""
+    token = token_of(node, "admin")
+
+    statuses = {
+        user: whoami(node, "Basic " + base64.b64encode(f"{user}:{token}".encode()).decode()).status
+        for user in ("admin", "", "ana")
+    }
+
+    assert statuses == {"admin": 200, "": 200, "ana": 401}

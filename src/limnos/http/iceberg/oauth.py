@@ -4,7 +4,8 @@ token.
 
 May import `services`, `model` and the shared modules of `limnos.http`. Must not know token formats. It follows RFC 6749
 (sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, with which clients renew a token). The specification deprecates
-this route and keeps it for such clients. Errors have OAuth's form, not Iceberg's.
+this route and keeps it for such clients. Gravitino's clients read a token's end from the token, so that they get a JWT
+for the scope `gravitino`. Errors have OAuth's form, not Iceberg's.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from limnos.services.request.context import Context
 
 EXCHANGE: Final = "urn:ietf:params:oauth:grant-type:token-exchange"
 ACCESS_TOKEN: Final = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105 - a type, not a token
+JWT_SCOPE: Final = "gravitino"
 FIELDS_MAX: Final = 50
 _NO_STORE: Final = ((b"cache-control", b"no-store"),)
 _ERRORS: Final = {401: "invalid_client"}
@@ -33,11 +35,12 @@ async def token_issue(request: Request, ctx: Context) -> Response:
     form = _form(await request.body())
     grant_type = form.get("grant_type")
     header = request.headers.get(b"authorization", b"").decode("latin-1")
+    as_jwt = JWT_SCOPE in form.get("scope", "").split()
     if grant_type == EXCHANGE:
-        access = await _exchange_token(ctx, form, header=header)
+        access = await _exchange_token(ctx, form, header=header, as_jwt=as_jwt)
     elif grant_type == "client_credentials":
         client, secret = _client(form, header)
-        access = await token_by_secret(ctx, client=client, text=secret)
+        access = await token_by_secret(ctx, client=client, text=secret, as_jwt=as_jwt)
     else:
         context = {} if grant_type is None else {"oauth": "unsupported_grant_type"}
         raise BadRequest(
@@ -51,18 +54,18 @@ async def token_issue(request: Request, ctx: Context) -> Response:
     return json_response(body, headers=_NO_STORE)
 
 
-async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str) -> IssuedToken:
+async def _exchange_token(ctx: Context, form: Mapping[str, str], *, header: str, as_jwt: bool) -> IssuedToken:
     """Exchange a token for a new one (RFC 8693).
 
     An expired token is renewed if the client sends its secret, too, as Iceberg's Java client does.
     """
     try:
-        return await token_exchange(ctx, text=form.get("subject_token", ""))
+        return await token_exchange(ctx, text=form.get("subject_token", ""), as_jwt=as_jwt)
     except AuthenticationFailed:
         client, secret = _client(form, header)
         if not secret:
             raise
-    return await token_by_secret(ctx, client=client, text=secret)
+    return await token_by_secret(ctx, client=client, text=secret, as_jwt=as_jwt)
 
 
 def oauth_error(error: Exception, response: Response) -> Response:

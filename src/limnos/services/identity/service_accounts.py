@@ -16,6 +16,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential, hash_secret, new_secret, token_text
+from limnos.access.jwt_form import jwt_text
 from limnos.access.principal_names import check_new_user, check_principal_name
 from limnos.model.decisions import Decision, DecisionFactor
 from limnos.model.entities import Token
@@ -30,6 +31,7 @@ from limnos.services.identity.tokens import (
     origin_of,
     require_minting,
     require_valid,
+    token_create,
     token_lifetime,
 )
 from limnos.services.identity.users import check_sign_in
@@ -183,18 +185,19 @@ def _manage(request_view: RequestView) -> Decision:
     return request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
 
 
-async def token_by_secret(ctx: Context, *, client: str, text: str) -> IssuedToken:
+async def token_by_secret(ctx: Context, *, client: str, text: str, as_jwt: bool = False) -> IssuedToken:
     """Return a token for a client's secret: a new token for a service account's secret, or the API token that was sent.
 
-    An empty `client` accepts any user. Raises AuthenticationFailed for an invalid secret or token.
+    An empty `client` accepts any user. With `as_jwt` the token is a JWT: for an API token, a new short-lived one that
+    ends with it. Raises AuthenticationFailed for an invalid secret or token.
     """
     token = await _find_token(ctx, text)
     if token is None or token.purpose is not TokenPurpose.CLIENT:
         access = await _same_token(ctx, text)
         _check_client(client, access.user)
-        return access
+        return access if token is None or not as_jwt else await _open_jwt(ctx, text)
     _check_client(client, token.user)
-    return await _open(ctx, token)
+    return await _open(ctx, token, as_jwt=as_jwt)
 
 
 def _check_client(client: str, user: str) -> None:
@@ -204,9 +207,10 @@ def _check_client(client: str, user: str) -> None:
         )
 
 
-async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
+async def token_exchange(ctx: Context, *, text: str, as_jwt: bool = False) -> IssuedToken:
     """Exchange a valid token: for a service account's token a new one is returned, any other is returned unchanged.
-    Raises AuthenticationFailed for an invalid token.
+
+    With `as_jwt` the new token is a JWT. Raises AuthenticationFailed for an invalid token.
     """
     access = await _same_token(ctx, text)
     token = await _find_token(ctx, text)
@@ -215,12 +219,32 @@ async def token_exchange(ctx: Context, *, text: str) -> IssuedToken:
     secret = await ctx.look_up(partial(token_read, token.root_id))
     if secret is None:
         raise AuthenticationFailed(_OVER, was_right=True)
-    return await _open(ctx, secret, opened_by=token.id)
+    if secret.purpose is not TokenPurpose.CLIENT:  # a token for an API token: it ends with that token
+        return access
+    return await _open(ctx, secret, opened_by=token.id, as_jwt=as_jwt)
 
 
 async def _same_token(ctx: Context, text: str) -> IssuedToken:
     user, expires_in_s = await token_lifetime(ctx, text)
     return IssuedToken(user, text, expires_in_s)
+
+
+async def _open_jwt(ctx: Context, text: str) -> IssuedToken:
+    """Issue a short-lived JWT for a valid token, with the rights of that token, whose revocation it shares."""
+    credential = ctx.services.authenticator.credential(f"Bearer {text}".encode())
+    if credential is None:
+        raise AuthenticationFailed(_OVER)
+    bearer = Context(ctx.services, credential, ctx.request_id)
+    lives_s = ctx.services.defaults.session_s
+    token, opaque = await token_create(
+        bearer, user=None, name="access", expires_in_s=lives_s, purpose=TokenPurpose.ACCESS
+    )
+    return _issued(token, opaque.split("_", 2)[2], as_jwt=True)
+
+
+def _issued(token: Token, secret: str, *, as_jwt: bool) -> IssuedToken:
+    text = jwt_text(token, secret) if as_jwt else token_text(token.id, secret)
+    return IssuedToken(token.user, text, max(((token.expires_at or 0) - token.created_at) // 1000, 1))
 
 
 async def _find_token(ctx: Context, text: str) -> Token | None:
@@ -234,7 +258,7 @@ async def _find_token(ctx: Context, text: str) -> Token | None:
     return token if token is not None and hmac.compare_digest(token.secret_hash, credential.secret_hash) else None
 
 
-async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None) -> IssuedToken:
+async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None, as_jwt: bool = False) -> IssuedToken:
     if secret.trust not in ctx.services.rules.trusts:
         raise AuthenticationFailed(
             "The secret is not valid on this server, because the user who created it was not authenticated. Have a service admin create a new one",
@@ -256,9 +280,7 @@ async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None) ->
         return request_view.permit(command, own)
 
     token = await bearer.write(RequestScope(), decide, access_open)
-    return IssuedToken(
-        secret.user, token_text(token.id, text), max(((token.expires_at or 0) - token.created_at) // 1000, 1)
-    )
+    return _issued(token, text, as_jwt=as_jwt)
 
 
 def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:

@@ -201,7 +201,8 @@ async def token_create(
         expires_in_s: The token's lifetime in seconds; None for no expiry. It ends earlier if the credential of the
             request does.
         by_server: Whether the server creates it for its own administrator, whom its settings trust.
-        purpose: `WORK` for a token with which the server works on behalf of the caller.
+        purpose: `WORK` for a token with which the server works on behalf of the caller, `ACCESS` for one that a client
+            gets for an API token.
 
     Returns:
         The token, and its text, which the server does not store.
@@ -277,7 +278,7 @@ def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
         check_token_holder(command.rules, standing, user=command.user)
     else:
         check_new_user(tx, command.user, admins=command.rules.service_admins)
-    if command.purpose is TokenPurpose.WORK:
+    if command.purpose is not TokenPurpose.API:
         tx.tokens.forget_ended(command.user)
     elif tx.tokens.count_valid(command.user) >= TOKENS_MAX:
         raise InUse(f"{escape_percent(command.user)} has {TOKENS_MAX} valid tokens: revoke some first", kind="token")
