@@ -106,12 +106,16 @@ public final class Script {
     book.see("admin", "GravitinoClient.serverVersion", () -> client.serverVersion().compareTo(client.clientVersion()), 1);
     book.see("admin", "GravitinoClient.getVersion", () -> client.getVersion().version(), client.serverVersion().version());
     book.see("admin", "GravitinoClient.close", () -> { client.close(); return "closed"; }, "closed");
-    book.aged("admin", "GravitinoClient.loadMetalake by client credentials", () -> {
-      DefaultOAuth2TokenProvider fetched =
-          DefaultOAuth2TokenProvider.builder()
-              .withUri(uri).withCredential("admin:" + token).withScope("PRINCIPAL_ROLE:ALL").withPath("iceberg/v1/oauth/tokens").build();
-      return GravitinoClient.builder(uri).withMetalake(LAKE).withOAuth(fetched).build();
-    }, "NullPointerException", "it takes the token and sends none, because it is no JWT; a token is given by a provider of one's own, or as a header");
+    book.aged("admin", "GravitinoClient.loadMetalake by client credentials", () -> byCredentials(uri, token, "PRINCIPAL_ROLE:ALL"), "NullPointerException", "for other scopes it gets the API token, and sends none, because it is no JWT");
+    book.see("admin", "GravitinoClient.loadCatalog by client credentials", () -> byCredentials(uri, token, "gravitino").loadCatalog(ident("tables_admin")).name(), "tables_admin");
+  }
+
+  /** A client with its own provider of OAuth's client credentials. */
+  private static GravitinoClient byCredentials(String uri, String token, String scope) {
+    DefaultOAuth2TokenProvider fetched =
+        DefaultOAuth2TokenProvider.builder()
+            .withUri(uri).withCredential("admin:" + token).withScope(scope).withPath("iceberg/v1/oauth/tokens").build();
+    return GravitinoClient.builder(uri).withMetalake(LAKE).withOAuth(fetched).build();
   }
 
   /** What the newer wire says that this client cannot read. */

@@ -332,7 +332,7 @@ def _how_to_connect(settings: Settings, url: str) -> str:
 {_console_line(settings, url)}  Spark           limnos.spark.session("{url}", token=open("{token}").read().strip())
   PyIceberg       load_catalog("{server.catalog}", type="rest", uri="{url}/iceberg", warehouse="{server.catalog}", token=...)
   LanceDB         lancedb.connect("db://{settings.lance.catalog or "CATALOG"}", api_key=..., host_override="{url}/lance")
-  Gravitino       GravitinoClient(uri="{url}", metalake_name="{server.metalake}")
+  Gravitino       GravitinoClient("{url}", "{server.metalake}", auth_data_provider=BasicAuthProvider("{server.admin}", ...))
   Command line    limnos ls --uri {url} --token-file {token}
 {_shared_store_note(settings)}
 """

@@ -7,7 +7,9 @@ message comes from the error's context. docs/decisions/0005 defines when a refus
 
 from __future__ import annotations
 
-from limnos.http.refusals import hidden_metalake, visible_decision_json
+from typing import Final
+
+from limnos.http.refusals import hidden_metalake, lacks_credential, visible_decision_json
 from limnos.http.response import NO_ENCODINGS, Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
@@ -74,6 +76,11 @@ _BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (
     (errors.InUse, 409, 1010, "{}InUseException"),
 )
 
+_MISSING: Final = (
+    "No credential was sent: send a token as 'Authorization: Bearer lim_…', or as the password of Basic, in Python"
+    " auth_data_provider=BasicAuthProvider(USER, TOKEN); make one with 'limnos token create'"
+)
+
 
 def error_response(failure: LimnosError | InvalidName) -> Response:
     """Build Gravitino's JSON body and status for an error."""
@@ -86,7 +93,10 @@ def error_response(failure: LimnosError | InvalidName) -> Response:
         headers = NO_ENCODINGS
     if status == 401:
         headers = ((b"www-authenticate", b"Bearer"),)  # naming Basic would make browsers ask for a password
-    return json_response(error_body(error), status, headers)
+    body = error_body(error)
+    if lacks_credential(failure):
+        body["message"] = f"{body['message']}. {_MISSING}"
+    return json_response(body, status, headers)
 
 
 def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
