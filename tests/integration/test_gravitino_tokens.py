@@ -52,9 +52,7 @@ def test_virtual_file_system_authenticates_by_token(seen: Seen) -> None:
 
 
 def test_wrong_credentials_are_refused_with_the_reason(seen: Seen) -> None:
-    """Without a token, without its own user's name, or with a password that is none, the client is told what to
-    send.
-    """
+    """Without a token, with another user's name, or with a password that is none, the refusal says what to send."""
     for step in ("basic-of-another", "gvfs-basic-of-another"):
         assert "belongs to another user than the one named by Basic" in str(seen[step])
     assert "write credential=USER:SECRET" in str(seen["oauth-of-another"])
