@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Foreign processes that send lineage or use filesets, against a running server."""
