@@ -77,13 +77,13 @@ def _fetch(artifacts: Sequence[KitArtifact]) -> list[Path]:
 
 
 def trino_home() -> Path:
-    """Fetch Trino's server and unpack the tenth of its files that Iceberg needs. Returns the directory."""
-    home = cache_directory() / f"{TRINO.name}-{TRINO.version}"
+    """Fetch Trino's server, and unpack its files that Iceberg and OpenLineage need. Returns the directory."""
+    home = cache_directory() / f"{TRINO.name}-{TRINO.version}-with-openlineage"
     if home.is_dir():
         return home
     with tempfile.TemporaryDirectory(prefix="trino-", dir=cache_directory()) as folder:
-        unpack(_fetch([TRINO])[0], Path(folder), prefixes=("lib/", "plugin/iceberg/"))
-        shutil.move(Path(folder) / home.name, home)
+        unpack(_fetch([TRINO])[0], Path(folder), prefixes=("lib/", "plugin/iceberg/", "plugin/openlineage/"))
+        shutil.move(Path(folder) / f"{TRINO.name}-{TRINO.version}", home)
     return home
 
 

@@ -2,8 +2,8 @@
 """Foreign processes that send lineage or use filesets, against a running server with access control on.
 
 `python -m conformance.producers`: `dbt-ol` builds two models on DuckDB in tables of the server and sends its own
-OpenLineage events, which must connect the tables. Gravitino's virtual file system lists, reads and writes a fileset.
-Prints each check; the exit code is 1 if one fails.
+OpenLineage events, which must connect the tables. Trino's own listener reports statements. Gravitino's virtual file
+system lists, reads and writes a fileset. Prints each check; the exit code is 1 if one fails.
 """
 
 from __future__ import annotations
@@ -21,8 +21,11 @@ import duckdb
 
 from conformance.engines.archives import wheels
 from conformance.engines.checks import Checks
+from conformance.engines.driver import Place
 from conformance.engines.duck import attached
 from conformance.gravitino.client import interpreter
+from conformance.producers.relay import Relay, relay_before
+from conformance.producers.trino import run_trino
 from examples.demo.server import running_server
 from limnos.client import Client
 
@@ -114,6 +117,11 @@ def use_files(client: Client, uri: str, token: str) -> list[str]:
     return printed.splitlines()
 
 
+def check_trino(client: Client, place: Place, relay: Relay, *, checks: Checks) -> None:
+    """Check what the events of Trino's statements became: edges of tables and columns, and what was left out."""
+    checks.expect("Trino: failed statements", lambda: run_trino(client, place, relay), [])
+
+
 def main() -> int:
     """Run and print."""
     OUTPUT.mkdir(parents=True, exist_ok=True)
@@ -121,6 +129,7 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="limnos-producers-", dir="/tmp") as folder,
         running_server(Path(folder) / "data", log=OUTPUT / "producers-server.log") as server,
+        relay_before(server.uri) as relay,
     ):
         token = (Path(folder) / "data" / "admin.token").read_text().strip()
         with Client(server.uri, token=token) as client:
@@ -128,6 +137,11 @@ def main() -> int:
             checks.expect("dbt-ol", lambda: run_dbt(client, server.uri, token, Path(folder)), edges)
             listed = ["hello", "['b.txt']", "False"]
             checks.expect("gvfs", lambda: use_files(client, server.uri, token), listed)
+            place = Place(
+                uri=f"{server.uri}/iceberg", warehouse="main", tokens={"admin": token}, work=Path(folder) / "trino"
+            )
+            check_trino(client, place, relay, checks=checks)
+            (OUTPUT / "producers-trino.json").write_text(json.dumps(relay.kept, indent=1), encoding="utf-8")
     for check in checks.made:
         print(f"{check.name}: {'ok' if check.passed else check.told}")
     return int(not all(check.passed for check in checks.made))

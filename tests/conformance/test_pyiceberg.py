@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from conformance.pyiceberg.__main__ import HERE, judge, lines
+from conformance.pyiceberg.__main__ import HERE
+from conformance.pyiceberg.judge import judge, lines
 
 LEDGER = """
 [[difference]]

@@ -33,6 +33,8 @@ class Engine(SqlDriver):
     title = f"Trino {TRINO.version}"
     section = "Trino"
     dialect = "trino"
+    listener = ""
+    """Settings of an event listener; none if empty."""
     limits = {"names: dot": "namespaces/a.b-trino/"}  # noqa: RUF012 - made as two levels: the witness does not find it
     types = {  # noqa: RUF012
         "long": "BIGINT", "string": "VARCHAR", "decimal": "DECIMAL(12, 2)", "date": "DATE", "timestamp": "TIMESTAMP(6)",
@@ -48,6 +50,10 @@ class Engine(SqlDriver):
         _configure(place.work, home=home, port=port)
         for caller in place.tokens:
             self._catalog(caller)
+        if self.listener:
+            file = place.work / "etc" / "event-listener.properties"
+            file.touch(mode=0o600)
+            file.write_text(self.listener, encoding="utf-8")
         log = (place.work / "trino.log").open("wb")
         with log:
             self._process = subprocess.Popen(_command(place.work, home, java), stdout=log, stderr=log, cwd=place.work)
