@@ -127,6 +127,7 @@ class Story:
         self.check("namespace four deep", deep)
         for what, name in ODD.items():
             self.check(f"names: {what}", lambda name=name: self._odd(name))  # type: ignore[misc]
+        self.check("names: metadata table", lambda: self._whole(self.home, "files"))
 
     def _odd(self, name: str) -> str:
         levels = [f"{name} {self.engine}" if " " in name else f"{name}-{self.engine}"]

@@ -203,9 +203,21 @@ def test_empty_or_too_many_levels_return_400(still: DriverNode, levels: str) -> 
 
 def test_empty_path_segment_returns_400(still: DriverNode) -> None:
     """A path with an empty segment is 400 and not another route."""
-    answers = [still.get(f"{SPACES}//tables"), still.get(f"{SPACES}//tables/t")]
+    answers = [still.get(f"{SPACES}//tables"), still.get(f"{SPACES}//views/v"), still.delete(f"{SPACES}//tables/t")]
 
-    assert [error_of(answer)[:2] for answer in answers] == [BAD] * 2
+    assert [error_of(answer)[:2] for answer in answers] == [BAD] * 3
+
+
+def test_table_without_a_namespace_does_not_exist(still: DriverNode) -> None:
+    """Java's clients load a missing `shop.files` also as a metadata table of a table `shop`, and go on only if the
+    answer is that there is no such table.
+    """
+    answer, head = still.get(f"{SPACES}//tables/shop"), still.ask("HEAD", f"{SPACES}//tables/shop")
+
+    assert error_of(answer) == (404, "NoSuchTableException", "Table does not exist: shop")
+    assert head.status == 404
+    assert error_of(still.get(f"{SPACES}//tables/..."))[0] == 404
+    assert error_of(still.get(f"{SPACES}//tables/.."))[:2] == BAD
 
 
 @pytest.mark.parametrize("name", ["\0", "a\x01", "\x1f", ".", "..", "", "x" * 256, "é" * 128, "with:separator"])

@@ -57,6 +57,7 @@ def test_tables_are_created_loaded_and_changed_in_the_source(far: FarCatalog) ->
     assert far.names("sales") == ["t"]
     assert far.node.ask("HEAD", table("sales", "t")).status == 204
     assert far.node.ask("HEAD", table("sales", "none")).status == 404
+    assert refused(far.node.get(f"{SPACES}//tables/sales")) == (404, "NoSuchTableException")
     assert refused(far.node.post(f"{space('sales')}/tables", new_table("t"))) == (409, "AlreadyExistsException")
     wrong = setting("a", "3", {"type": "assert-table-uuid", "uuid": "0" * 8 + "-0000-4000-8000-" + "0" * 12})
     assert refused(far.node.post(table("sales", "t"), wrong)) == (409, "CommitFailedException")

@@ -13,7 +13,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.http.iceberg.federated_bodies import page_of
-from limnos.http.iceberg.paths import levels_of, name_of, split_path
+from limnos.http.iceberg.paths import levels_of, name_of, split_path, table_of
 from limnos.http.iceberg.tables import RenameTable
 from limnos.http.request import Request
 from limnos.http.response import Response, json_response, no_content
@@ -47,8 +47,15 @@ class FederatedObject(NamedTuple):
 
 
 def federated_object_of(request: Request, ctx: Context, *, kind: Kind, action: Action) -> FederatedObject:
-    """Return the object in a request's path, with the action on it. Raises InvalidName for an invalid name."""
-    scope, path = path_of(request, ctx)
+    """Return the object in a request's path, with the action on it.
+
+    Raises InvalidName for an invalid name, NotFound for a table without a namespace.
+    """
+    if kind is Kind.TABLE:
+        scope, namespace, name = table_of(request, ctx)
+        path = (*namespace, name)
+    else:
+        scope, path = path_of(request, ctx)
     return FederatedObject(scope, SourceObjectRequest(kind, path, action, _PROBES[kind]))
 
 

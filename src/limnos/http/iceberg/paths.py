@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoding raw path segments into names: the prefix, namespaces, tables. Pure, so results are cached.
 
-May import `names`, `services` for the types of scopes and nested views, and the shared modules of `limnos.http`. Must
-not know access rules.
+May import `model`, `names`, `services` for the types of scopes and nested views, and the shared modules of
+`limnos.http`. Must not know access rules.
 """
 
 from __future__ import annotations
@@ -10,7 +10,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 from limnos.http.request import Request
+from limnos.model.errors import NotFound
+from limnos.model.kinds import Kind
 from limnos.names import iceberg
+from limnos.names.parts import Levels
 from limnos.names.percent import unquote_form
 from limnos.services.lookup.definer_rights import ViewChain, check_view_chain
 from limnos.services.request.context import Context
@@ -35,6 +38,19 @@ def split_path(request: Request, ctx: Context, expected: int) -> tuple[RequestSc
         return scope_of_prefix(params[0]), params[1:]
     defaults = ctx.services.defaults
     return RequestScope(defaults.metalake, defaults.catalog), params
+
+
+def table_of(request: Request, ctx: Context) -> tuple[RequestScope, Levels, str]:
+    """Return the scope, the namespace and the name of a table in a path.
+
+    Java's clients load a missing table `shop.files` also as a metadata table of a table `shop`, without a namespace,
+    and go on only if that does not exist. Raises NotFound for it.
+    """
+    scope, params = split_path(request, ctx, 2)
+    name = name_of(params[1])
+    if not params[0]:
+        raise NotFound(f"Table does not exist: {iceberg.render((name,))}", kind=Kind.TABLE.word)
+    return scope, levels_of(params[0]), name
 
 
 def referencing_views_of(request: Request) -> ViewChain:

@@ -18,7 +18,7 @@ from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, restrictions_json
 from limnos.http.iceberg.pages import join_page, page_request_of
-from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path
+from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path, table_of
 from limnos.http.iceberg.signing import is_signing_requested
 from limnos.http.iceberg.table_responses import (
     PLAIN_ENDS,
@@ -157,8 +157,7 @@ async def tables_list(request: Request, ctx: Context) -> Response:
 
 async def table_load(request: Request, ctx: Context) -> Response:
     """Load a table. The response is 304 if the client's entity tag is current; access is decided first."""
-    scope, params = split_path(request, ctx, 2)
-    namespace, name = levels_of(params[0]), name_of(params[1])
+    scope, namespace, name = table_of(request, ctx)
     through = referencing_views_of(request) if request.query_string else ()
 
     def read(
@@ -250,8 +249,7 @@ async def _refs_only(ctx: Context, document: MetadataDocument) -> bytes:
 
 async def table_exists(request: Request, ctx: Context) -> Response:
     """Check whether a table exists: 204 or 404."""
-    scope, params = split_path(request, ctx, 2)
-    namespace, name = levels_of(params[0]), name_of(params[1])
+    scope, namespace, name = table_of(request, ctx)
 
     def read(request_view: RequestView) -> CacheValidity | None:
         tables.table_exists(request_view, namespace, name)
