@@ -31,7 +31,11 @@ def judge(outcomes: Outcomes, ledger: str, *, is_whole: bool) -> tuple[dict[str,
                 break
     complaints = [f"the rule {rule['name']!r} has no reason" for rule in rules if not rule.get("reason")]
     if is_whole:
-        complaints += [f"the rule {rule['name']!r} explains nothing" for rule in rules if not used[rule["name"]]]
+        complaints += [
+            f"the rule {rule['name']!r} explains nothing"
+            for rule in rules
+            if not used[rule["name"]] and not rule.get("passes_at_times")
+        ]
     return decisions, complaints
 
 
