@@ -74,11 +74,11 @@ def catalog(work: Path, *, is_reference: bool) -> Iterator[tuple[str, str]]:
 
 def run_suite(suite: Path, work: Path, options: argparse.Namespace) -> dict[str, tuple[str, str]]:
     """Run the suite against a new server. Returns the outcomes."""
-    found = extensions()
+    paths = extensions()
     with catalog(work, is_reference=options.reference) as (uri, token):
         attach = (ATTACH_REFERENCE if options.reference else ATTACH).format(uri=uri, token=token)
-        settings = {"attach": attach, "extensions": found, "suite": str(suite), "work": str(work)}
-        environment = {**os.environ, "TZ": "UTC", TPCH: found["tpch"], "PYTHONPATH": f"{suite}{os.pathsep}{ROOT}"}
+        settings = {"attach": attach, "extensions": paths, "suite": str(suite), "work": str(work)}
+        environment = {**os.environ, "TZ": "UTC", TPCH: paths["tpch"], "PYTHONPATH": f"{suite}{os.pathsep}{ROOT}"}
         with (OUTPUT / "duckdb-data.log").open("wb") as log:
             command = [sys.executable, "-m", "conformance.duckdb.data", uri, token]
             subprocess.run(command, cwd=suite, env=environment, stdout=log, stderr=log, check=True)

@@ -2,7 +2,7 @@
 """`python -m conformance.duckdb.data URI TOKEN`: makes the tables of DuckDB's suite by Spark, in the working directory.
 
 Job: run the suite's own statements in a session of ours, and print the tables that could not be made. May import the
-suite's package `scripts`, which lies before ours on the path, and `limnos.spark`.
+suite's package `scripts`, which lies before ours on the path, and PySpark.
 """
 
 from __future__ import annotations
@@ -12,8 +12,12 @@ import os
 import sys
 from types import SimpleNamespace
 
+from pyspark.sql import SparkSession
+
 import duckdb
-from limnos.spark import session
+from conformance.kit.jars import cache_directory
+from limnos.spark.jars import ensure_runtime
+from limnos.spark.java import find_java
 
 ENVIRONMENT = "LIMNOS_DUCKDB_TPCH"
 """The variable with the path of DuckDB's extension tpch, which makes rows of some tables."""
@@ -31,8 +35,7 @@ def main(uri: str, token: str) -> None:
         return connection
 
     duckdb.connect = with_tpch
-    spark = session(uri, token=token, master="local[1]", config={"spark.driver.memory": "2g"}, lance=False)
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    spark = _session(uri, token)
     spark.sql("USE main")
     spark.sql("CREATE NAMESPACE IF NOT EXISTS default")
     connection = SimpleNamespace(con=spark, name="spark-rest")
@@ -48,6 +51,28 @@ def main(uri: str, token: str) -> None:
             except Exception as error:
                 print(f"{name}: {' '.join(str(error).split())[:300]}", flush=True)
     spark.stop()
+
+
+def _session(uri: str, token: str) -> SparkSession:
+    """Return a session with the catalog `main`; without a token that of the reference server."""
+    os.environ["JAVA_HOME"] = str(find_java(cache=cache_directory()).home)
+    settings = {
+        "spark.jars": str(ensure_runtime()),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.catalog.main": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.main.type": "rest",
+        "spark.sql.catalog.main.uri": uri,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "1",
+        "spark.driver.memory": "2g",
+        "spark.ui.enabled": "false",
+    }
+    if token:
+        settings |= {"spark.sql.catalog.main.token": token, "spark.sql.catalog.main.warehouse": "main"}
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
 
 
 if __name__ == "__main__":

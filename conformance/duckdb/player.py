@@ -26,11 +26,11 @@ ENVIRONMENT = "LIMNOS_DUCKDB_SUITE"
 EMPTY = "(empty)"
 
 
-class Skipped(Exception):
+class MissingPart(Exception):
     """The test needs what is missing here."""
 
 
-class Failed(Exception):
+class WrongResult(Exception):
     """A command has another result than expected."""
 
 
@@ -74,10 +74,10 @@ class Player:
         match command.words:
             case ("require", name, *_):
                 if name not in {*self.settings["extensions"], "core_functions", "icu", "json", "parquet"}:
-                    raise Skipped(f"it needs the extension {name}")
+                    raise MissingPart(f"it needs the extension {name}")
             case ("require-env", name, *value):
                 if name not in self.provided or (value and value[0] != self.provided[name]):
-                    raise Skipped(f"it needs the variable {' '.join(command.words[1:])}")
+                    raise MissingPart(f"it needs the variable {' '.join(command.words[1:])}")
             case ("test-env", name, value):
                 self.variables[f"${{{name}}}"] = value
             case ("loop" | "foreach" | "concurrentloop" | "concurrentforeach", name, *values):
@@ -93,7 +93,7 @@ class Player:
             case ("set", "ignore_error_messages") | ("sleep", *_):
                 pass
             case _:
-                raise Skipped(f"this runner has no {command.words[0]}")
+                raise MissingPart(f"this runner has no {command.words[0]}")
 
     def _loop(self, command: Command, name: str, values: Sequence[str], names: Mapping[str, str]) -> None:
         turns = values if "foreach" in command.words[0] else [str(turn) for turn in range(*map(int, values))]
@@ -118,7 +118,7 @@ class Player:
     def _ask(self, command: Command, names: Mapping[str, str]) -> None:
         fill = lambda text: self._filled(text, names)  # noqa: E731 - short, and used often
         sql, expected = fill(command.sql), None if command.expected is None else [*map(fill, command.expected)]
-        kind, wanted, *options = command.words
+        kind, requirement, *options = command.words
         named = [each for each in options if each not in {"nosort", "rowsort", "valuesort"}]
         is_query = kind == "query"
         name = named[0] if named and (not is_query or named[0].startswith("con")) else ""
@@ -131,8 +131,8 @@ class Player:
             self._refused(command, str(error), expected)
             return
         if not is_query:
-            if wanted == "error":
-                raise Failed(f"line {command.line}: not refused: {sql[:300]}")
+            if requirement == "error":
+                raise WrongResult(f"line {command.line}: not refused: {sql[:300]}")
             return
         if "rowsort" in options:
             rows = sorted(rows)
@@ -142,9 +142,9 @@ class Player:
             expected = ["\t".join(row) for row in self.labelled.setdefault(label, rows)]
         self.labelled.setdefault(label, rows)
         if expected and expected[0].startswith("<FILE>:"):
-            raise Skipped("it needs a file of DuckDB's own repository")
+            raise MissingPart("it needs a file of DuckDB's own repository")
         if problem := differs(rows, expected or ()):
-            raise Failed(f"line {command.line}: {problem}: {sql[:300]}")
+            raise WrongResult(f"line {command.line}: {problem}: {sql[:300]}")
 
     def _connection(self, name: str) -> duckdb.DuckDBPyConnection:
         if name not in self.connections:
@@ -152,10 +152,10 @@ class Player:
         return self.connections[name]
 
     def _refused(self, command: Command, message: str, expected: Sequence[str] | None) -> None:
-        wanted = "\n".join(expected or ())
-        is_known = same(message, wanted) if "REGEX>:" in wanted else wanted.strip() in message
+        requirement = "\n".join(expected or ())
+        is_known = same(message, requirement) if "REGEX>:" in requirement else requirement.strip() in message
         if command.words[1] not in {"error", "maybe"} or not is_known:
-            raise Failed(f"line {command.line}: {message[:500]}: {command.sql[:300]}")
+            raise WrongResult(f"line {command.line}: {message[:500]}: {command.sql[:300]}")
 
     def _filled(self, text: str, names: Mapping[str, str]) -> str:
         for name, value in self.variables.items():
@@ -184,9 +184,9 @@ def outcome_of(path: Path, settings: Mapping[str, Any]) -> tuple[str, str]:
     """Run a test. Returns its outcome, and the reason."""
     try:
         Player(settings).play(parse(path.read_text(encoding="utf-8")), {})
-    except Skipped as reason:
+    except MissingPart as reason:
         return "skipped", str(reason)
-    except Failed as reason:
+    except WrongResult as reason:
         return "failed", str(reason)
     except Exception as error:
         return "failed", f"{type(error).__name__}: {error}"

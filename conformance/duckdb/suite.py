@@ -78,10 +78,12 @@ def differs(rows: Sequence[Sequence[str]], expected: Sequence[str]) -> str:
     """
     values = [value for row in rows for value in row]
     width = len(rows[0]) if rows else 0
-    wanted = [value for line in expected for value in line.split("\t")] if len(expected) == len(rows) else [*expected]
-    if len(wanted) != len(values):
+    requirement = (
+        [value for line in expected for value in line.split("\t")] if len(expected) == len(rows) else [*expected]
+    )
+    if len(requirement) != len(values):
         return f"{len(rows)} rows of {width}: {[*rows][:5]}; expected: {[*expected][:5]}"
-    for value, want in zip(values, wanted, strict=True):
+    for value, want in zip(values, requirement, strict=True):
         if not same(value, want):
             return f"{value!r} is not {want!r}"
     return ""

@@ -128,7 +128,7 @@ def check_trino(client: Client, place: Place, relay: Relay, *, checks: Checks) -
     unmapped = "neither end is a table or view of this metalake: if it is one, give the metalake the property "
     unmapped += f"lineage.namespace.{NAMESPACE} = NAME=CATALOG, where NAME is what names in that namespace begin with"
     missing = "no table or view that you may see has this name or location"
-    expected = dict(zip(STATEMENTS, ((kept, []) for kept in (0, 1, 0, 1, 0, 1, 1, 0)), strict=True))
+    expected = dict(zip(STATEMENTS, ((number, []) for number in (0, 1, 0, 1, 0, 1, 1, 0)), strict=True))
     expected[UNMAPPED] = (0, [f"admin.sold.early: {unmapped}", f"system.runtime.nodes: {unmapped}"])
     expected[STATEMENTS[-1]] = (0, [f"admin.sold.items$snapshots: {missing}"])
     checks.expect("Trino: answers to its events", lambda: run_trino(client, place, relay), expected)

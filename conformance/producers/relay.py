@@ -31,11 +31,11 @@ class Relay:
         request = urllib.request.Request(f"{self.server}{path}", body, headers)
         try:
             with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:
-                status, told = answer.status, answer.read()
+                status, text = answer.status, answer.read()
         except urllib.error.HTTPError as error:
-            status, told = error.code, error.read()
-        self.kept.append((json.loads(body), status, json.loads(told)))
-        return status, told
+            status, text = error.code, error.read()
+        self.kept.append((json.loads(body), status, json.loads(text)))
+        return status, text
 
 
 @contextmanager
@@ -46,13 +46,13 @@ def relay_before(server: str) -> Iterator[Relay]:
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
-            kept = {name: self.headers[name] for name in ("Authorization", "Content-Type") if name in self.headers}
-            status, told = relay.forward(self.path, body, headers=kept)
+            headers = {name: self.headers[name] for name in ("Authorization", "Content-Type") if name in self.headers}
+            status, text = relay.forward(self.path, body, headers=headers)
             self.send_response(status)
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(told)))
+            self.send_header("Content-Length", str(len(text)))
             self.end_headers()
-            self.wfile.write(told)
+            self.wfile.write(text)
 
         def log_message(self, format: str, *args: object) -> None:
             """Print nothing: the server has a log."""

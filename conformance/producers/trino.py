@@ -62,12 +62,12 @@ def run_trino(client: Client, place: Place, relay: Relay) -> Answers:
 
 def answers(relay: Relay) -> Answers:
     """Return the server's answers to events of statements that ended."""
-    told: Answers = {}
+    replies: Answers = {}
     for event, _, answer in relay.kept:
         if event["eventType"] != "START":
             left_out = [f"{each['name']}: {each['reason']}" for each in answer.get("left_out", [answer])]
-            told[event["job"]["facets"]["sql"]["query"]] = (answer.get("kept", 0), left_out)
-    return told
+            replies[event["job"]["facets"]["sql"]["query"]] = (answer.get("kept", 0), left_out)
+    return replies
 
 
 def _wait(relay: Relay, number: int) -> None:

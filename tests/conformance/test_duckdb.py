@@ -113,9 +113,9 @@ def test_commands_of_a_test_are_run(tmp_path: Path) -> None:
 )
 def test_each_difference_is_a_failure(tmp_path: Path, text: str, outcome: str, words: str) -> None:
     """A wrong value, row, error or label fails; what is missing here is skipped, with its name."""
-    got, reason = _outcome(tmp_path, text)
+    result, reason = _outcome(tmp_path, text)
 
-    assert got == outcome
+    assert result == outcome
     assert words in reason
 
 

@@ -19,13 +19,13 @@ from conformance.producers.trino import settings
 class _Echo(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        told = json.dumps(
+        text = json.dumps(
             {"path": self.path, "caller": self.headers["Authorization"], "got": json.loads(body)}
         ).encode()
         self.send_response(403 if b"refused" in body else 201)
-        self.send_header("Content-Length", str(len(told)))
+        self.send_header("Content-Length", str(len(text)))
         self.end_headers()
-        self.wfile.write(told)
+        self.wfile.write(text)
 
     def log_message(self, format: str, *args: object) -> None:
         """Print nothing."""
@@ -49,11 +49,11 @@ def test_relay_forwards_and_keeps_events_and_answers(server: str) -> None:
             request = urllib.request.Request(f"{relay.uri}/api/v1/lineage", body, {"Authorization": "Bearer t"})
             try:
                 with urllib.request.urlopen(request) as answer:
-                    status, told = answer.status, json.load(answer)
+                    status, text = answer.status, json.load(answer)
             except urllib.error.HTTPError as error:
-                status, told = error.code, json.load(error)
+                status, text = error.code, json.load(error)
             assert status == (201 if job == "one" else 403)
-            assert told == {"path": "/api/v1/lineage", "caller": "Bearer t", "got": {"job": job}}
+            assert text == {"path": "/api/v1/lineage", "caller": "Bearer t", "got": {"job": job}}
 
     assert [(event["job"], status) for event, status, _ in relay.kept] == [("one", 201), ("refused", 403)]
 
