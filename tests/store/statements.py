@@ -11,12 +11,16 @@ from importlib import import_module
 from pathlib import Path
 
 import limnos.store
-from limnos.store.activity.audit import _FILTERS, _page
+from limnos.store.activity.audit import _FILTERS, _SCANNED, _end, _page
 from limnos.store.objects.nodes import _path_statement
 from limnos.store.sql import Sql
 
 BUILT_LATER = {
-    **{f"activity.audit:_page({name})": _page((name,)) for name in _FILTERS},
+    **{
+        f"activity.audit:_page({name})": _page((name, "after", "last") if name in _SCANNED else (name,))
+        for name in _FILTERS
+    },
+    "activity.audit:_end": _end(("metalake_id", "before")),
     "objects.nodes:_path_statement": _path_statement(3),
 }
 """The statements of functions that build one when they are first called."""

@@ -37,36 +37,39 @@ PAGES_MAX: Final = 4_000
 PAGES_FOR_ROW: Final = 12
 SAMPLED_EVERY: Final = 100
 
-_HOURLY = "deletes the rows of objects that are gone, once an hour"
+_SWEEP = "deletes the rows of objects that are gone, once an hour"
 _WHOLE = "reads a whole metalake, for an export"
-_FEW = "the table has a row for each server, webhook, import, lease, running request or waiting operation"
-_AUDIT = "reads records in the order of ids until the page is full"
-_OF_USER = "reads the rows of one user"
-_OF_CATALOG = "reads the restrictions, protections or name changes of one catalog"
-_TASKS = "reads the tasks of a week"
-_JOBS = "reads the runs or jobs of one metalake, of which old ones are deleted"
+_SERVERS = "the table has a row for each server, webhook or import"
+_RUNNING = "the table has a row for each lock, request or lease of work that runs, or ended a few minutes ago"
+_REWRITES = "the table has a row for each rewrite that waits or runs"
+_USERS = "reads the tokens of one user or of all service accounts, or the plans and files of one reader"
+_CATALOG = "reads the protections, former names or names with a separator of one catalog, for an administrator"
+_TASKS = "reads the tasks of a week, some hundreds"
+_RUNS = "reads the runs or jobs of one metalake until the page is full; old ones are deleted"
 ACCEPTED: Final[Mapping[str, str]] = {
-    r".*SWEEPS?(\[.*|_\w+)?": _HOURLY,
-    r"activity\.pipelines:UNUSED|objects\.successors:FORGET_.*|objects\.former_names:FORGET_.*": _HOURLY,
-    r"exchange\.exports:.*": _WHOLE,
-    r"exchange\.imports:.*|activity\.future_times:.*|activity\.lease_holders:.*|activity\.webhooks:.*": _FEW,
-    r"activity\.sqlpp_(locks|requests):.*|activity\.rewrites:.*|activity\.maintenance:(LOST|OLD|COUNTS)": _FEW,
-    r"activity\.audit:_page\((action|outcome|path|user_id)\)": _AUDIT,
-    r"identity\.tokens:.*|objects\.restricted_reads:OF_READER|activity\.scan_plans:OLDER": _OF_USER,
-    r"identity\.restrictions:NAMING|objects\.former_names:(CATALOG|CLOSED_IN_ZONE|COUNTS|IN_ZONE|KEEP_OBJECT)": _OF_CATALOG,
-    r"objects\.trash:REMEMBERED|objects\.protection:.*|objects\.nesting:.*": _OF_CATALOG,
-    r"activity\.tasks:.*": _TASKS,
-    r"activity\.runs:PAGES.*|activity\.template_jobs:.*|activity\.maintenance:OPERATIONS_OF_METALAKE": _JOBS,
+    r".*SWEEPS?(\[.*|_\w+)?|activity\.pipelines:UNUSED|idempotency:PRUNE|objects\.former_names:FORGET_EXPIRED": _SWEEP,
+    r"exchange\.exports:(COLUMN_STATISTICS|DECLARATIONS|GRANTS|LANCE_VERSIONS|MODEL_VERSIONS|POLICED|PROTECTED)": _WHOLE,
+    r"exchange\.exports:(RESTRICTIONS|STATISTICS|TAGGED|USES)": _WHOLE,
+    r"exchange\.imports:(ALL|IDLE)|activity\.webhooks:(COUNT|DUE)": _SERVERS,
+    r"activity\.future_times:(IS_ANY_AHEAD|REPAIRS.*)|activity\.lease_holders:(HOLDERS|ENDS.*)": _RUNNING,
+    r"activity\.sqlpp_locks:(STANDING|TOKENS|UPGRADES)|activity\.sqlpp_requests:(CANCEL.*|KEPT|OVER|RUNS)": _RUNNING,
+    r"activity\.rewrites:(BY_TOKEN|COUNT_OPEN|DELAYED|DUE|DUE_METALAKE|LEASE_OF_HOLDER|RELEASE|RENEW.*)": _REWRITES,
+    r"activity\.maintenance:LOST": _REWRITES,
+    r"identity\.tokens:(ACCOUNTS|ALL|CONSOLE|COUNT_VALID|LINE|OF_USER|OPENED_BY|SECRETS)": _USERS,
+    r"objects\.restricted_reads:OF_READER|activity\.scan_plans:OLDER": _USERS,
+    r"objects\.former_names:(CATALOG|CLOSED_IN_ZONE|COUNTS|KEEP_OBJECT)|objects\.protection:WITHIN": _CATALOG,
+    r"objects\.nesting:(ANYWHERE|CONFLICTS|COUNTS?|IS_TAKEN|NESTED_ONE)|objects\.trash:REMEMBERED": _CATALOG,
+    r"activity\.tasks:(ANY_OF|COUNTS|DUE|FORGET|LIST.*|OF_KIND|PAYLOADS)": _TASKS,
+    r"activity\.runs:PAGES\[\(False, '\w+'\)\]|activity\.template_jobs:(DUE|WAITING)": _RUNS,
+    r"activity\.maintenance:OPERATIONS_OF_METALAKE": _RUNS,
     r"activity\.maintenance:FINDINGS_OF_KIND": "reads the findings of tables in the order of ids until the page is full",
     r"activity\.orphan_files:FENCED_TABLES": "reads the files that wait for their deletion",
-    r"identity\.access_facts:(HOLDING|CHOSEN)|identity\.principals:STANDING|identity\.roles:HOLDERS": (
-        "reads the principals of one metalake"
-    ),
+    r"activity\.audit:_page\(path\)": "sorts the records of one path and those below it",
+    r"identity\.access_facts:HOLDING": "reads the users of one metalake in the order of names until the page is full",
+    r"identity\.roles:HOLDERS": "reads the users of one metalake with their roles, for the list of users",
     r"objects\.dependencies:FROM_OUTSIDE": "DROP DATAVERSE reads the objects that it drops",
     r"objects\.owners:CONTAINERS": "the planner chooses between the objects of one owner and all containers",
-    r"objects\.setting_names:.*": "reads the properties that catalogs of one metalake use",
     r"objects\.storage_locations:DOCUMENTS_WITH": "searches all documents once, after an upgrade of an old release",
-    r"idempotency:PRUNE": _HOURLY,
     r"activity\.search_index:INDEX_.*": "names words of a full-text table, which has to have them",
 }
 """Patterns of statements that may read more, each with the reason."""

@@ -34,12 +34,7 @@ ONE_OBJECT = "sorts rows of one object or reader"
 ACCEPTED: Mapping[str, str] = {
     "activity.audit:BEHIND": FEW_ROWS,
     "activity.audit:NOTES": "reads in the order of ids",
-    "activity.audit:_page(action)": "reads records in the order of ids until the page is full",
-    "activity.audit:_page(outcome)": "reads records in the order of ids until the page is full",
     "activity.audit:_page(path)": "sorts the records of one path",
-    "activity.audit:_page(since)": "reads records in the order of ids until the page is full",
-    "activity.audit:_page(until)": "reads records in the order of ids until the page is full",
-    "activity.audit:_page(user_id)": "reads records in the order of ids until the page is full",
     "activity.lineage:COLUMNS_DOWN": ONE_OBJECT,
     "activity.lineage:COLUMNS_UP": ONE_OBJECT,
     "activity.lineage:DOWN": ONE_OBJECT,

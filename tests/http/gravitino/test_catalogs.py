@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from limnos.config.storage import StorageSection
-from tests.http.driver import API, DriverAnswer, DriverNode, grant, node_at
+from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
 
 ALL = f"{API}/lake/catalogs"
 NEW = {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "c", "properties": {}}
@@ -482,3 +482,32 @@ def test_missing_provider_is_named_in_words(node: DriverNode) -> None:
 
     assert "Catalog side needs a provider: use one of lakehouse-iceberg" in message
     assert "None" not in message
+
+
+@pytest.mark.parametrize(
+    "path, first, later",
+    [
+        (ALL, 8, 1),
+        (f"{ALL}/main/schemas", 14, 0),
+        ("/iceberg/v1/lake.main/namespaces", 14, 0),
+    ],
+)
+def test_first_list_of_containers_costs_few_statements(node: DriverNode, path: str, first: int, later: int) -> None:
+    """A node that has cached nothing of a user answers the user's first list of containers with few statements, for a
+    user with groups who sees one namespace; the second list only checks whether something changed.
+    """
+    node.done("POST", f"{ALL}/main/schemas", {"name": "a"})
+    node.done("POST", ALL, NEW)
+    grant(node, "ana", "use_schema", kind="schema", on="main.a")
+    node.done("POST", f"{API}/lake/groups", {"name": "crew"})
+    node.done("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["ana"]})
+    with node_at(node.data) as other:
+        store = other.built.services.store
+        before = store.statements
+        answer = other.get(path, user="ana")
+        between = store.statements
+
+        assert answer.status == 200, answer.body
+        assert between - before == first
+        assert other.get(path, user="ana").body == answer.body
+        assert store.statements - between == later

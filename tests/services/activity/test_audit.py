@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from limnos.model.audit import AuditRecord, rights_of
@@ -14,6 +16,7 @@ from limnos.services.activity.audit import audit_read
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import user_enable
 from limnos.services.request.context import Context
+from limnos.store.activity import audit as audit_store
 from limnos.store.activity.audit import AuditFilter
 from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
@@ -78,3 +81,34 @@ def test_ownership_lost_during_read_hides_new_records(desk: ServiceDesk, monkeyp
     monkeypatch.setattr(audit, "audit_catch_up", meanwhile)
 
     assert [(each.user, each.kind) for each in lines(desk, "ana")] == [("ana", "metalake")], "own records only"
+
+
+@pytest.mark.parametrize("examined", [1, 2, 7])
+@pytest.mark.parametrize("order", ["after", "before"])
+def test_filters_without_an_index_are_read_in_parts(
+    desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, examined: int, order: str
+) -> None:
+    """A read by action, outcome, time or user id examines a few records at a time, and returns the same pages as one
+    read of all records.
+    """
+    desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
+    for name in "abcd":
+        desk.namespace(name, user="ana")
+        desk.namespace(f"{name}{name}")
+    every = lines(desk)
+    ana = next(each.user_id for each in every if each.user == "ana")
+    criteria: list[dict[str, Any]] = [
+        {"action": "namespace_create"}, {"action": "create", "path": "main"}, {"outcome": "done"}, {"outcome": "failed"},
+        {"user_id": ana}, {"since": every[4].at, "until": every[-2].at}, {"action": "create", "user": "admin"},
+    ]  # fmt: skip
+    ends = {"after": 0, "before": every[-1].id + 1}
+    asks = [(AuditFilter(**{order: ends[order]}, **each), limit) for each in criteria for limit in (2, 3, 100)]
+    whole = [desk.run(audit_read(desk.ctx(), LAKE, filters=each, limit=limit)) for each, limit in asks]
+
+    monkeypatch.setattr(audit_store, "SCANNED_AT_ONCE", examined)
+    before = desk.node.store.statements
+    parts = [desk.run(audit_read(desk.ctx(), LAKE, filters=each, limit=limit)) for each, limit in asks]
+
+    assert parts == whole
+    assert any(page.more for page in whole)
+    assert desk.node.store.statements - before > len(asks) * len(every) // examined // 2

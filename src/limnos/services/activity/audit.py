@@ -7,6 +7,7 @@ request.
 
 from __future__ import annotations
 
+import asyncio
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -19,7 +20,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.activity.audit import AuditFilter, lines_read
+from limnos.store.activity.audit import AuditFilter, lines_part_read
 
 PAGE_MAX: Final = 1_000
 BITES_MAX: Final = 500
@@ -48,10 +49,23 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
     await audit_catch_up(ctx)
     most = max(1, min(limit, PAGE_MAX))
     while True:
-        records = await ctx.look_up(partial(lines_read, seen, limit=most + 1))
+        records = await _records(ctx, seen, limit=most + 1)
         if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
             return AuditLinesPage(records[:most], len(records) > most)
         seen = now  # the caller's rights changed while the records were read: read again under the new rights
+
+
+async def _records(ctx: Context, filters: AuditFilter, *, limit: int) -> list[AuditRecord]:
+    """Read up to `limit` records. Other requests run between parts of a long read."""
+    records: list[AuditRecord] = []
+    while True:
+        part = await ctx.look_up(partial(lines_part_read, filters, limit=limit - len(records)))
+        records += part.records
+        if part.following is None:
+            return records
+        name = "before" if filters.after is None else "after"
+        filters = msgspec.structs.replace(filters, **{name: part.following})
+        await asyncio.sleep(0)
 
 
 async def _narrow_to_allowed(ctx: Context, metalake: str | None, *, filters: AuditFilter) -> AuditFilter:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
@@ -26,8 +27,9 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 
 PAGE_MAX: Final = 1_000
-DECIDED_AT_ONCE: Final = 200
-"""The number of decisions after which other requests run."""
+EXAMINED_AT_ONCE: Final = 1_000
+"""The number of objects after which other requests run. A decision counts as `DECISION_COST` of them."""
+DECISION_COST: Final = 20
 
 
 class ReachedObject(NamedTuple):
@@ -110,33 +112,51 @@ def _reach_identity(reach_view: _ReachView) -> object:
     return [link.id for link in reach_view.target.chain]
 
 
+@dataclass(slots=True)
+class _ReachedClass:
+    """Objects of one kind with the same decisions: the user's levels, whether rows or columns are restricted, whether
+    the caller may load the objects, and their count.
+    """
+
+    kind: Kind
+    levels: tuple[str, ...]
+    is_restricted: bool
+    is_visible: bool
+    size: int = 0
+
+
 async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachRequest) -> Reach:
     own = SubtreeDecisions(reach_view.user, facts)
     caller = own if reach_view.caller is reach_view.user else SubtreeDecisions(reach_view.caller, facts)
-    counts: dict[str, dict[Kind, int]] = {}
+    classes: dict[object, _ReachedClass] = {}
     page = _PageBuilder(request)
-    hidden = visible = 0
-    looked = len(facts.objects)
+    looked, examined = len(facts.objects), 0
     while facts.objects:
-        if len(facts.objects) % DECIDED_AT_ONCE == 0:
+        if examined >= EXAMINED_AT_ONCE:
+            examined = 0
             await asyncio.sleep(0)
         each = facts.objects.pop()  # to free all of them at the end would be one long step
-        levels, is_restricted = own.levels(each)
-        if not levels:
-            continue
-        kind = each.chain[0].kind
-        for level in levels:
+        key = own.class_of(each) if caller is own else (own.class_of(each), caller.class_of(each))
+        known = classes.get(key)
+        if known is None:
+            levels, is_restricted = own.levels(each)
+            is_visible = bool(levels) and (not reach_view.target.is_enforced or caller.is_loaded(each))
+            known = classes[key] = _ReachedClass(each.chain[0].kind, levels, is_restricted, is_visible)
+            examined += DECISION_COST
+        known.size += 1
+        examined += 1
+        if known.is_visible:
+            page.add(each.chain, known)
+    counts: dict[str, dict[Kind, int]] = {}
+    for of_class in classes.values():
+        for level in of_class.levels:
             by_kind = counts.setdefault(level, {})
-            by_kind[kind] = by_kind.get(kind, 0) + 1
-        if reach_view.target.is_enforced and not caller.is_loaded(each):
-            hidden += 1
-        else:
-            visible += 1
-            page.add(ReachedObject(kind, object_path(each.chain), levels, is_restricted))
+            by_kind[of_class.kind] = by_kind.get(of_class.kind, 0) + of_class.size
     objects, following = page.result()
+    reached = sum(each.size for each in classes.values() if each.levels)
     return Reach(
-        reach_view.user.user_name, counts, objects, following,
-        looked if reach_view.is_manager else visible + hidden, hidden,
+        reach_view.user.user_name, counts, objects, following, looked if reach_view.is_manager else reached,
+        reached - sum(each.size for each in classes.values() if each.is_visible),
         facts.is_bounded, reach_view.target.is_enforced,
     )  # fmt: skip
 
@@ -150,17 +170,28 @@ class _PageBuilder:
         self._last: tuple[str, ...] | None = None
         """The path of the last object that may be in the page, as far as is known."""
         self._is_cut = False
+        self._container_paths: dict[int, tuple[str, ...]] = {}
 
-    def add(self, entry: ReachedObject) -> None:
+    def add(self, chain: SecurableChain, of_class: _ReachedClass) -> None:
         """Add an object in any order."""
-        if self._after and entry.path <= self._after:
+        path = self._path_of(chain)
+        if self._after and path <= self._after:
             return
-        if self._last is not None and entry.path > self._last:
+        if self._last is not None and path > self._last:
             self._is_cut = True
             return
-        self._entries.append(entry)
+        self._entries.append(ReachedObject(of_class.kind, path, of_class.levels, of_class.is_restricted))
         if len(self._entries) > 4 * self._limit:
             self._cut()
+
+    def _path_of(self, chain: SecurableChain) -> tuple[str, ...]:
+        """Return the path of an object. The paths of containers are computed once."""
+        if len(chain) < 2:
+            return ()
+        container = self._container_paths.get(chain[1].id)
+        if container is None:
+            container = self._container_paths[chain[1].id] = object_path(chain[1:])
+        return (*container, chain[0].name)
 
     def _cut(self) -> None:
         """Keep the first objects, and all with the path of the last one: objects of two kinds may have one path."""
@@ -192,7 +223,7 @@ class SubtreeDecisions:
         self._levels: dict[object, tuple[tuple[str, ...], bool]] = {}
         self._loaded: dict[object, bool] = {}
 
-    def _class_of(self, each: SubtreeObject) -> object:
+    def class_of(self, each: SubtreeObject) -> object:
         """Return a key that is equal for objects with the same kinds and facts along their ancestors."""
         chain = each.chain
         return self._key(chain[0], each.owner_id, above=self._container_class(chain[1:]) if len(chain) > 1 else 0)
@@ -214,14 +245,14 @@ class SubtreeDecisions:
 
     def levels(self, each: SubtreeObject) -> tuple[tuple[str, ...], bool]:
         """Return the user's access levels on an object, and whether a read restriction applies to the user."""
-        key = self._class_of(each)
+        key = self.class_of(each)
         if key not in self._levels:
             self._levels[key] = self._decided(each.chain)
         return self._levels[key]
 
     def is_loaded(self, each: SubtreeObject) -> bool:
         """Return whether the user may load an object."""
-        key = self._class_of(each)
+        key = self.class_of(each)
         if key not in self._loaded:
             subject = deny_inherited_on(self.subject, each.chain, by_object=self.facts.restrictions)
             self._loaded[key] = is_allowed(

@@ -148,16 +148,17 @@ def _hidden_before(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
 
 
 async def _load_containers(ctx: Context, scope: RequestScope) -> tuple[str, ...]:
-    """Load what a list of catalogs needs for a caller whose groups and roles are known, and return the catalogs hidden
-    from the caller.
+    """Load what a list of catalogs needs: the caller with groups and roles, unless they are known, then the catalogs
+    and the objects of the caller. Return the catalogs hidden from the caller.
 
     It decides nothing: `_names_of` compares the result with the current list.
     """
     gate, view = ctx.services.gate, ctx.services.view
-    if len(scope_zones(view, scope)) == 1:  # the node has no facts of the metalake: the caller and the roles come first
+    zones = scope_zones(view, scope)
+    if len(zones) == 1 or zones[-1] not in view.zones or not _is_caller_known(ctx, scope):
         await ctx.read(scope, lambda request_view: request_view.subject)
     try:
-        top = RequestView(ctx.services, scope, ctx.credential, ctx.request_id, active=ctx.active)
+        top = _view_of(ctx, scope)
         metalake_id, access = top.metalake.id, top.rules.access_enabled
         if not access or not view.is_paired(top.settled.zones):
             return ()
@@ -171,10 +172,23 @@ async def _load_containers(ctx: Context, scope: RequestScope) -> tuple[str, ...]
     except LimnosError:
         return ()  # the read below refuses
     try:
-        top = RequestView(ctx.services, scope, ctx.credential, ctx.request_id, active=ctx.active)
-        return _visible_catalogs(top)[1]
+        return _visible_catalogs(_view_of(ctx, scope))[1]
     except (CacheMiss, LimnosError):
         return ()
+
+
+def _view_of(ctx: Context, scope: RequestScope) -> RequestView:
+    return RequestView(ctx.services, scope, ctx.credential, ctx.request_id, active=ctx.active)
+
+
+def _is_caller_known(ctx: Context, scope: RequestScope) -> bool:
+    """Return whether the caller's groups and roles are cached, at whatever revision."""
+    try:
+        return _view_of(ctx, scope).subject.member
+    except CacheMiss:
+        return False
+    except LimnosError:
+        return True  # it is refused below
 
 
 def _visible_catalogs(request_view: RequestView) -> tuple[list[str], tuple[str, ...]]:

@@ -10,14 +10,14 @@ from limnos.access.actions import Action
 from limnos.access.restrictions import deny_inherited
 from limnos.access.subjects import principal_of, require_member, subject_of
 from limnos.model.decisions import ChainLink, SecurableChain
-from limnos.model.entities import Token
+from limnos.model.entities import Principal, Token
 from limnos.model.errors import AuthenticationFailed, PermissionDenied
 from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.principals import Subject
 from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.request_scope import ResolvedScope
 from limnos.view.cache_miss import CacheMiss, require_fact
-from limnos.view.keys import ABSENT, owner_key, principal_id_key, restrictions_key
+from limnos.view.keys import ABSENT, Key, owner_key, principal_id_key, restrictions_key
 from limnos.view.view import DerivedValues, StoreView
 
 _ZONE_PLACES = {kind: {ZoneKind.SERVER: 0, ZoneKind.METALAKE: 1, ZoneKind.CATALOG: 2}[kind.home] for kind in Kind}
@@ -131,7 +131,7 @@ class CallerView:
         if standing is None:
             metalake_id = self.settled.zones[1]
             if self.rules.access_enabled:
-                principal = require_member(self.view, metalake_id, user=self.user)
+                principal = self._require_member(metalake_id)
             else:
                 principal = principal_of(self.view, metalake_id, Kind.USER, self.user)
             standing = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)
@@ -147,6 +147,22 @@ class CallerView:
             raise PermissionDenied(
                 f"User {self.user} is disabled in metalake {self.settled.metalake.name}: ask its administrator"
             )
+
+    def _require_member(self, metalake_id: int) -> Principal | None:
+        """Return the caller as a user of the metalake, or None.
+
+        Raises CacheMiss if the fact is not cached. In a catalog, one load then reads also what nearly every decision
+        needs: the owners of the catalog and the metalake, and the read restrictions.
+        """
+        try:
+            return require_member(self.view, metalake_id, user=self.user)
+        except CacheMiss as cold:
+            if self.settled.catalog is not None:
+                zone = self.settled.zones[-1]
+                keys: dict[Key, int] = {owner_key(metalake_id): metalake_id, owner_key(zone): zone}
+                keys[restrictions_key(zone)] = zone
+                cold.missing_keys.update({key: zone for key, zone in keys.items() if self.view.get(key) is ABSENT})
+            raise
 
     def zone_of(self, kind: Kind) -> int:
         """Return the zone in this scope to which objects of a kind belong."""

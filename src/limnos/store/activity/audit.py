@@ -38,6 +38,8 @@ from limnos.store.transaction import StoreTransaction
 CHANGES_AT_ONCE: Final = 200
 """The approximate number of changes that one transaction converts to audit records: a few milliseconds of work."""
 EXPIRED_AT_ONCE: Final = 500
+SCANNED_AT_ONCE: Final = 2_000
+"""The number of records that one read examines if a filter has no index."""
 RIGHTS_MAX: Final = 3
 """The maximum number of rights in the record of a change whose objects are in none of its decisions."""
 _COLUMNS: Final = {
@@ -78,7 +80,11 @@ _FILTERS: Final = {
     "request_id": "request_id = :request_id",
     "before": "id < :before",
     "after": "id > :after",
+    "first": "id >= :first",
+    "last": "id <= :last",
 }
+_SCANNED: Final = frozenset({"user_id", "since", "until", "action", "outcome"})
+"""Filters without an index in the order of ids: the rows between two matching records are read, too."""
 
 
 class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -113,10 +119,47 @@ def _page(names: tuple[str, ...]) -> Sql:
     return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
 
 
+@cache
+def _end(names: tuple[str, ...]) -> Sql:
+    """Build the SELECT of the id at which a read of `:rows` more records ends."""
+    where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
+    order = "" if "after" in names else " DESC"
+    return Sql(f"SELECT id FROM audit WHERE {where} ORDER BY id{order} LIMIT 1 OFFSET :rows")
+
+
+class AuditPart(NamedTuple):
+    """Records of one read. `following` is the id after which the next read begins; None at the end."""
+
+    records: list[AuditRecord]
+    following: int | None
+
+
 def lines_read(audit_filter: AuditFilter, *, limit: int) -> Load[list[AuditRecord]]:
     """Read up to `limit` records in the order of their IDs: the newest first, or with `after` the oldest first."""
-    params: dict[str, Value] = {name: value for name in _FILTERS if (value := getattr(audit_filter, name)) is not None}
-    rows = yield _page(tuple(params)), {**params, **_path_range(audit_filter.path), "limit": limit}
+    return (yield from _lines_read(_filters_of(audit_filter), audit_filter.path, limit=limit))
+
+
+def lines_part_read(audit_filter: AuditFilter, *, limit: int) -> Load[AuditPart]:
+    """Read what `lines_read` reads, but examine at most `SCANNED_AT_ONCE` records if a filter has no index."""
+    filters = _filters_of(audit_filter)
+    indexed = {name: value for name, value in filters.items() if name not in _SCANNED and name != "path"}
+    if _SCANNED.isdisjoint(filters):
+        return AuditPart((yield from lines_read(audit_filter, limit=limit)), None)
+    ends = yield _end(tuple(indexed)), {**indexed, "rows": SCANNED_AT_ONCE - 1}
+    if not ends:
+        return AuditPart((yield from lines_read(audit_filter, limit=limit)), None)
+    filters["first" if audit_filter.after is None else "last"] = end = ends[0][0]
+    records = yield from _lines_read(filters, audit_filter.path, limit=limit)
+    return AuditPart(records, end if len(records) < limit else None)
+
+
+def _filters_of(audit_filter: AuditFilter) -> dict[str, Value]:
+    fields = msgspec.structs.asdict(audit_filter)
+    return {name: fields[name] for name in _FILTERS if fields.get(name) is not None}
+
+
+def _lines_read(filters: Mapping[str, Value], path: str | None, *, limit: int) -> Load[list[AuditRecord]]:
+    rows = yield _page(tuple(filters)), {**filters, **_path_range(path), "limit": limit}
     return [AuditRecord(*row) for row in rows]
 
 

@@ -65,8 +65,9 @@ HOLDING = _sql(
 )
 HOLDER_IDS = _sql("SELECT principal_id FROM role_member WHERE role_id IN ({roles}) LIMIT :limit")
 MEMBER_IDS = _sql("SELECT user_id FROM group_member WHERE group_id IN ({principals}) LIMIT :limit")
+# With an index on metalakes and names, SQLite would read all users of the metalake.
 CHOSEN = _sql(
-    f"SELECT id, name, enabled FROM principal WHERE id IN ({{users}}) AND metalake_id = :metalake"
+    f"SELECT id, name, enabled FROM principal WHERE id IN ({{users}}) AND +metalake_id = :metalake"
     f" AND kind = {int(Kind.USER)} AND deleted = 0 AND name > :after"
 )
 # With an index on roles, SQLite would probe each pair of a user and a role.

@@ -75,7 +75,11 @@ EVERYBODY = Sql(
     "SELECT n.name, p.kind, p.name FROM principal p JOIN node n ON n.id = p.metalake_id AND n.deleted = 0 WHERE p.deleted = 0"
     f" UNION ALL SELECT n.name, {int(Kind.ROLE)}, r.name FROM role r JOIN node n ON n.id = r.metalake_id AND n.deleted = 0 WHERE r.deleted = 0"
 )
-STANDING = Sql("SELECT enabled FROM principal WHERE kind = :kind AND name = :name AND deleted = 0")
+# Without the metalakes, SQLite would read the names of all principals.
+STANDING = Sql(
+    "SELECT p.enabled FROM node m CROSS JOIN principal p WHERE m.parent_id = 0 AND m.name_space = 'metalake'"
+    " AND m.deleted = 0 AND p.metalake_id = m.id AND p.kind = :kind AND p.name = :name AND p.deleted = 0"
+)
 SIGNED_IN = Sql("SELECT signed_in FROM principal WHERE id = :id AND deleted = 0")
 SIGN_IN = Sql("UPDATE principal SET signed_in = :issued WHERE id = :id AND (signed_in IS NULL OR signed_in < :issued)")
 FORGET_MEMBER = Sql("DELETE FROM group_member WHERE user_id = :id OR group_id = :id")
