@@ -52,7 +52,12 @@ class StoreWriter(Protocol):
         """The store's clock, which all nodes share."""
 
     async def submit(
-        self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin
+        self,
+        permit: Permit[object],
+        mutation: Mutation[T],
+        *,
+        on_begin: BeginCallback = ignore_begin,
+        is_long: bool = False,
     ) -> T:
         """Run a mutation in its transaction and return its result after the commit.
 
@@ -60,6 +65,7 @@ class StoreWriter(Protocol):
             permit: The permit of the mutation.
             mutation: A plain function over the transaction.
             on_begin: Called right before the mutation first runs. Until then it has certainly had no effect.
+            is_long: The mutation writes so much that it must not run on the event loop: it runs in a thread.
 
         Raises:
             StalePermit: Access may have changed since the decision; the caller must decide again.

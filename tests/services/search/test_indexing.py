@@ -10,7 +10,7 @@ import pytest
 
 from limnos.services.search import indexing
 from limnos.services.search.indexing import index_step
-from limnos.store.activity.search_index import SearchIndexWrites, zones_behind_read
+from limnos.store.activity.search_index import SearchIndexWrites, known_words_read, zones_behind_read
 from tests.http.conftest import empty_database, fresh, node  # noqa: F401 - fixtures
 from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg.wire import make_table, set_properties, table_path
@@ -119,3 +119,39 @@ def test_a_scan_that_is_stopped_continues_where_it_ended(
     assert len(hits(node, "table")) == 12
     ids = [each for page in (*first, *written) for each in page]
     assert len(ids) == len(set(ids))
+
+
+def test_joined_words_are_found_and_not_stored_for_suggestions(node: DriverNode) -> None:  # noqa: F811 - a fixture
+    """A name without its separators is found and is no suggestion: each table would store some that no other has. Its
+    parts are, and a name that has the same letters without separators.
+    """
+    for name in ("daily_flights", "late_trains", "latetrains"):
+        make_table(node, "a", name)
+    index(node)
+    words = ["daily", "dailyflights", "flights", "latetrains"]
+
+    assert node.runner.run(node.built.services.gate.look_up(partial(known_words_read, words))) == [
+        "daily",
+        "flights",
+        "latetrains",
+    ]
+    assert hits(node, "dailyfl") == ["daily_flights"]
+
+
+@pytest.mark.parametrize("chars_max", [1, 10_000])
+def test_a_scans_transaction_ends_after_its_words(
+    node: DriverNode,  # noqa: F811 - a fixture
+    written: list[list[int]],
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    chars_max: int,
+) -> None:
+    """A transaction of a scan takes no further objects once it has so many characters of words."""
+    monkeypatch.setattr(indexing, "WORDS_AT_ONCE", chars_max)
+    monkeypatch.setattr(indexing, "DOCUMENTS_AT_ONCE", 5)
+    fill(node, 12)
+    index(node)
+
+    sizes = [len(ids) for ids in written if ids]
+    assert max(sizes) == (5 if chars_max == 1 else 13)
+    assert len(hits(node, "table")) == 12

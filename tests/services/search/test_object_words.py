@@ -42,9 +42,9 @@ def test_object_matches_its_indexed_words_and_ancestor_names(
     node = with_fields(NODE, name=name, record=replace(NODE.record, comment=comment[:3]))
     body = document(columns, comment)
     own = object_words(node, body)
-    indexed = [word for text in own for word in text.split()]
+    indexed = [word for text in own.texts for word in text.split()]
     words = question_words([*query_words, *(word[:length] for word in indexed[::3])])
-    is_own = [any(is_met(word, text) for text in own) for word in words]
+    is_own = [any(is_met(word, text) for text in own.texts) for word in words]
     is_above = [any(is_met(word, words_of([each])) for each in above) for word in words]
 
     matches = match_words(words, node, above=tuple(above), body=body)

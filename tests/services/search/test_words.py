@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from limnos.services.search.words import WORD_MAX, _text_words, is_met, question_words, words_of
+from limnos.services.search.words import WORD_MAX, _text_words, field_words, is_met, question_words, words_of
 
 
 @pytest.mark.parametrize(
@@ -48,6 +48,19 @@ def test_word_length_is_bounded_in_names_and_queries() -> None:
 @given(st.lists(st.text(alphabet="ab1_- .\n\tA\u00e4", max_size=80), max_size=12))
 def test_texts_that_are_split_all_at_once_have_the_words_of_each(texts: list[str]) -> None:
     """Short ASCII texts without capitals, which are split together, have the same words as when split one by one."""
-    each = {word for text in texts for word in _text_words(text)}
+    each = {word for text in texts for kind in _text_words(text) for word in kind}
 
     assert set(words_of(texts).split(" ")) - {""} == each - {""}
+
+
+def test_joined_words_are_those_that_only_several_words_make() -> None:
+    """A text without its separators is a joined word, unless a text has it as a word of its own."""
+    for texts in (["flight_id", "gate 7"], ["Flight_ID", "gate 7"]):
+        words = field_words(texts)
+        assert (set(words.single), set(words.joined)) == ({"flight", "id", "gate", "7"}, {"flightid", "gate7"})
+    assert (
+        set(field_words(["flight_id", "flightid"]).joined)
+        == set(field_words(["flight_id", "FLIGHTID"]).joined)
+        == set()
+    )
+    assert set(field_words(["flightId", "x1y2"]).joined) == set()

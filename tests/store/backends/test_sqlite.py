@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,6 @@ from limnos.model.errors import BadRequest
 from limnos.store.activity.search_index import IndexedText
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import UNKNOWN
-from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.backends import StoreLab, sqlite_copy, sqlite_template
 from tests.store.world import StoreWorld, add_namespace, make_world
@@ -167,17 +168,35 @@ def test_savepoints_write_no_temporary_file(lab: StoreLab, world: StoreWorld) ->
     assert after == before
 
 
-def test_words_are_written_out_by_the_commit_alone(lab: StoreLab, world: StoreWorld) -> None:
-    """The full-text entries of many objects wait for the commit, which runs in a thread, and become one segment."""
+def test_a_long_mutation_runs_in_a_thread_between_the_others_of_its_batch(lab: StoreLab, world: StoreWorld) -> None:
+    """A long mutation does not run on the event loop, and the others of its batch do. Its error fails it alone."""
+    store, permit = lab.store, lab.permit(world.main.id)
+
+    def add(name: str, tx: Tx) -> int:
+        add_namespace(tx, world.main, name)
+        if name == "refused":
+            raise BadRequest(name)
+        return threading.get_ident()
+
+    async def together() -> list[object]:
+        jobs = [
+            store.submit(permit, partial(add, name), is_long=name in {"long", "refused"})
+            for name in ("first", "long", "refused", "last")
+        ]
+        return await asyncio.gather(*jobs, return_exceptions=True)
+
+    first, long, refused, last = lab.run(together())
+
+    assert (first, last) == (threading.get_ident(), threading.get_ident())
+    assert long not in {first, refused}
+    assert isinstance(refused, BadRequest)
+    assert names(lab) == {"first", "long", "last"}
+
+
+def test_words_of_many_objects_become_one_segment(lab: StoreLab, world: StoreWorld) -> None:
+    """The full-text entries of many objects are written out once."""
     texts = [IndexedText(number, world.main.id, f"name{number} word", "", "") for number in range(50)]
-    blocks = Sql("SELECT count(*) FROM search_words_data")
 
-    def replace(tx: Tx) -> tuple[int, int]:
-        before = tx.rows(blocks, {})[0][0]
-        tx.search.replace([text.object_id for text in texts], texts)
-        return before, tx.rows(blocks, {})[0][0]
+    lab.write(lambda tx: tx.search.replace([text.object_id for text in texts], texts), zone=world.lake.id)
 
-    before, after = lab.write(replace, zone=world.lake.id)
-
-    assert after == before
     assert lab.database.sql("SELECT count(DISTINCT segid) FROM search_words_idx") == [(1,)]

@@ -97,4 +97,4 @@ def _changed_at(visible: VisibleNode) -> int:
 
 def has_whole_word(visible: VisibleNode, word: str) -> bool:
     """Return whether an object's words or its ancestors' names contain a word as a whole, not only as a prefix."""
-    return has_word(word, texts=object_words(visible.node, visible.body), names=visible.path)
+    return has_word(word, texts=object_words(visible.node, visible.body).texts, names=visible.path)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, NamedTuple
 
 from limnos.model.entities import Node
 from limnos.model.permits import upkeep_permit
@@ -33,11 +33,13 @@ from limnos.store.tx import Tx
 
 ZONES_AT_ONCE: Final = 100
 REVISIONS_AT_ONCE: Final = 500
-OBJECTS_AT_ONCE: Final = 200
-"""The number of objects of a scan whose words one transaction writes."""
+OBJECTS_AT_ONCE: Final = 500
+"""The maximum number of objects of a scan whose words one transaction writes."""
+WORDS_AT_ONCE: Final = 200_000
+"""The number of characters of words after which a transaction of a scan takes no further objects."""
 DOCUMENTS_AT_ONCE: Final = 100
 """The number of objects whose documents are read together."""
-STORED_WORDS_MAX: Final = 200_000
+STORED_WORDS_MAX: Final = 50_000
 """The number of words that a scan remembers as stored."""
 PARSED_AT_ONCE: Final = 10
 """The number of documents that are parsed before other requests run."""
@@ -72,7 +74,8 @@ async def _index_changes(services: NodeServices, progress: ZoneProgress) -> bool
     until = min(progress.newest, since + REVISIONS_AT_ONCE)
     ids = await services.gate.look_up(partial(changed_read, progress.zone, since=since, until=until))
     reached = progress._replace(revision=until)
-    await _write_words(services, progress, ids=ids, reached=reached, stored_words=set())
+    words = await _read_words(services, ids)
+    await _write_words(services, progress, words=words, reached=reached, stored_words=set())
     return until < progress.newest
 
 
@@ -86,36 +89,41 @@ async def _scan_zone(
     async with services.store.snapshot() as snapshot:
         ids = await scan_ids(snapshot, progress.zone, after=after)
     stored_words: set[str] = set()
-    for begin in range(0, len(ids) or 1, OBJECTS_AT_ONCE):
-        if begin and not await may_continue():
+    end = 0
+    while end < len(ids) or after is not None:
+        if end and not await may_continue():
             return True
-        page = list(ids[begin : begin + OBJECTS_AT_ONCE])
-        scan_after = page[-1] if begin + len(page) < len(ids) else None
-        reached = progress._replace(indexed_epoch=progress.epoch, revision=revision, scan_after=scan_after)
-        if not await _write_words(services, progress, ids=page, reached=reached, stored_words=stored_words):
+        words = await _read_words(services, ids[end : end + OBJECTS_AT_ONCE], chars_max=WORDS_AT_ONCE)
+        end += len(words.ids)
+        after = words.ids[-1] if end < len(ids) else None
+        reached = progress._replace(indexed_epoch=progress.epoch, revision=revision, scan_after=after)
+        if not await _write_words(services, progress, words=words, reached=reached, stored_words=stored_words):
             return True
         progress = reached
     return False
 
 
+class _WordBatch(NamedTuple):
+    """The words of those objects of `ids` that exist.
+
+    `single` are the words that spelling suggestions may have, which joined words are not: nearly each object has some
+    of its own, and to store them would cost more than the rest of the index.
+    """
+
+    ids: Sequence[int]
+    texts: list[IndexedText]
+    single: set[str]
+
+
 async def _write_words(
-    services: NodeServices,
-    progress: ZoneProgress,
-    *,
-    ids: Sequence[int],
-    reached: ZoneProgress,
-    stored_words: set[str],
+    services: NodeServices, progress: ZoneProgress, *, words: _WordBatch, reached: ZoneProgress, stored_words: set[str]
 ) -> bool:
     """Write the words of some objects, and advance the zone's position from `progress` to `reached`.
 
     `stored_words` are words that are stored for spelling suggestions already; it is updated. Returns False, and changes
     nothing, if another node has advanced the position meanwhile.
     """
-    texts: list[IndexedText] = []
-    for begin in range(0, len(ids), DOCUMENTS_AT_ONCE):
-        texts += await _texts(services, ids[begin : begin + DOCUMENTS_AT_ONCE])
-    words = _words_in(texts)
-    new_words = words - stored_words
+    new_words = words.single - stored_words
 
     def write(tx: Tx) -> set[str] | None:
         if not tx.search.is_at(progress):
@@ -125,13 +133,13 @@ async def _write_words(
         )
         if suggestible := spelled_words(new_words):
             tx.search.add_words(suggestible)
-        # Last, because on SQLite the next statement would write out the full-text entries, not the commit's thread.
-        removed = _words_in(tx.search.replace(ids, texts)) - words
+        former = tx.search.replace(words.ids, words.texts)
+        removed = _words_in(former) - _words_in(words.texts) if former else set[str]()
         if suggestible := spelled_words(removed):
             tx.search.forget_words(suggestible)
         return removed
 
-    removed = await services.store.submit(upkeep_permit("limnos"), write)
+    removed = await services.store.submit(upkeep_permit("limnos"), write, is_long=True)
     if removed is None:
         return False
     if len(stored_words) > STORED_WORDS_MAX:
@@ -146,22 +154,29 @@ def _words_in(texts: Sequence[IndexedText]) -> set[str]:
     return set(" ".join([f"{each.name} {each.columns} {each.comment}" for each in texts]).split(" "))
 
 
-async def _texts(services: NodeServices, ids: Sequence[int]) -> list[IndexedText]:
-    nodes, bodies = await services.gate.look_up(partial(_objects_read, ids))
+async def _read_words(services: NodeServices, ids: Sequence[int], *, chars_max: int | None = None) -> _WordBatch:
+    """Read the words of objects: of the first ones that have about `chars_max` characters together, or of all."""
     texts: list[IndexedText] = []
-    for number, node in enumerate(nodes, 1):
-        body = bodies.get(node.id)
-        is_large = body is not None and len(body) > PARSED_BYTES
-        words = await asyncio.to_thread(object_words, node, body) if is_large else object_words(node, body)
-        name = index_name(words.name, node.kind)
-        texts.append(IndexedText(node.id, node.zone, name, words.columns, words.comment))
-        if number % PARSED_AT_ONCE == 0:
-            await asyncio.sleep(0)
-    return texts
+    single: set[str] = set()
+    end = chars = 0
+    while end < len(ids) and (chars_max is None or chars < chars_max):
+        nodes, bodies = await services.gate.look_up(partial(_objects_read, ids[end : end + DOCUMENTS_AT_ONCE]))
+        end += DOCUMENTS_AT_ONCE
+        for number, node in enumerate(nodes, 1):
+            body = bodies.get(node.id)
+            is_large = body is not None and len(body) > PARSED_BYTES
+            words = await asyncio.to_thread(object_words, node, body) if is_large else object_words(node, body)
+            name = index_name(words.name, node.kind)
+            texts.append(IndexedText(node.id, node.zone, name, words.columns, words.comment))
+            single.update(words.single)
+            chars += len(name) + len(words.columns) + len(words.comment)
+            if number % PARSED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+    return _WordBatch(list(ids[:end]), texts, single)
 
 
 def _objects_read(ids: Sequence[int]) -> Load[tuple[list[Node], dict[int, bytes]]]:
-    nodes = yield from live_nodes_read(ids)
+    nodes = yield from live_nodes_read(list(ids))
     described = [node.id for node in nodes if has_columns(node.kind, node.format)]
     documents = (yield from intact_documents_read(described)) if described else {}
     return nodes, {node_id: document.body for node_id, document in documents.items()}

@@ -14,7 +14,14 @@ from limnos.formats.iceberg.descriptions import ColumnDescription, columns_of, s
 from limnos.model.entities import Node
 from limnos.model.kinds import CONTAINERS, Kind
 from limnos.services.request.table_formats import ICEBERG
-from limnos.services.search.words import CONTAINER_MARK, ObjectWords, is_met, question_words, words_of
+from limnos.services.search.words import (
+    CONTAINER_MARK,
+    ObjectWords,
+    field_words,
+    is_met,
+    question_words,
+    words_of,
+)
 
 _NO_LETTERS: Final = {code: None for code in range(128) if not chr(code).isalnum()}
 PARSED_BYTES: Final = 32 << 10
@@ -56,7 +63,7 @@ def object_words(node: Node, body: bytes | None) -> ObjectWords:
     if body is not None and has_columns(node.kind, node.format):
         columns, comments = texts_of(body)
         texts += comments
-    return ObjectWords(words_of([node.name]), words_of(columns), words_of(texts))
+    return ObjectWords.of(field_words([node.name]), field_words(columns), field_words(texts))
 
 
 def match_words(

@@ -7,7 +7,7 @@ May import `names` and the standard library. Pure. A word of a query matches eve
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -31,15 +31,40 @@ _PIECE: Final = re.compile(r"[0-9]+|[^\W\d_]+")
 _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
+class FieldWords(NamedTuple):
+    """The distinct words of texts: those of single runs of letters and digits, with their parts, and `joined` ones: a
+    short text without its separators, `flightid` of `flight_id`, unless it is a word of the other kind as well.
+    """
+
+    single: Iterable[str]
+    joined: Collection[str] = ()
+
+    @property
+    def text(self) -> str:
+        """All words as one string, separated by spaces."""
+        return " ".join((*self.single, *self.joined))
+
+
 class ObjectWords(NamedTuple):
     """The words of an object: of its name, of its columns' names, and of its comment and its columns' documentation.
 
-    Each field is a string of words separated by spaces.
+    Each field is a string of words separated by spaces. `single` are the words of all fields except joined ones.
     """
 
     name: str
     columns: str
     comment: str
+    single: Sequence[str] = ()
+
+    @property
+    def texts(self) -> tuple[str, str, str]:
+        """The three fields."""
+        return self.name, self.columns, self.comment
+
+    @classmethod
+    def of(cls, name: FieldWords, columns: FieldWords, comment: FieldWords) -> ObjectWords:
+        """Build them from the words of the three fields."""
+        return cls(name.text, columns.text, comment.text, [*name.single, *columns.single, *comment.single])
 
 
 def words_of(texts: Iterable[str]) -> str:
@@ -49,38 +74,64 @@ def words_of(texts: Iterable[str]) -> str:
     words as well. A short text without its separators is also a word, so that `flight_id` and `flightId` have the same
     words.
     """
+    return field_words(texts).text
+
+
+def field_words(texts: Iterable[str]) -> FieldWords:
+    """Return the words of `words_of` by their kinds."""
+    texts = texts if isinstance(texts, list) else list(texts)
+    whole = "\n".join(texts)
+    if _is_plain(whole, texts):
+        return _plain_words(whole)
+    if not whole:
+        return FieldWords(())
     plain: list[str] = []
     others: list[str] = []
     for text in texts:
-        is_plain = text.islower() and text.isascii() and len(text) <= WORD_MAX and "\n" not in text
-        (plain if is_plain else others).append(text)
-    kept_words = _plain_words(plain) if plain else {}
+        (plain if _is_plain(text, (text,)) else others).append(text)
+    single, joined = map(dict.fromkeys, _plain_words("\n".join(plain)) if plain else ((), ()))
     for text in others:
-        if len(kept_words) > WORDS_MAX:
+        if len(single) > WORDS_MAX:
             break
-        kept_words.update(_short_text_words(text) if len(text) <= WORD_MAX else _text_words(text))
-    return " ".join(filter(None, kept_words))
+        words = _short_text_words(text) if len(text) <= WORD_MAX else _text_words(text)
+        single.update(dict.fromkeys(words.single))
+        joined.update(dict.fromkeys(words.joined))
+    return FieldWords(single, [word for word in joined if word not in single])
 
 
-def _plain_words(texts: Sequence[str]) -> dict[str, None]:
-    """Return what `_text_words` returns, for short ASCII texts without capitals, all at once."""
-    spaced = "\n".join(texts).translate(_SPACES)
+def _is_plain(whole: str, texts: Sequence[str]) -> bool:
+    """Return whether texts, joined to `whole` by line feeds, are short ASCII texts of one line without capitals."""
+    return (
+        whole.islower()
+        and whole.isascii()
+        and whole.count("\n") == len(texts) - 1
+        and (len(whole) <= WORD_MAX or max(map(len, texts)) <= WORD_MAX)
+    )
+
+
+def _plain_words(whole: str) -> FieldWords:
+    """Return what `_text_words` returns, for texts of `_is_plain`, all at once."""
+    spaced = whole.translate(_SPACES)
     words = dict.fromkeys(spaced.split())
     if _DIGIT.search(spaced):
         words.update(dict.fromkeys(_PIECE.findall(spaced)))
+    separators = spaced.count(" ")
+    if not separators:
+        return FieldWords(words)
     wholes = spaced.split("\n")
-    if spaced.count(" ") >= JOINED_MAX:
+    if separators >= JOINED_MAX:
         wholes = [each for each in wholes if len(each.split()) <= JOINED_MAX]
-    words.update(dict.fromkeys("\n".join(wholes).replace(" ", "").split("\n")))
-    return words
+    joined = dict.fromkeys("\n".join(wholes).replace(" ", "").split("\n"))
+    return FieldWords(words, [word for word in joined if word and word not in words])
 
 
-def _text_words(text: str) -> dict[str, None]:
+def _text_words(text: str) -> FieldWords:
     runs = _RUN.findall(text)
-    words = [part for run in runs for part in _run_words(run)]
+    words = dict.fromkeys([part for run in runs for part in _run_words(run)])
     if 1 < len(runs) <= JOINED_MAX and len(text) <= WORD_MAX:
-        words.append(fold("".join(runs))[:WORD_MAX])
-    return dict.fromkeys(words)
+        joined = fold("".join(runs))[:WORD_MAX]
+        return FieldWords(tuple(words), () if joined in words else (joined,))
+    return FieldWords(tuple(words))
 
 
 def _run_words(run: str) -> list[str]:

@@ -14,6 +14,8 @@ from itertools import pairwise
 from json import dumps
 from typing import Final, NamedTuple
 
+import msgspec
+
 from limnos.model.kinds import Kind
 from limnos.store.objects.name_search import COLUMNS, FILTERS, SearchCandidate, among
 from limnos.store.objects.nodes import DATA_ONLY
@@ -117,23 +119,34 @@ def _hits(column: str) -> Sql:
 
 IN_NAMES, IN_ALL = _hits("name_vector"), _hits("all_vector")
 _LEXEMES = "array_to_tsvector(array_remove(string_to_array({text}, ' '), ''))"
+_ALL = "array_to_string(r.entry, ' ')"
+_ROWS = "json_to_recordset(CAST(:rows AS json)) AS r(id bigint, zone bigint, name text, columns text, comment text, entry text[])"
+
+
+def _each(*paths: str) -> str:
+    return f"{', '.join(f'value ->> {path!r}' for path in paths)} FROM json_each(:rows)"
+
+
+_ENTRY: Final = ("$.id", "$.entry[0]", "$.entry[1]", "$.entry[2]")
 PUT = Sql(
-    "INSERT INTO search_text (object_id, zone, name, columns, comment, name_vector, all_vector) VALUES"
-    f" (:id, :zone, :name, :columns, :comment, {_LEXEMES.format(text='CAST(:searched_name AS text)')},"
-    f" {_LEXEMES.format(text='CAST(:searched AS text)')})",
-    on_sqlite="INSERT INTO search_text (object_id, zone, name, columns, comment) SELECT :id, :zone, :name, :columns, :comment"
-    " WHERE :searched_name IS NOT NULL AND :searched IS NOT NULL",
+    "INSERT INTO search_text (object_id, zone, name, columns, comment, name_vector, all_vector)"
+    f" SELECT r.id, r.zone, r.name, r.columns, r.comment, {_LEXEMES.format(text='r.entry[1]')},"
+    f" {_LEXEMES.format(text=_ALL)} FROM {_ROWS}",
+    on_sqlite="INSERT INTO search_text (object_id, zone, name, columns, comment)"
+    f" SELECT {_each('$.id', '$.zone', '$.name', '$.columns', '$.comment')}",
 )
-DELETE = Sql("DELETE FROM search_text WHERE object_id = :id")
-FTS_PUT: Final = "INSERT INTO search_words (rowid, name, columns, comment) VALUES (:id, :name, :columns, :comment)"
-FTS_DELETE: Final = "INSERT INTO search_words (search_words, rowid, name, columns, comment) VALUES ('delete', :id, :name, :columns, :comment)"
-_NO_CHANGE = (
-    "UPDATE search_text SET zone = zone WHERE object_id = :id AND CAST(:name AS text) = CAST(:columns AS text)"
-    " AND CAST(:comment AS text) = '' AND FALSE"
+DELETE = Sql(
+    f"DELETE FROM search_text WHERE object_id IN (SELECT r.id FROM {_ROWS})",
+    on_sqlite=f"DELETE FROM search_text WHERE object_id IN (SELECT {_each('$.id')})",
 )
+FTS_PUT: Final = f"INSERT INTO search_words (rowid, name, columns, comment) SELECT {_each(*_ENTRY)}"
+FTS_DELETE: Final = (
+    f"INSERT INTO search_words (search_words, rowid, name, columns, comment) SELECT 'delete', {_each(*_ENTRY)}"
+)
+_NO_CHANGE = "UPDATE search_text SET zone = zone WHERE CAST(:rows AS text) = '' AND FALSE"
 INDEX_PUT, INDEX_DELETE = Sql(_NO_CHANGE, on_sqlite=FTS_PUT), Sql(_NO_CHANGE, on_sqlite=FTS_DELETE)
 """The statements that add objects to the full-text table of SQLite and remove them. On PostgreSQL they change nothing:
-the vectors are in the row.
+the vectors are in the row. Each writes all rows at once: a statement releases Python's lock once, not for each row.
 """
 WORDS_PUT = Sql(
     "INSERT INTO search_word (word) SELECT v FROM json_array_elements_text(CAST(:words AS json)) v WHERE TRUE ON CONFLICT DO NOTHING",
@@ -262,18 +275,11 @@ class SearchIndexWrites(Writes):
         changed = sorted(object_id for object_id in ids if known.get(object_id) != new_texts.get(object_id))
         former = [known[object_id] for object_id in changed if object_id in known]
         added = [new_texts[object_id] for object_id in changed if object_id in new_texts]
-        entries = [indexed_entry(text) for text in added]
-        # Each kind at once, and the full-text entries last: SQLite writes pending ones out before other statements.
-        if former:
-            self.tx.session.many(DELETE, [{"id": text.object_id} for text in former])
-        if added:
-            self.tx.session.many(
-                PUT, [_params(text) | _vectors(entry) for text, entry in zip(added, entries, strict=True)]
-            )
-        if former:
-            self.tx.session.many(INDEX_DELETE, [_params(indexed_entry(text)) for text in former])
-        if added:
-            self.tx.session.many(INDEX_PUT, [_params(entry) for entry in entries])
+        old, new = _rows(former), _rows(added)
+        # The full-text entries last: SQLite writes pending ones out before other statements.
+        for statement, rows in ((DELETE, old), (PUT, new), (INDEX_DELETE, old), (INDEX_PUT, new)):
+            if rows["rows"] != "[]":
+                self.tx.count(statement, rows)
         return former
 
 
@@ -291,15 +297,26 @@ def _longest(words: str) -> str:
     return " ".join([word for word, after in pairwise(in_order) if len(word) > 1 and not after.startswith(word)])
 
 
-def _params(text: IndexedText) -> dict[str, Value]:
-    return {
-        "id": text.object_id,
-        "zone": text.zone,
-        "name": text.name,
-        "columns": text.columns,
-        "comment": text.comment,
-    }
+class _IndexRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    id: int
+    zone: int
+    name: str
+    columns: str
+    comment: str
+    entry: tuple[str, str, str]
 
 
-def _vectors(entry: IndexedText) -> dict[str, Value]:
-    return {"searched_name": entry.name, "searched": f"{entry.name} {entry.columns} {entry.comment}"}
+def _rows(texts: Sequence[IndexedText]) -> dict[str, Value]:
+    """Return the parameter of the statements that write objects."""
+    rows = [
+        _IndexRow(
+            id=text.object_id,
+            zone=text.zone,
+            name=text.name,
+            columns=text.columns,
+            comment=text.comment,
+            entry=indexed_entry(text)[2:],
+        )
+        for text in texts
+    ]
+    return {"rows": msgspec.json.encode(rows).decode()}

@@ -68,17 +68,18 @@ class Savepoint(Protocol):
 class MutationJob:
     """A queued mutation with its permit, its caller's future, and its result."""
 
-    __slots__ = ("again", "error", "future", "is_refused", "mutation", "on_begin", "permit", "result")
+    __slots__ = ("again", "error", "future", "is_long", "is_refused", "mutation", "on_begin", "permit", "result")
 
     def __init__(
         self, permit: Permit[object], mutation: Mutation[object] | None, future: asyncio.Future[object],
-        started: BeginCallback, *, again: Again[object] | None = None,
+        started: BeginCallback, *, again: Again[object] | None = None, is_long: bool = False,
     ) -> None:  # fmt: skip
         self.on_begin = started
         self.permit = permit
         self.mutation = mutation
         self.future = future
         self.again = again
+        self.is_long = is_long
         self.is_refused = False
         self.result: object = None
         self.error: BaseException | None = None
@@ -143,14 +144,20 @@ class MutationQueue(deque[MutationJob]):
     pause_s = 0.001
 
     def add(
-        self, permit: Permit[object], mutation: Mutation[object], started: BeginCallback = ignore_begin
+        self,
+        permit: Permit[object],
+        mutation: Mutation[object],
+        started: BeginCallback = ignore_begin,
+        *,
+        is_long: bool = False,
     ) -> asyncio.Future[object]:
         """Queue a mutation.
 
         The future completes after the commit of its batch. `started` is called before the mutation first runs.
+        `is_long`: a backend that runs mutations on the event loop runs this one in a thread.
         """
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
-        self.append(MutationJob(permit, mutation, future, started))
+        self.append(MutationJob(permit, mutation, future, started, is_long=is_long))
         return future
 
     def add_held(

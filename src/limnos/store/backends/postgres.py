@@ -291,9 +291,18 @@ class PostgresStore:
             return result
 
     async def submit(
-        self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin
+        self,
+        permit: Permit[object],
+        mutation: Mutation[T],
+        *,
+        on_begin: BeginCallback = ignore_begin,
+        is_long: bool = False,
     ) -> T:
-        """Run a mutation in the next batch of its zones and return its result after the commit."""
+        """Run a mutation in the next batch of its zones and return its result after the commit.
+
+        All transactions run in threads, `is_long` or not.
+        """
+        del is_long
         return await self._jobs(permit).add(permit, mutation, on_begin)  # type: ignore[return-value]
 
     async def submit_held(

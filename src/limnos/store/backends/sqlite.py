@@ -2,8 +2,8 @@
 """The store on SQLite: one file, one write and one read connection per process, group commit.
 
 May import `model` and `store`. Must not know resources. Statements run inline on the event loop, a few microseconds
-each. Only the COMMIT, which waits for the disk, and the wait for another process's write lock run in a thread. Reads
-never see an open batch. Several processes may share the file; each is a node.
+each. Only the COMMIT, which waits for the disk, long mutations, and the wait for another process's write lock run in a
+thread. Reads never see an open batch. Several processes may share the file; each is a node.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -245,10 +246,15 @@ class SqliteStore:
             return result
 
     async def submit(
-        self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin
+        self,
+        permit: Permit[object],
+        mutation: Mutation[T],
+        *,
+        on_begin: BeginCallback = ignore_begin,
+        is_long: bool = False,
     ) -> T:
-        """Run a mutation in the next batch and return its result after the commit."""
-        future = self._queue.add(permit, mutation, on_begin)
+        """Run a mutation in the next batch and return its result after the commit, a long one in a thread."""
+        future = self._queue.add(permit, mutation, on_begin, is_long=is_long)
         if self._drain is None:
             self._drain = asyncio.create_task(self._run_batches())
         return await future  # type: ignore[return-value]
@@ -297,7 +303,10 @@ class SqliteStore:
             ):
                 jobs.append(self._queue.popleft())
                 await jobs[-1].decide()
-                jobs[-1].run(batch, self._session)
+                if jobs[-1].is_long:
+                    await self._thread.run(partial(jobs[-1].run, batch, self._session))
+                else:
+                    jobs[-1].run(batch, self._session)
                 if isinstance(jobs[-1].error, FAILURES):
                     self.last_write_failed = True
                     jobs[-1].error = write_error(jobs[-1].error, self.path) or jobs[-1].error
