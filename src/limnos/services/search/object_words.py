@@ -58,12 +58,13 @@ def has_columns(kind: Kind, table_format: str) -> bool:
 
 def object_words(node: Node, body: bytes | None) -> ObjectWords:
     """Return the words of an object for the search index. `body` is its metadata document; None if it has none."""
-    texts = [comment] if (comment := getattr(node.record, "comment", None)) else []
+    texts = [own] if (own := getattr(node.record, "comment", None)) else []
     columns: list[str] = []
     if body is not None and has_columns(node.kind, node.format):
         columns, comments = texts_of(body)
         texts += comments
-    return ObjectWords.of(field_words([node.name]), field_words(columns), field_words(texts))
+    name, column, comment = field_words([node.name]), field_words(columns), field_words(texts)
+    return ObjectWords(name.text, column.text, comment.text, [*name.single, *column.single, *comment.single])
 
 
 def match_words(

@@ -61,11 +61,6 @@ class ObjectWords(NamedTuple):
         """The three fields."""
         return self.name, self.columns, self.comment
 
-    @classmethod
-    def of(cls, name: FieldWords, columns: FieldWords, comment: FieldWords) -> ObjectWords:
-        """Build them from the words of the three fields."""
-        return cls(name.text, columns.text, comment.text, [*name.single, *columns.single, *comment.single])
-
 
 def words_of(texts: Iterable[str]) -> str:
     """Return the distinct words of texts as one string, separated by spaces.

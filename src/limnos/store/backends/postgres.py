@@ -291,18 +291,9 @@ class PostgresStore:
             return result
 
     async def submit(
-        self,
-        permit: Permit[object],
-        mutation: Mutation[T],
-        *,
-        on_begin: BeginCallback = ignore_begin,
-        is_long: bool = False,
+        self, permit: Permit[object], mutation: Mutation[T], *, on_begin: BeginCallback = ignore_begin, **_: bool
     ) -> T:
-        """Run a mutation in the next batch of its zones and return its result after the commit.
-
-        All transactions run in threads, `is_long` or not.
-        """
-        del is_long
+        """Run a mutation in the next batch of its zones and return its result after the commit: all are in threads."""
         return await self._jobs(permit).add(permit, mutation, on_begin)  # type: ignore[return-value]
 
     async def submit_held(
