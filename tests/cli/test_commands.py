@@ -322,7 +322,7 @@ def test_drop_without_a_kind_detects_the_kind(fake: FakeServer, limnos: Run) -> 
 
     done = limnos("drop", "main.raw.t", "--output", "table")
 
-    assert (done.code, done.out) == (0, "dropped table main.raw.t\n")
+    assert (done.code, done.out) == (0, "deleted table main.raw.t; 'limnos undrop main.raw.t' restores it\n")
 
 
 IN_USE = {"code": 1010, "type": "CatalogInUseException", "message": "Failed to operate x, reason [in use]"}
@@ -349,7 +349,7 @@ def test_catalog_with_children_is_not_disabled_or_dropped(fake: FakeServer, limn
     done = limnos("drop", "lab")
 
     assert (done.code, done.error["message"]) == (5, "in use")
-    assert "--force" in str(done.error["hint"])
+    assert " -r'" in str(done.error["hint"])
     assert [call.split()[0] for call in fake.calls] == ["DELETE", "GET"]
 
 
@@ -397,10 +397,9 @@ def test_mv_moves_a_namespace(fake: FakeServer, limnos: Run) -> None:
     assert done.result["target"] == "main.old.nyc"
 
 
-@pytest.mark.parametrize("words", [["main.a", "other.a", "--kind", "namespace"], ["main", "other"]])
-def test_mv_across_catalogs_is_refused(fake: FakeServer, limnos: Run, words: list[str]) -> None:
-    """Moves across catalogs, and moves of a catalog, are refused before a request is sent."""
-    assert limnos("mv", *words).code == 2
+def test_mv_across_catalogs_is_refused(fake: FakeServer, limnos: Run) -> None:
+    """Moves across catalogs are refused before a request is sent."""
+    assert limnos("mv", "main.a", "other.a", "--kind", "namespace").code == 2
     assert fake.asked == []
 
 

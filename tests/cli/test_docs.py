@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
+from limnos.cli.command_tree import app
 from limnos.cli.failures import ExitCode
-from limnos.cli.main import app
 from limnos.client import Client
 from limnos.client.flow import Resource
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.cli import hints
+from limnos.cli import flags
+from limnos.cli.command_tree import app
 from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
-from limnos.cli.main import app
 from limnos.client.errors import ConflictError, DeniedError, NotFoundError, UnavailableError
 from tests.cli.test_docs import commands_of
 
@@ -24,13 +24,13 @@ def test_switches_of_hints_equal_those_of_commands() -> None:
         if name.startswith("--") and argument.token_count()[0] == 0
     }
 
-    assert switches - hints._FLAGS_ALONE == set()
+    assert switches - flags.SWITCHES == set()
 
 
 @pytest.mark.parametrize("tokens,words", [
-    (["drop", "--yes", "main.a"], ("drop", "main.a")),
-    (["drop", "--uri", "http://h", "main.a", "--purge"], ("drop", "main.a")),
-    (["ls", "--metalake=sea", "main"], ("ls", "main")),
+    (["delete", "--yes", "main.a"], ("delete", "main.a")),
+    (["delete", "--uri", "http://h", "main.a", "--purge"], ("delete", "main.a")),
+    (["list", "--metalake=sea", "main"], ("list", "main")),
 ])  # fmt: skip
 def test_flag_values_are_not_command_words(tokens: list[str], words: tuple[str, ...]) -> None:
     """The value of a flag is not a word of the command, and a switch has no value."""
@@ -40,31 +40,43 @@ def test_flag_values_are_not_command_words(tokens: list[str], words: tuple[str, 
 def test_hint_repeats_server_metalake_and_caller() -> None:
     """The hint repeats server, metalake and caller, quoted for a shell, and omits the token."""
     typed = TypedCommand(
-        ["drop", "main.`a b`", "--uri", "http://h:1", "--metalake=sea", "--token", "s3cret", "--token-file", "my file"]
+        [
+            "delete",
+            "main.`a b`",
+            "--uri",
+            "http://h:1",
+            "--metalake=sea",
+            "--token",
+            "s3cret",
+            "--token-file",
+            "my file",
+        ]
     )
     error = NotFoundError("no such thing", status=404, code="not-found")
 
     hint = hint_for(error, typed)
 
-    assert hint == "'limnos ls main --uri http://h:1 --metalake=sea --token-file 'my file'' lists the existing objects"
-    assert "s3cret" not in typed.again("--force") + TypedCommand(["drop", "main", "--token=s3cret"]).again("--force")
+    assert (
+        hint == "'limnos list main --uri http://h:1 --metalake=sea --token-file 'my file'' lists the existing objects"
+    )
+    assert "s3cret" not in typed.again("-r") + TypedCommand(["delete", "main", "--token=s3cret"]).again("--force")
 
 
 def test_invalid_path_is_omitted_from_hint() -> None:
     """An invalid path is omitted from the hint."""
     error = NotFoundError("no such thing", status=404, code="not-found")
 
-    assert hint_for(error, TypedCommand(["ls", "main..a"])) == "'limnos ls' lists the existing objects"
+    assert hint_for(error, TypedCommand(["list", "main..a"])) == "'limnos list' lists the existing objects"
 
 
 def test_hint_for_full_metalake_lists_its_catalogs() -> None:
     """The hint for a metalake that is not empty lists its catalogs, with `--metalake`."""
     error = ConflictError("in use", status=409, code="in-use")
 
-    hint = str(hint_for(error, TypedCommand(["drop", "sea", "--kind", "metalake"])))
+    hint = str(hint_for(error, TypedCommand(["delete", "sea", "--kind", "metalake"])))
 
-    assert "'limnos ls --metalake sea'" in hint
-    assert "'limnos drop sea --kind metalake --force'" in hint
+    assert "'limnos list --metalake sea'" in hint
+    assert "'limnos delete sea --kind metalake -r'" in hint
 
 
 @pytest.mark.parametrize("sent,expected", [(True, "in a moment"), (False, "limnos server start")])
@@ -75,37 +87,37 @@ def test_hints_for_absent_and_slow_servers_differ(sent: bool, expected: str) -> 
 
 def test_hint_without_decision_refers_to_callers_identity() -> None:
     """The hint for a refusal without a decision refers to the caller's identity."""
-    hint = hint_for(DeniedError("User ana is disabled", status=403), TypedCommand(["ls", "--user", "ana"]))
+    hint = hint_for(DeniedError("User ana is disabled", status=403), TypedCommand(["list", "--user", "ana"]))
 
     assert hint == "'limnos whoami --user ana' shows who you are"
 
 
 @pytest.mark.parametrize("line,message,code,hint", [
-    ("mv main.a.t main.b.u", "Cannot rename a.t to b.u. Table already exists", "already-exists",
-     "choose another name; 'limnos describe main.b.u' shows the object that has it"),
-    ("mv main.a.t main.b.c.t", "Namespace does not exist: b.c", "not-found", "'limnos ls main.b' lists the existing objects"),
-    ("mv main.a.t main.b.t", "Table does not exist: a.t", "not-found", "'limnos ls main.a' lists the existing objects"),
-    ("reports main.a.v", "Table does not exist: a.v", "not-found", "'limnos ls main.a' lists the existing objects"),
-    ("protect main.a.v", "there is no namespace, table or view 'main.a.v'", "not-found", "'limnos ls main.a' lists the existing objects"),
+    ("rename main.a.t main.b.u", "Cannot rename a.t to b.u. Table already exists", "already-exists",
+     "choose another name; 'limnos show main.b.u' shows the object that has it"),
+    ("rename main.a.t main.b.c.t", "Namespace does not exist: b.c", "not-found", "'limnos list main.b' lists the existing objects"),
+    ("rename main.a.t main.b.t", "Table does not exist: a.t", "not-found", "'limnos list main.a' lists the existing objects"),
+    ("reports main.a.v", "Table does not exist: a.v", "not-found", "'limnos list main.a' lists the existing objects"),
+    ("protect main.a.v", "there is no namespace, table or view 'main.a.v'", "not-found", "'limnos list main.a' lists the existing objects"),
     ("undrop main.a.t", "the trash has no 'main.a.t' that you may restore", "not-found",
-     "'limnos trash ls main' lists objects that you may restore"),
-    ("trash rm main 7", "The trash of catalog main has no object with id 7 that you may restore", "not-found",
-     "'limnos trash ls main' lists objects that you may restore"),
+     "'limnos trash list main' lists objects that you may restore"),
+    ("trash delete main 7", "The trash of catalog main has no object with id 7 that you may restore", "not-found",
+     "'limnos trash list main' lists objects that you may restore"),
     ("undrop main.a.t", "Table a.t lay in namespace a, which was dropped, too (id 5): restore that first", "not-found",
      "'limnos undrop main --id 5' restores that one; or give another target for this one with --to"),
     ("undrop main.a.t --to main.b.t", "Table b.t exists by now", "already-exists",
-     "choose another name; 'limnos describe main.b.t' shows the object that has it"),
-    ("undrop main.a.t --to=main.b.t", "Namespace does not exist: b", "not-found", "'limnos ls main' lists the existing objects"),
+     "choose another name; 'limnos show main.b.t' shows the object that has it"),
+    ("undrop main.a.t --to=main.b.t", "Namespace does not exist: b", "not-found", "'limnos list main' lists the existing objects"),
     ("undrop main.a.t", "Table a.t exists by now", "already-exists",
-     "choose another name; 'limnos describe main.a.t' shows the object that has it"),
-    ("trash ls nope", "Catalog nope does not exist in metalake lake", "not-found", "'limnos ls' lists the existing objects"),
+     "choose another name; 'limnos show main.a.t' shows the object that has it"),
+    ("trash list nope", "Catalog nope does not exist in metalake lake", "not-found", "'limnos list' lists the existing objects"),
     ("grant select_table --on main.a.t --to bob", "Role bob does not exist in metalake lake: create it first", "not-found",
      ("privileges are given to roles, and roles to users: 'limnos role create ROLE', repeat this with --to ROLE, then "
       "'limnos grant role ROLE --to USER'")),
     ("grant role analyst --to bob", "Role analyst does not exist in metalake lake: create it first", "not-found",
-     "'limnos role list' lists the existing ones"),
-    ("token revoke 7", "there is no valid token with id '7'", "not-found", "'limnos token list' lists the existing ones"),
-    ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos webhook list' lists the existing ones"),
+     "'limnos list roles' lists the existing ones"),
+    ("token revoke 7", "there is no valid token with id '7'", "not-found", "'limnos list tokens' lists the existing ones"),
+    ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos list webhooks' lists the existing ones"),
 ])  # fmt: skip
 def test_hint_is_about_the_object_in_the_message(line: str, message: str, code: str, hint: str) -> None:
     """A hint is about the object that the message names: the target of a move or restore if that is at fault, or the
@@ -116,7 +128,7 @@ def test_hint_is_about_the_object_in_the_message(line: str, message: str, code: 
     assert hint_for(error, TypedCommand(line.split())) == hint
 
 
-@pytest.mark.parametrize("line", ["drop main --force", "drop main", "drop sea --kind metalake --force"])
+@pytest.mark.parametrize("line", ["delete main --force", "delete main", "delete sea --kind metalake --force"])
 def test_hint_for_protected_object_does_not_suggest_force(line: str) -> None:
     """The hint for a protected object explains how to end the protection and does not suggest `--force`."""
     error = ConflictError("Catalog main is protected: end that with 'limnos unprotect main'", status=409, code="in-use")
@@ -128,9 +140,9 @@ def test_hint_for_ambiguous_path_has_both_commands() -> None:
     """If a path is both a namespace and a view, the hint has both commands. For other argument errors there is no
     hint.
     """
-    typed = TypedCommand(["drop", "main.a.v", "--yes"])
+    typed = TypedCommand(["delete", "main.a.v", "--yes"])
 
     hint = hint_for_argument("'main.a.v' is both a namespace and a view; name its kind", typed)
 
-    assert hint == "'limnos drop main.a.v --yes --kind namespace', or 'limnos drop main.a.v --yes --kind view'"
+    assert hint == "'limnos delete main.a.v --yes --kind namespace', or 'limnos delete main.a.v --yes --kind view'"
     assert hint_for_argument("'main' is too short", typed) is None

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from limnos.cli.main import app
+from limnos.cli.command_tree import app
 from limnos.config import load
 from limnos.config.report import variable_name
 from limnos.config.settings import keys, sections
@@ -164,7 +164,7 @@ def test_checks_detect_planted_mistakes() -> None:
     assert resolve(["lss"])[0] is None
     assert resolve(["access", "explain"])[0] is not None
     assert "--nope" not in flags_of(app["ls"])
-    assert list(commands_of("x `limnos ls --nope main` and\n    limnos user ad # x\n")) == [
+    assert list(commands_of("x `limnos list --nope main` and\n    limnos user ad # x\n")) == [
         ["ls", "--nope", "main"],
         ["user", "ad"],
     ]

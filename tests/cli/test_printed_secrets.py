@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from limnos.cli import common, main
+from limnos.cli import command_tree, common, main
 from limnos.config.report import variable_name
 from limnos.telemetry import logs
 from tests.client.test_session import free_port
@@ -46,8 +46,8 @@ def commands() -> list[tuple[str, ...]]:
         for name in names:
             walk(app[name], (*words, name))
 
-    for name in main.COMMANDS:
-        walk(main.build(name)[name], (name,))
+    for name in command_tree.COMMANDS:
+        walk(command_tree.build(name)[name], (name,))
     return command_list
 
 
@@ -56,7 +56,7 @@ COMMANDS = commands()
 
 def arguments(words: tuple[str, ...]) -> list[str]:
     """Return a value for each required argument of a command."""
-    app = main.build(words[0])
+    app = command_tree.build(words[0])
     for word in words:
         app = app[word]
     called = app.default_command
@@ -256,4 +256,4 @@ def test_a_failing_command_prints_no_secret(  # noqa: PLR0917 - of pytest
 def test_command_list_covers_every_group() -> None:
     """The list of commands contains the commands of every group."""
     assert len(COMMANDS) > 90
-    assert {words[0] for words in COMMANDS} == set(main.COMMANDS)
+    assert {words[0] for words in COMMANDS} == set(command_tree.COMMANDS)

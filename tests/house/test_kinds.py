@@ -13,7 +13,7 @@ from limnos.access.policy import ITEMS, POLICY
 from limnos.access.restrictions import RESTRICTED_KINDS
 from limnos.access.rules import ByKind, OwnerRule
 from limnos.cli import common
-from limnos.cli.catalog import describe, tree
+from limnos.cli.catalog import describe, removal
 from limnos.cli.identity import access as cli_access
 from limnos.cli.identity import owners
 from limnos.client.catalog.objects import Objects
@@ -77,7 +77,7 @@ CLI_KINDS: Final = {
     "path": ("Kind in cli/common.py", frozenset(get_args(common.Kind))),
     "owner": ("OwnedKind in cli/identity/owners.py", frozenset(get_args(get_args(get_args(owners.OwnedKind)[0])[0]))),
     "explain": ("ExplainedKind in cli/identity/access.py", frozenset(get_args(cli_access.ExplainedKind))),
-    "drop": ("_DROPPED in cli/catalog/tree.py", frozenset(tree._DROPPED)),
+    "drop": ("_DROPPED in cli/catalog/removal.py", frozenset(removal._DROPPED)),
     "describe": ("_FOUND in cli/catalog/describe.py", describe.DESCRIBED),
 }
 """For each part of the command line, the position of its words for kinds, and the words."""

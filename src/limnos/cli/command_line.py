@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrections of a command line before it is parsed: options between a group and its command, misspelt variables.
+"""Environment variables that the command line reads, and misspelt ones.
 
-May import cyclopts and this package. Runs no command.
+May import the standard library only.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
-
-from cyclopts import App
-
-from limnos.cli.failures import UsageError
 
 VARIABLES: Final = frozenset(
     "LIMNOS_" + tail
@@ -23,7 +19,6 @@ VARIABLES: Final = frozenset(
 )  # fmt: skip
 """Environment variables that Limnos reads. Settings begin with `LIMNOS__`; `config` checks them."""
 _OWN: Final = tuple(f"LIMNOS_{word}" for word in ("_", "TEST_"))
-_HELP: Final = ("-h", "--help", "--version")
 
 
 def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
@@ -37,41 +32,3 @@ def misspelt_variables(environ: Mapping[str, str]) -> list[str]:
         if near:
             names.append(f"the environment variable {name} is not read: did you mean {tails[near[0]]}?")
     return names
-
-
-def command_first(tokens: Sequence[str], tree: App) -> list[str]:
-    """Move a group's command before options written between the two, as in `limnos access --output table explain`.
-
-    The command is the first word that is a command of the group. Raises UsageError for options of a group without a
-    command.
-    """
-    done: list[str] = []
-    rest = list(tokens)
-    while rest and rest[0] in tree and not rest[0].startswith("-"):
-        tree = tree[rest[0]]
-        done.append(rest.pop(0))
-        if not rest or not rest[0].startswith("-") or rest[0] in _HELP:
-            continue
-        known = commands_of(tree)
-        if not known:
-            break
-        at = next((number for number, word in enumerate(rest) if word in known), None)
-        if at is None and not any(word in _HELP for word in rest):
-            raise UsageError(
-                f"options come after a command of 'limnos {' '.join(done)}': {', '.join(known)}",
-                hint=f"'limnos {' '.join(done)} {known[0]} {' '.join(rest)}'",
-            )
-        if at is not None:
-            rest = [rest[at], *rest[:at], *rest[at + 1 :]]
-    return [*done, *rest]
-
-
-def commands_of(tree: App) -> list[str]:
-    """Return the names of a group's commands; empty for a command, or for a group that is itself a command."""
-    if tree.default_command is not None:
-        return []
-    return [word for word in _words(tree) if not word.startswith("-")]
-
-
-def _words(tree: App) -> Iterable[str]:
-    return iter(tree)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
 from msgspec.structs import replace
@@ -23,7 +23,9 @@ from limnos.cli import profiles
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, format_of, visible
 from limnos.cli.profiles import Profile
-from limnos.client import Client
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 CONNECTION = Group("Connection", sort_key=100)
 URI_DEFAULT = "http://127.0.0.1:8090"

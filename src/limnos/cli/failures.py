@@ -7,17 +7,28 @@ May import `client`'s errors, `model`, `names.errors` and this package. Must not
 from __future__ import annotations
 
 import errno
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from limnos.cli.errors import StoppedError, UsageError
 from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
 from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.model import errors as taxonomy
 from limnos.model.extras import extra_of, install_hint
 from limnos.names.errors import InvalidName
+
+__all__ = [
+    "CommandFailure",
+    "ExitCode",
+    "StoppedError",
+    "UsageError",
+    "failure_of",
+    "render",
+    "unexpected_failure",
+    "usage",
+]
 
 
 class ExitCode(IntEnum):
@@ -33,27 +44,6 @@ class ExitCode(IntEnum):
     REFUSED = 7
     """`access explain` only: the answer is that the action is refused."""
     INTERRUPTED = 130
-
-
-class UsageError(Exception):
-    """Raised for a command line with contradictory or missing arguments. `hint` is the correction."""
-
-    def __init__(self, message: str, *, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint
-
-
-class StoppedError(Exception):
-    """Raised if a command cannot be executed as requested. The command prints the message and the hint; `code`
-    determines its exit code, by default 1.
-    """
-
-    def __init__(self, message: str, *, code: str = "failed", hint: str | None = None) -> None:
-        super().__init__(message)
-        self.message = message
-        self.code = code
-        self.hint = hint
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,11 +68,9 @@ _BY_KIND = {
 }
 
 
-def usage(message: str, command: str) -> CommandFailure:
-    """Build the failure of a command line that cannot be parsed."""
-    return CommandFailure(
-        exit_code=ExitCode.USAGE, code="usage", message=message, hint=f"'{command} --help' shows its arguments"
-    )
+def usage(error: UsageError) -> CommandFailure:
+    """Build the failure of a command line that no command takes."""
+    return CommandFailure(exit_code=ExitCode.USAGE, code="usage", message=error.message, hint=error.hint)
 
 
 def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
@@ -90,7 +78,7 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
     if isinstance(error, ClientError):
         return _from_client(error, typed)
     if isinstance(error, UsageError):
-        return CommandFailure(exit_code=ExitCode.USAGE, code="usage", message=error.message, hint=error.hint)
+        return usage(error)
     if isinstance(error, StoppedError):
         code = _BY_KIND.get(error.code, ExitCode.FAILED)
         return CommandFailure(exit_code=code, code=error.code, message=error.message, hint=error.hint)
@@ -154,7 +142,7 @@ _SYSTEM = {
 
 def _of_system(error: OSError) -> str:
     """Return advice for an operating system error, by its errno."""
-    if isinstance(error, ssl.SSLError):
+    if type(error).__module__ == "ssl":
         return "give the CA certificate with --ca-file, or correct the server's certificate"
     return _SYSTEM.get(error.errno or 0, "correct the cause, then repeat the command")
 

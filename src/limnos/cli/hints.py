@@ -11,19 +11,13 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from limnos.cli.flags import takes_value
 from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnauthenticatedError, UnavailableError
 from limnos.names import display
 from limnos.names.errors import InvalidName
 
 _CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
 """Flags of server and credential, which a hint repeats. A token on the command line is not repeated."""
-
-_FLAGS_ALONE = frozenset({
-    "--below", "--contents", "--follow", "--parents", "--purge", "--force", "--yes", "--deny", "--group", "--all", "--on-metalake", "--insecure-listen", "--bare",
-    "--restored", "--dry-run", "--keep-tokens", "--plain-copy", "--offline", "--columns", "--no-columns", "--lineage", "--hold", "--full", "--flat", "--secrets", "--list", "--spark", "--wait",
-    "--device", "--external", "--s3", "--actions", "--without-keys", "--long", "--counts", "--what-if", "--facets", "--timing", "--allow-http",
-})  # fmt: skip
-"""Flags without a value, of commands that take a path."""
 
 _NAMED = re.compile(
     r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog|pipeline|job template|run)\b",
@@ -50,8 +44,8 @@ NO_COLUMN = " has no column "
 """The part of an error message for an existing table without the column."""
 
 _OF_LISTS = {
-    "user": "user list", "group": "group list", "role": "role list", "token": "token list", "webhook": "webhook list",
-    "job template": "job templates", "pipeline": "pipeline list", "run": "pipeline runs",
+    "user": "list users", "group": "list groups", "role": "list roles", "tag": "list tags", "token": "list tokens",
+    "webhook": "list webhooks", "job template": "list templates", "pipeline": "list pipelines", "run": "list runs",
 }  # fmt: skip
 
 _IN_METALAKE = frozenset(
@@ -59,7 +53,9 @@ _IN_METALAKE = frozenset(
 )
 """Actions on the metalake. With a name, `access explain` would apply them to a user, group or role."""
 
-_PATH_COMMANDS = frozenset({"ls", "describe", "drop", "mv", "protect", "unprotect", "reports", "undrop"})
+_PATH_COMMANDS = frozenset(
+    {"list", "tree", "show", "set", "delete", "rename", "protect", "unprotect", "reports", "undrop"}
+)
 
 _TABLE_COMMANDS = frozenset({("maintenance", "explain"), ("maintenance", "run")})
 """Commands of two words whose argument is the path of a table."""
@@ -79,7 +75,7 @@ class TypedCommand:
             if skip:
                 skip = False
             elif token.startswith("--"):
-                skip = "=" not in token and token not in _FLAGS_ALONE
+                skip = takes_value(token)
             else:
                 names.append(token)
         return tuple(names)
@@ -95,8 +91,8 @@ class TypedCommand:
 
     @property
     def target(self) -> tuple[str, ...]:
-        """The new path of the object: TARGET of `mv`, `--to` of `undrop`, else `path`; empty if it is malformed."""
-        if self.words[:1] == ("mv",):
+        """The new path of the object: TARGET of `rename`, `--to` of `undrop`, else `path`; empty if it is malformed."""
+        if self.words[:1] == ("rename",):
             return _path_parts(self.words[2]) if len(self.words) > 2 else ()
         if self.words[:1] != ("undrop",):
             return self.path
@@ -202,10 +198,10 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         return hint
     place = typed.target[:-1]
     if place and place != path and error.message == f"Namespace does not exist: {'.'.join(place[1:])}":
-        return f"'{typed.command('ls', display.render(place[:-1]))}' lists the existing objects"
+        return f"'{typed.command('list', display.render(place[:-1]))}' lists the existing objects"
     table, lacks, _ = error.message.partition(NO_COLUMN)
     if lacks:
-        return f"'{typed.command('describe', table)}' shows its columns"
+        return f"'{typed.command('show', table)}' shows its columns"
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
     if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
@@ -216,23 +212,23 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     if kind in _OF_LISTS:
         return f"'{typed.command(*_OF_LISTS[kind].split())}' lists the existing ones"
     if kind == "metalake":
-        return f"'{typed.command('ls', '--kind', 'metalake')}' lists the existing ones"
+        return f"'{typed.command('list', '--kind', 'metalake')}' lists the existing ones"
     if kind != "catalog" and len(path) > 1:
-        above = path[:-1] if len(path) == 2 or typed.words[0] != "ls" else path[:1]
-        return f"'{typed.command('ls', display.render(above))}' lists the existing objects"
-    return f"'{typed.command('ls')}' lists the existing objects"
+        above = path[:-1] if len(path) == 2 or typed.words[0] != "list" else path[:1]
+        return f"'{typed.command('list', display.render(above))}' lists the existing objects"
+    return f"'{typed.command('list')}' lists the existing objects"
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
     """Return the hint for a failed command on the trash: to restore the parent first, or to list the trash."""
-    catalog = typed.path[:1] or (_path_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "rm") else ())
+    catalog = typed.path[:1] or (_path_parts(typed.words[2])[:1] if typed.words[:2] == ("trash", "delete") else ())
     if not catalog or typed.words[0] not in {"trash", "undrop"}:
         return None
     if former_parent := _FORMER_PARENT.search(error.message):
         first = typed.command("undrop", display.render(catalog), "--id", former_parent[1])
         return f"'{first}' restores that one; or give another target for this one with --to"
     if "you may restore" in error.message:
-        return f"'{typed.command('trash', 'ls', display.render(catalog))}' lists objects that you may restore"
+        return f"'{typed.command('trash', 'list', display.render(catalog))}' lists objects that you may restore"
     return None
 
 
@@ -241,20 +237,20 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
     if error.code == "already-exists":
         path = display.render(typed.target) if typed.target else ""
         return (
-            f"choose another name; '{typed.command('describe', path)}' shows the object that has it"
+            f"choose another name; '{typed.command('show', path)}' shows the object that has it"
             if path
             else "choose another name"
         )
     if "limnos unprotect" in error.message:
         return None
     if error.code in {"not-empty", "in-use"}:
-        if typed.words[:1] != ("drop",) or not path:
+        if typed.words[:1] != ("delete",) or not path:
             return None
         if "metalake" in typed.tokens:
-            inside = shlex.join(["limnos", "ls", "--metalake", typed.words[1]])
-            return f"'{inside}' lists its content: drop that first, or all with '{typed.again('--force')}'"
-        look = f"'{typed.command('ls', path)}' lists its content: drop that first"
-        return f"{look}, or all with '{typed.again('--force')}'" if len(typed.path) == 1 else look
+            inside = shlex.join(["limnos", "list", "--metalake", typed.words[1]])
+            return f"'{inside}' lists its content: drop that first, or all with '{typed.again('-r')}'"
+        look = f"'{typed.command('list', path)}' lists its content: drop that first"
+        return f"{look}, or all with '{typed.again('-r')}'" if len(typed.path) == 1 else look
     return _PLAIN.get(error.code)
 
 

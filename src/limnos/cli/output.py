@@ -1,46 +1,93 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Output of results: a table for terminals, JSON for programs.
+"""Output of results: a table for terminals, JSON or CSV for programs.
 
-May import rich (when a table is printed) and msgspec. Must not know any command. JSON is one document with stable keys;
-tables may change.
+May import msgspec and this package. Must not know any command. JSON is one document with stable keys; tables may
+change.
 """
 
 from __future__ import annotations
 
+import codecs
+import csv
+import io
 import itertools
 import json
+import os
+import shutil
 import sys
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Literal
 
-import msgspec
+from limnos.cli import tables
+from limnos.cli.errors import UsageError
 
-Format = Literal["table", "json"]
+Format = Literal["table", "json", "csv"]
 Row = Mapping[str, object]
 _FOR_PEOPLE = ("server start ", "server migrate ", "demo ")
 """Commands without `--output`. Their output is read in a terminal or a log."""
 
-WIDTH_PLAIN = 500
-"""Width of a table that is not printed to a terminal, so that nothing wraps."""
+
+@dataclass(frozen=True, slots=True)
+class TableOptions:
+    """The options of a list: `columns` selects and orders its columns, `wide` leaves out and cuts nothing."""
+
+    columns: tuple[str, ...] = ()
+    wide: bool = False
+
+
+table_options: ContextVar[TableOptions] = ContextVar("table_options", default=TableOptions())  # noqa: B039 - frozen
+"""The options of the command that runs. `main` sets them before the command starts."""
+
+
+def take_options(tokens: Sequence[str]) -> tuple[list[str], TableOptions]:
+    """Take the options `--columns` and `--wide` from a command line. Returns the other tokens, and the options.
+
+    Raises UsageError for `--columns` without a value.
+    """
+    rest: list[str] = []
+    columns: list[str] = []
+    remaining = iter(tokens)
+    for token in remaining:
+        name, sign, value = token.partition("=")
+        if name == "--columns":
+            names = value if sign else next(remaining, "")
+            if not names or names.startswith("-"):
+                raise UsageError("--columns needs names of columns", hint="write for example --columns name,owner")
+            columns += [each.strip() for each in names.split(",") if each.strip()]
+        elif token == "--":  # noqa: S105 - the end of options
+            rest += [token, *remaining]
+        elif token != "--wide":  # noqa: S105 - a flag
+            rest.append(token)
+    return rest, TableOptions(tuple(columns), wide="--wide" in tokens)
+
+
+def flag_values(tokens: Sequence[str], flag: str) -> Iterator[str]:
+    """Yield the values of a flag, in the order of the command line."""
+    for word, following in itertools.zip_longest(tokens, tokens[1:], fillvalue=""):
+        if word == flag:
+            yield following
+        elif word.startswith(f"{flag}="):
+            yield word.partition("=")[2]
 
 
 def format_of(tokens: Sequence[str], environ: Mapping[str, str], *, terminal: bool) -> Format:
     """Return the output format before the command line is parsed, because parse errors use it, too."""
-    chosen = environ.get("LIMNOS_OUTPUT", "")
-    for word, following in itertools.zip_longest(tokens, tokens[1:], fillvalue=""):
-        if word == "--output":
-            chosen = following
-        elif word.startswith("--output="):
-            chosen = word.partition("=")[2]
+    chosen = [environ.get("LIMNOS_OUTPUT", ""), *flag_values(tokens, "--output")][-1]
     if chosen == "json":
         return "json"
+    if chosen == "csv":
+        return "csv"
     is_reported = " ".join([*tokens[:2], ""]).startswith(_FOR_PEOPLE)
     return "table" if chosen == "table" or terminal or is_reported else "json"
 
 
 def to_json(value: object, *, indent: int = 2) -> str:
     """Format a value as JSON. Types that JSON lacks become strings."""
+    import msgspec
+
     text = msgspec.json.format(msgspec.json.encode(value, enc_hook=str), indent=indent).decode()
     return text if text.isprintable() else "".join(map(_in_json, text))
 
@@ -58,16 +105,19 @@ def show_rows(
     empty: str = "nothing",
     verbatim: bool = False,
 ) -> None:
-    """Print a list. `columns` are the keys of the table's columns; JSON has all keys.
+    """Print a list. `columns` are the keys of the table's columns; JSON has all keys. `--columns` selects others.
 
     `verbatim`: the keys are user-defined names and are shown unchanged.
     """
+    chosen = _chosen_columns(rows, columns)
     if output_format == "json":
-        print(to_json(rows))
+        print(to_json([{key: row.get(key) for key in chosen} for row in rows] if table_options.get().columns else rows))
+    elif output_format == "csv":
+        _print_csv([chosen, *([cell(row.get(column)) for column in chosen] for row in rows)])
     elif not rows:
         print(empty, file=sys.stderr)
     else:
-        _print_table(rows, {column: column if verbatim else column.replace("_", " ") for column in columns})
+        _print_table(rows, {column: column if verbatim else column.replace("_", " ") for column in chosen})
 
 
 def show_fields(fields: Row, *, output_format: Format, hidden: Sequence[str] = ()) -> None:
@@ -76,13 +126,19 @@ def show_fields(fields: Row, *, output_format: Format, hidden: Sequence[str] = (
         print(to_json(fields))
         return
     entries = [(key, text) for key, value in fields.items() if key not in hidden and (text := cell(value))]
+    if output_format == "csv":
+        _print_csv([("field", "value"), *entries])
+        return
     width = max((len(key) for key, _ in entries), default=0)
     for key, text in entries:
         print(f"{visible(key):<{width}}  {visible(text).replace(chr(10), chr(10) + ' ' * (width + 2))}")
 
 
 def show_done(message: str, result: Row, *, output_format: Format) -> None:
-    """Print the result of a change: `message` in a table format, `result` as JSON."""
+    """Print the result of a change: `message` in a table format, `result` as JSON or CSV."""
+    if output_format == "csv":
+        _print_csv([("field", "value"), *((key, cell(value)) for key, value in result.items())])
+        return
     print(to_json(result) if output_format == "json" else visible(message))
 
 
@@ -119,20 +175,78 @@ def cell(value: object) -> str:
     return str(value)
 
 
+def human_size(size: int) -> str:
+    """Format a number of bytes for a table, as `1.5 MB`."""
+    number = float(size)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if number < 1000 or unit == "TB":
+            break
+        number /= 1000
+    return f"{number:.0f} {unit}" if unit == "B" or number >= 100 else f"{number:.1f} {unit}"
+
+
 def _in_line(text: str) -> str:
     """Replace line breaks in a cell or list entry, so that it cannot look like two."""
     return text.replace("\n", "\\n")
 
 
-def _print_table(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _chosen_columns(rows: Sequence[Row], columns: Sequence[str]) -> list[str]:
+    """Return the keys of the columns to print. Raises UsageError if `--columns` names a key that the rows lack."""
+    requested = table_options.get().columns
+    known = dict.fromkeys([*columns, *(key for row in rows for key in row)])
+    if not requested or not rows:
+        return [*columns]
+    spelled = {key.replace("_", " ").casefold(): key for key in known}
+    chosen = [spelled.get(each.replace("_", " ").replace("-", " ").casefold()) for each in requested]
+    missing = [each for each, key in zip(requested, chosen, strict=True) if key is None]
+    if missing:
+        names = ", ".join(key for key in known)
+        raise UsageError(f"this list has no column '{missing[0]}'", hint=f"--columns takes some of: {names}")
+    return [key for key in chosen if key is not None]
 
-    terminal = sys.stdout.isatty()
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for head in columns.values():
-        table.add_column(Text(visible(_in_line(head))), overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(visible(_in_line(cell(row.get(column))))) for column in columns))
-    Console(file=sys.stdout, width=None if terminal else WIDTH_PLAIN, highlight=False).print(table)
+
+def _print_csv(lines: Sequence[Sequence[str]]) -> None:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([[visible(each) for each in line] for line in lines])
+    print(text.getvalue(), end="")
+
+
+def _print_table(rows: Sequence[Row], columns: Mapping[str, str]) -> None:
+    width = None if table_options.get().wide else terminal_width()
+    texts = [{column: visible(_in_line(cell(row.get(column)))) for column in columns} for row in rows]
+    headings = {column: visible(_in_line(heading)) for column, heading in columns.items()}
+    table = tables.layout(texts, headings, width=width, ellipsis=drawable("…", "..."))
+    print("\n".join(table.lines))
+    if table.left_out:
+        names = ", ".join(headings[column] for column in table.left_out)
+        print(f"left out for want of space: {names} (--wide shows all, --columns a,b chooses)", file=sys.stderr)
+
+
+def terminal_width() -> int | None:
+    """Return the width of the terminal; None if standard output is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def drawable(text: str, plain: str) -> str:
+    """Return `text` if standard output can show its characters, else the ASCII text `plain`."""
+    try:
+        text.encode(sys.stdout.encoding or "utf-8")
+    except UnicodeEncodeError:
+        return plain
+    return text if os.environ.get("TERM") != "dumb" else plain
+
+
+def escape_unencodable() -> None:
+    """Make standard output and error write characters that their encoding lacks as JSON's escapes, instead of failing
+    in the middle of a line.
+    """
+    codecs.register_error("limnos-escape", _json_escape)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper) and not stream.encoding.casefold().startswith("utf"):
+            stream.reconfigure(errors="limnos-escape")
+
+
+def _json_escape(error: UnicodeError) -> tuple[str, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return json.dumps(error.object[error.start : error.end])[1:-1], error.end

@@ -113,7 +113,7 @@ def test_drop_refuses_unsupported_kinds(fake: FakeServer, limnos: Run) -> None:
         done = limnos("drop", *words)
 
         assert done.code != 0
-        assert "does not drop a" in done.err
+        assert "does not delete a" in done.err
     assert [each for each in fake.asked if each.method != "GET"] == []
 
 
@@ -156,9 +156,11 @@ def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) ->
     assert "iceberg" in table_output
 
 
-def test_ls_long_needs_a_path(fake: FakeServer, limnos: Run) -> None:
-    """`ls --long` without a path is refused: the list of catalogs has no details."""
-    done = limnos("ls", "--long")
+def test_catalog_is_renamed_where_it_is(fake: FakeServer, limnos: Run) -> None:
+    """`rename` of a catalog sends Gravitino's update."""
+    fake.on("PUT", "/api/metalakes/lake/catalogs/main", {"catalog": {"name": "other"}})
 
-    assert done.code == 2
-    assert not fake.asked
+    done = limnos("rename", "catalog", "main", "other")
+
+    assert done.code == 0
+    assert fake.asked[-1].body == {"updates": [{"@type": "rename", "newName": "other"}]}

@@ -89,5 +89,5 @@ def test_error_names_missing_column_or_typed_path(fake: FakeServer, run: Run) ->
     table = run("lineage", "down", "main.a.b.u", "--uri", fake.uri, "--output", "json")
 
     assert "main.a.t has no column c: it has x" in column.err
-    assert f"'limnos describe main.a.t --uri {fake.uri}' shows its columns" in column.err
+    assert f"'limnos show main.a.t --uri {fake.uri}' shows its columns" in column.err
     assert table.error["message"] == "Table does not exist: a.b.u"

@@ -7,11 +7,15 @@ May import `client`, `names`, and the type of rows in `cli`. Must not know the o
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from limnos.cli.output import Row
-from limnos.client import ArgumentError, Client, ClientError, NotFoundError, RefusedError
-from limnos.client.values import AuditInfo, Json, Parts
+from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
+from limnos.client.values import AuditInfo, Json, LanceTable, Parts
 from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 _TIME_MS_MAX = 253_402_300_800_000
 """The year 10000 in milliseconds. Later times are treated as unknown."""
@@ -203,7 +207,7 @@ def _table(client: Client, path: str) -> dict[str, object]:
         "metadata_location": table.metadata_location,
         "current_snapshot": metadata.get("current-snapshot-id"),
         "snapshots": len(_items(metadata, "snapshots")),
-        **_contents(metadata),
+        **table_contents(metadata),
         "columns": _columns(metadata, metadata.get("current-schema-id")),
         "column_comments": _column_comments(metadata, metadata.get("current-schema-id")),
         "partition_by": _partitions(metadata),
@@ -240,7 +244,7 @@ def _view(client: Client, path: str) -> dict[str, object]:
     }
 
 
-def _contents(metadata: Json) -> dict[str, object]:
+def table_contents(metadata: Json) -> dict[str, object]:
     """Return the counts of rows, bytes and files from the current snapshot's summary, and the time of the table's last
     change.
     """
@@ -255,6 +259,11 @@ def _contents(metadata: Json) -> dict[str, object]:
         "last_change": _time(metadata.get("last-updated-ms")),
         "last_operation": entries.get("operation"),
     }
+
+
+def lance_sizes(table: LanceTable) -> Row:
+    """Return the rows of a Lance table, as far as the server knows them."""
+    return {"rows": table.stats["num_rows"]} if "num_rows" in table.stats else {}
 
 
 def _number(text: object) -> int | None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
-from typing import IO, Annotated, Literal
+from typing import IO, TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from cyclopts import Parameter
@@ -20,10 +20,12 @@ from cyclopts import Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.client import Client
 from limnos.client.activity.exchange import ExportForm, ExportPart, cut_into_parts, drop_first_records, form_of
 from limnos.client.errors import ClientError, UnavailableError
 from limnos.client.values import ImportInfo, MetalakeImportResult
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 _READ_BYTES = 1 << 20
 

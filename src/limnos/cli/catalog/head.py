@@ -26,7 +26,7 @@ def head(
     path: str,
     /,
     *,
-    rows: Annotated[int, Parameter(help="Maximum number of rows to show, up to 200.")] = 10,
+    rows: Annotated[int, Parameter(name=["--rows", "--limit"], help="Maximum number of rows to show, up to 200.")] = 10,
     columns: Annotated[str, Parameter(help="Names of columns, separated by commas; the default is the first 60.")] = "",
     snapshot: Annotated[
         int | None, Parameter(help="A snapshot's id, or a Lance table's version; the default is the current one.")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lance ls | describe | import | serve`: directories of Lance tables.
+"""`lance list | describe | import | serve`: directories of Lance tables.
 
 May import `cli`, `client` and `names`, and when a command needs them `formats`, `sources` with Lance's library,
 and `app`.
@@ -21,9 +21,12 @@ from limnos.cli.common import DEFAULTS, CommonFlags, Property, properties_of
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, Row, format_of, show_fields, show_rows, visible
-from limnos.client import Client, ClientError, ConflictError
+from limnos.client import ClientError, ConflictError
 from limnos.client.values import Parts
 from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 if TYPE_CHECKING:
     from limnos.sources.lance.directories import DirectoryTable, LanceDirectory
@@ -74,8 +77,8 @@ OutputFlag = Annotated[
 ]
 
 
-@app.command
-def ls(
+@app.command(name="list")
+def list_directory(
     root: str,
     path: str | None = None,
     /,

@@ -83,8 +83,8 @@ def dump(store: str, /, *, format: ExportForm = "proto") -> None:
     out.flush()
 
 
-@app.command
-def ls(store: str, path: str | None = None, /, *, output: OutputFlag = None) -> None:
+@app.command(name="list")
+def list_records(store: str, path: str | None = None, /, *, output: OutputFlag = None) -> None:
     """List the objects below an object, by kind and name.
 
     Parameters

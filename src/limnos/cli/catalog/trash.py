@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trash ls | rm` and `undrop`: dropped objects, and their restoration.
+"""`trash list | delete` and `undrop`: dropped objects, and their restoration.
 
 May import `names` and `cli`.
 """
@@ -18,8 +18,8 @@ from limnos.names import display
 app = App(name="trash")
 
 
-@app.command
-def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
+@app.command(name="list")
+def list_trash(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
     """List the objects that you may restore, newest drop first, with the end of their retention and their ids.
 
     Parameters
@@ -42,7 +42,7 @@ def ls(path: str = "main", /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 @app.command
-def rm(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
+def delete(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS) -> None:
     """Remove an object from the trash now: it cannot be restored, its files are not deleted, and its location can be
     used again.
 
@@ -51,7 +51,7 @@ def rm(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlags = 
     catalog
         The catalog, as `main`.
     id
-        Its id, as `limnos trash ls` shows it.
+        Its id, as `limnos trash list` shows it.
     """
     confirm(f"Remove {id} from the trash of catalog {catalog}?", yes=yes)
     with common.client() as client:
@@ -76,7 +76,7 @@ def undrop(
         Its former path, as `main.raw.trips`; of several objects the one dropped last. With `--id` its catalog is
         enough.
     id
-        The object's id, as `limnos trash ls` shows it, if several had the same path.
+        The object's id, as `limnos trash list` shows it, if several had the same path.
     to
         The path at which to restore it, as main.raw.trips; unset: its former path.
     contents

@@ -1,26 +1,40 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`ls`, `describe`, `drop`, `mv`: commands on the tree of names; and `whoami`.
+"""`list`, `tree`, `show`, `rename`: commands on the tree of names; and `whoami`.
 
 May import `cli`, `client` and `names`. Without `--kind`, the kind of an object is requested from the server.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sys
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
-from typing import Annotated, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
 from cyclopts import Parameter
 
-from limnos.cli.catalog.describe import DESCRIBED, fields_of
-from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
+from limnos.cli.catalog.describe import DESCRIBED, fields_of, lance_sizes, table_contents
+from limnos.cli.catalog.walk import Walk, tree_lines, walk
+from limnos.cli.common import DEFAULTS, CommonFlags, Kind, KindFlag
 from limnos.cli.failures import UsageError
-from limnos.cli.output import Row, show_done, show_fields, show_rows
-from limnos.client import Client, ClientError, ConflictError, DeniedError, NotFoundError, RefusedError
+from limnos.cli.output import Row, drawable, human_size, show_done, show_fields, show_rows, visible
+from limnos.client import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
+from limnos.client.catalog.children import ChildInfo
 from limnos.client.values import Catalog, Parts
 from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+
+SIZED_MAX: Final = 200
+"""The number of tables of a list whose rows and sizes are read; each costs a request."""
+
+RENAMED: Final = frozenset({"catalog", "fileset", "metalake", "model", "tag"})
+"""Kinds of objects that are renamed where they are; others move within their catalog."""
+
+ListedKind = Literal["namespace", "table", "view", "fileset", "model", "topic"]
+RenamedKindFlag = Annotated[Kind | None, Parameter(help="Kind of SOURCE, if it is ambiguous, or `metalake` or `tag`.")]
 
 
 def ls(
@@ -28,7 +42,9 @@ def ls(
     /,
     *,
     kind: KindFlag = None,
+    only: Annotated[ListedKind | None, Parameter(help="List objects of this kind alone, also further below.")] = None,
     long: Annotated[bool, Parameter(name=["--long", "-l"], negative="")] = False,
+    recursive: Annotated[bool, Parameter(name=["--recursive", "-r"], negative="")] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """List the content of PATH: by default the catalogs; of a catalog or namespace its namespaces and other objects.
@@ -38,22 +54,60 @@ def ls(
     path
         A catalog or namespace, as `main` or `main.raw.nyc`.
     long
-        Show format, owner, last change and comment, too.
+        Show rows, size, last change, owner, format and comment, too; rows and size of the first 200 tables.
+    recursive
+        List everything below, not only the next level; at most 10,000 objects.
     """
     if kind not in {None, "metalake", "catalog", "namespace", "job_template"}:
-        hint = "'limnos tag list'" if kind == "tag" else "--kind is the kind of PATH: give a catalog or namespace"
+        hint = "'limnos list tags'" if kind == "tag" else "--kind is the kind of PATH: give a catalog or namespace"
         raise UsageError(f"a {kind} has no content to list", hint=hint)
-    if long and (path is None or kind == "metalake"):
-        raise UsageError("--long lists the content of a catalog or namespace", hint="give its path, as main.raw.nyc")
     with common.client() as client:
-        rows = _long_rows(client, path) if long and path is not None else _children(client, path, kind)
+        if kind == "metalake" or not (long or recursive or only):
+            rows = _children(client, path, kind)
+        else:
+            depth = None if recursive or only else 1
+            below = walk(client, display.parse(path) if path else (), depth=depth)
+            rows = _long_rows(client, [each for each in below.objects if only in {None, each.kind}], is_long=long)
+            _remark_incomplete(below)
     if long:
-        show_rows(
-            rows, ["name", "kind", "format", "owner", "changed_at", "comment"], output_format=common.output_format
-        )
+        columns = ["rows", "size", "changed_at", "owner", "format", "comment"]
+        known = [key for key in columns if any(row.get(key) is not None for row in rows)]
+        show_rows(rows, ["name", "kind", *known], output_format=common.output_format)
         return
     further = [key for key in ("provider", "comment") if any(row.get(key) for row in rows)]
     show_rows(rows, ["name", "kind", *further], output_format=common.output_format)
+
+
+def tree(
+    path: str | None = None,
+    /,
+    *,
+    depth: Annotated[int | None, Parameter(help="The number of levels to show; by default all.")] = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Show what is below PATH as a tree; without PATH all catalogs. At most 10,000 objects.
+
+    Parameters
+    ----------
+    path
+        A catalog or namespace, as `main` or `main.raw.nyc`.
+    """
+    parts = display.parse(path) if path else ()
+    with common.client() as client:
+        below = walk(client, parts, depth=depth)
+    if common.output_format != "table":
+        rows = [{"name": display.render(each.path), "kind": each.kind, "path": each.path} for each in below.objects]
+        show_rows(rows, ["name", "kind"], output_format=common.output_format)
+        return
+    print(visible(path or common.metalake))
+    for line in tree_lines(below.objects, above=len(parts), is_ascii=drawable("├──", "") == ""):
+        print(visible(line))
+    _remark_incomplete(below)
+
+
+def _remark_incomplete(below: Walk) -> None:
+    if not below.is_complete:
+        print(f"only the first {len(below.objects)} objects: give a path further below", file=sys.stderr)
 
 
 def describe(path: str | None = None, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
@@ -66,7 +120,7 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
     """
     with common.client() as client:
         result = kind or (client.objects.kind(path) if path else "metalake")
-        _check_is_in_tree(result, path or "", verb="describe")
+        check_is_in_tree(result, path or "", verb="describe")
         if result not in DESCRIBED:
             raise UsageError(
                 f"this command does not describe a {result}", hint="use its own commands, as 'limnos pipeline'"
@@ -75,57 +129,40 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
     show_fields(fields, output_format=common.output_format, hidden=("path", "metadata"))
 
 
-def drop(
-    path: str,
-    /,
-    *,
-    kind: KindFlag = None,
-    purge: Annotated[bool, Parameter(negative="", help="Delete a table's files too, afterwards.")] = False,
-    force: Annotated[bool, Parameter(negative="", help="Drop a catalog or metalake with all of its content.")] = False,
-    yes: YesFlag = False,
-    common: CommonFlags = DEFAULTS,
-) -> None:
-    """Drop a table, view, fileset or model, or an empty catalog or namespace. `--force` also drops a catalog or
-    metalake with content.
-
-    Parameters
-    ----------
-    path
-        The object to drop; with `--kind metalake` a metalake's name.
-    """
-    with common.client() as client:
-        result = kind or client.objects.kind(path)
-        _check_is_in_tree(result, path, verb="delete")
-        if result not in _DROPPED:
-            raise UsageError(
-                f"this command does not drop a {result}",
-                hint="drop a topic with its cluster's own tools, a template with 'limnos pipeline'",
-            )
-        _check_drop_flags(result, purge=purge, force=force)
-        confirm(f"Drop {result} {path}{' and its files' if purge else ''}?", yes=yes)
-        _DROPPED[result](client, path, _DropFlags(common, purge=purge, force=force))
-    show_done(f"dropped {result} {path}", {"dropped": path, "kind": result}, output_format=common.output_format)
-
-
-def mv(source: str, target: str, /, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """Rename or move a namespace with its content, a table or a view, within its catalog. Its grants do not change.
+def mv(source: str, target: str, /, *, kind: RenamedKindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+    """Rename an object, or move a namespace with its content, a table or a view within its catalog. Its grants do not
+    change.
 
     Parameters
     ----------
     source
-        The object to move, as `main.raw.nyc`.
+        The object, as `main.raw.nyc`.
     target
-        Its new path, as `main.archive.nyc`; the parent must exist.
+        Its new path, as `main.archive.nyc`; the parent must exist. A name alone renames the object where it is.
     """
     with common.client() as client:
         match = kind or client.objects.kind(source)
         movers = {"namespace": client.namespaces.move, "table": client.tables.move, "view": client.views.move}
-        if match not in movers:
-            raise UsageError(f"a {match} cannot be moved", hint="give a namespace, table or view, as main.raw.nyc")
-        moved = movers[match](source, target)
-    name = display.render(moved.path)
-    result = {"kind": match, "source": source, "target": name, "path": moved.path}
-    show_done(f"moved {match} {source} to {name}", result, output_format=common.output_format)
+        if match not in movers and match not in RENAMED:
+            raise UsageError(
+                f"a {match} cannot be renamed", hint=f"these can: {', '.join([*movers, *sorted(RENAMED)])}"
+            )
+        goal = _target(source, target, kind=match)
+        if match in movers:
+            path = tuple(movers[match](source, goal).path)
+        else:
+            path = client.objects.rename(source, goal, kind=match)
+    name = display.render(path)
+    result = {"kind": match, "source": source, "target": name, "path": path}
+    show_done(f"renamed {match} {source} to {name}", result, output_format=common.output_format)
+
+
+def _target(source: str, target: str, *, kind: str) -> str:
+    """Return the new path: a name alone takes the place of the last part of the old path."""
+    if kind in {"metalake", "tag", "catalog"}:
+        return target
+    parts = display.parse(target)
+    return display.render([*display.parse(source)[:-1], *parts]) if len(parts) == 1 else target
 
 
 def whoami(*, common: CommonFlags = DEFAULTS) -> None:
@@ -135,15 +172,34 @@ def whoami(*, common: CommonFlags = DEFAULTS) -> None:
     show_done(user, {"user": user}, output_format=common.output_format)
 
 
-def _long_rows(client: Client, path: str) -> list[Row]:
-    return [
-        {
-            **msgspec.structs.asdict(child),
-            "name": display.render(child.path),
-            "owner": None if child.owner is None else child.owner.name,
-        }
-        for child in client.children.list(path)
-    ]
+def _long_rows(client: Client, children: Sequence[ChildInfo], *, is_long: bool) -> list[Row]:
+    """Return rows for objects. If `is_long` is true, with rows and sizes of the first tables."""
+    rows: list[Row] = []
+    for number, child in enumerate(children):
+        row: dict[str, object] = {"name": display.render(child.path), "kind": child.kind, "path": child.path}
+        if is_long:
+            row = {**msgspec.structs.asdict(child), **row, "owner": child.owner.name if child.owner else None}
+            if child.kind == "table" and number < SIZED_MAX:
+                row = {**row, **_sizes(client, child)}
+        rows.append(row)
+    return rows
+
+
+def _sizes(client: Client, child: ChildInfo) -> Row:
+    """Return rows, bytes and last change of a table; empty for a table that the caller may not load."""
+    try:
+        if child.format == "lance":
+            return lance_sizes(client.lance.load(child.path))
+        contents = table_contents(client.tables.load(child.path, snapshots="refs").metadata)
+    except (ClientError, ArgumentError):
+        return {}
+    size = contents["size_bytes"]
+    return {
+        "rows": contents["rows"],
+        "size_bytes": size,
+        "size": human_size(size) if isinstance(size, int) else None,
+        "changed_at": contents["last_change"] or child.changed_at,
+    }
 
 
 def _children(client: Client, path: str | None, kind: str | None) -> list[Row]:
@@ -197,7 +253,7 @@ def _row(parts: Parts, kind: str) -> Row:
     return {"name": display.render(parts), "kind": kind, "path": parts}
 
 
-def _check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
+def check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
     """Raise UsageError for the kind `tag`: tags are not in the tree and have their own commands. `verb` is the command,
     for the message.
     """
@@ -205,82 +261,7 @@ def _check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
         raise UsageError("a tag has no path", hint=f"'limnos tag {verb} {path}'")
 
 
-def _check_drop_flags(kind: str, *, purge: bool, force: bool) -> None:
-    if purge and kind != "table":
-        raise UsageError(f"--purge is only for tables, and this is a {kind}", hint="leave --purge out")
-    if force and kind not in {"catalog", "metalake"}:
-        raise UsageError(f"--force is only for catalogs and metalakes, and this is a {kind}", hint="leave --force out")
-
-
-class _DropFlags(NamedTuple):
-    """The flags of the command `drop` that its helper functions need."""
-
-    common: CommonFlags
-    purge: bool
-    force: bool
-
-
-def _drop_table(client: Client, path: str, *, purge: bool) -> None:
-    """Drop an Iceberg or Lance table. With `purge` it must be an Iceberg table: raises UsageError or NotFoundError."""
-    if len(display.parse(path)) > 2:
-        try:
-            client.tables.drop(path, purge=purge)
-            return
-        except NotFoundError as error:
-            missing: NotFoundError | None = error
-    else:
-        missing = None
-    if purge:
-        if missing is not None:
-            raise missing
-        raise UsageError(
-            "--purge is only for Iceberg tables", hint="a Lance table's files are deleted when it leaves the trash"
-        )
-    client.lance.drop(path)
-
-
-def _drop_container(client: Client, path: str, *, kind: str, flags: _DropFlags) -> None:
-    """Drop a catalog or metalake. Without the flag `force`, it must be empty.
-
-    The server drops only disabled catalogs and metalakes. So an empty one is disabled first, which also prevents
-    additions between the check and the drop; it is enabled again if the drop fails.
-    """
-    home = client.metalakes if kind == "metalake" else client.catalogs
-    name = path if kind == "metalake" else display.parse(path)[0]
-    try:
-        require(home.drop(name, force=flags.force), kind, path)
-        return
-    except ConflictError as error:
-        if error.code != "in-use" or _holds_something(client, kind, name, flags.common):
-            raise
-    home.disable(name)
-    try:
-        require(home.drop(name), kind, path)
-    except ClientError:
-        home.enable(name)
-        raise
-
-
-def _holds_something(client: Client, kind: str, name: str, common: CommonFlags) -> bool:
-    if kind == "catalog":
-        return bool(client.namespaces.list((name,)))
-    with replace(common, metalake=name).client() as inside:
-        return bool(inside.catalogs.list())
-
-
 def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - the answer of the call it wraps
     """Raise NotFoundError if `was_there` is false: the server reported that the object did not exist."""
     if not was_there:
-        raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")
-
-
-_DROPPED: Final[dict[str, Callable[[Client, str, _DropFlags], None]]] = {
-    "metalake": lambda client, path, flags: _drop_container(client, path, kind="metalake", flags=flags),
-    "catalog": lambda client, path, flags: _drop_container(client, path, kind="catalog", flags=flags),
-    "namespace": lambda client, path, _: client.namespaces.drop(path),
-    "table": lambda client, path, flags: _drop_table(client, path, purge=flags.purge),
-    "view": lambda client, path, _: client.views.drop(path),
-    "fileset": lambda client, path, _: require(client.filesets.delete(path), "fileset", path),
-    "model": lambda client, path, _: require(client.models.delete(path), "model", path),
-}
-"""For each kind the function by which the command drops an object. Other kinds are refused."""
+        raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-below")

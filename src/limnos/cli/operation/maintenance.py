@@ -20,7 +20,6 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_fields, show_rows, visible
-from limnos.client import Client
 from limnos.client.errors import NotFoundError
 from limnos.client.operation.maintenance_values import (
     AppliedPolicy,
@@ -31,6 +30,9 @@ from limnos.client.operation.maintenance_values import (
 )
 from limnos.client.paths import parts_of
 from limnos.model.number_texts import count_with_noun
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 if TYPE_CHECKING:
     from limnos.spark.maintenance.executor import OperationEnd

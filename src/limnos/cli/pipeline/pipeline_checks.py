@@ -50,7 +50,9 @@ def plan(
     file: Path,
     /,
     *,
-    columns: Annotated[bool, Parameter(help="Start Spark to show changes of tables' columns.")] = True,
+    no_columns: Annotated[
+        bool, Parameter(negative="", help="Start no Spark, and show no changes of tables' columns.")
+    ] = False,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
@@ -67,7 +69,7 @@ def plan(
     """
     pipeline = _check_pipeline(file, offline=False, common=common)
     previews: Mapping[str, StepPreview] = {}
-    if columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
+    if not no_columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
         previews = _previews(file, pipeline, master=master, connect=connect, common=common)
     return _show_check(file, pipeline, planned=True, output_format=common.output_format, previews=previews)
 

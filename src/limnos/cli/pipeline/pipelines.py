@@ -14,7 +14,7 @@ import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
-from limnos.cli.output import show_done, show_fields, show_rows
+from limnos.cli.output import Format, show_done, show_fields, show_rows
 from limnos.client.activity.runs import Run, RunFindingInfo, RunStep
 from limnos.names import display
 
@@ -123,9 +123,7 @@ def _show_steps(steps: Sequence[RunStep]) -> None:
         show_rows(rows, columns, output_format="table")
 
 
-def _show_findings(
-    findings: Sequence[RunFindingInfo], *, output_format: Literal["table", "json"], empty: str = ""
-) -> None:
+def _show_findings(findings: Sequence[RunFindingInfo], *, output_format: Format, empty: str = "") -> None:
     rows = [msgspec.structs.asdict(each) for each in findings]
     if output_format == "json" or empty or rows:
         if output_format == "table" and not empty:

@@ -16,6 +16,7 @@ from limnos.client.paths import (
     APART_WORDS,
     LEAVES,
     full_name,
+    metalake_url,
     namespace_url,
     parts_of,
     table_parts,
@@ -23,8 +24,9 @@ from limnos.client.paths import (
     view_url,
 )
 from limnos.client.server import DEFAULT_SEPARATOR, separator
-from limnos.client.values import Parts
+from limnos.client.values import Json, Parts
 from limnos.names import display
+from limnos.names.logical import LogicalCodec
 
 
 def object_name(scope: ClientScope, path: str | Sequence[str], *, kind: str) -> Flow[str]:
@@ -73,6 +75,40 @@ class Objects(Resource[S]):
         if not names:
             raise _most_specific(parts, problems)
         return names[0]
+
+    @verb
+    def alter(self, path: str | Sequence[str], *, kind: str, updates: Sequence[Json]) -> Flow[None]:
+        """Send Gravitino's updates of an object, such as `{"@type": "updateComment", "newComment": "…"}`."""
+        url = yield from self._gravitino_object(path, kind)
+        yield request("PUT", url, body={"updates": [*updates]})
+
+    @verb
+    def rename(self, path: str | Sequence[str], target: str, *, kind: str) -> Flow[Parts]:
+        """Rename a metalake, catalog, tag, fileset or model where it is. Returns its new path.
+
+        Raises ArgumentError if `target` has another parent.
+        """
+        source = (path,) if kind in {"metalake", *APART_WORDS} and isinstance(path, str) else parts_of(path)
+        new = (target,) if len(source) == 1 else parts_of(target)
+        if new[:-1] != source[:-1]:
+            raise ArgumentError(f"a {kind} stays in its namespace: give another name in {display.render(source[:-1])}")
+        url = yield from self._gravitino_object(path, kind)
+        yield request("PUT", url, body={"updates": [{"@type": "rename", "newName": new[-1]}]})
+        return new
+
+    def _gravitino_object(self, path: str | Sequence[str], kind: str) -> Flow[str]:
+        """Return the Gravitino URL of an object."""
+        if kind == "metalake" or kind in APART_WORDS:
+            name = path if isinstance(path, str) else path[-1]
+            return metalake_url(name) if kind == "metalake" else self.gravitino_url(f"{kind}s", name)
+        parts = parts_of(path)
+        if kind == "catalog":
+            return self.gravitino_url("catalogs", parts[0])
+        levels = parts[1:] if kind == "namespace" else parts[1:-1]
+        glue = (yield from separator(self.scope)) if len(levels) > 1 else DEFAULT_SEPARATOR
+        schema = LogicalCodec(glue, policy="unrestricted").join(levels)
+        below = () if kind == "namespace" else (f"{kind}s", parts[-1])
+        return self.gravitino_url("catalogs", parts[0], "schemas", schema, *below)
 
     def _is_lance(self, parts: Parts) -> Flow[bool]:
         """Return whether the path names a Lance table that is visible to the caller."""

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Completion for shells: words of the grammar, and names of the server.
+
+May import this package, and `client` when names are asked for. A shell waits for the answer: names are asked for once,
+within a second, and any failure means no names.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+from collections.abc import Iterable, Sequence
+from typing import Final, Literal
+
+from limnos.cli.flags import GUESSED_FLAGS, SWITCHES
+from limnos.cli.operations import BY_VERB_AND_KIND, COMMANDS, GROUP_ALIASES, GROUPS, KIND_WORDS, VERBS, plural
+
+ASK: Final = "__complete"
+"""The hidden command that scripts call with the words before the cursor, the last of which is not complete."""
+NAMES_MAX: Final = 200
+TIMEOUT_S: Final = "1"
+
+_SCRIPTS: Final = {
+    "bash": """_limnos() {
+    local IFS=$'\\n' cur="${COMP_WORDS[COMP_CWORD]}"
+    COMPREPLY=($(limnos __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    [[ "${COMPREPLY[0]}" == *. ]] && compopt -o nospace 2>/dev/null
+}
+complete -o default -F _limnos limnos
+""",
+    "zsh": """#compdef limnos
+_limnos() {
+    local -a found
+    found=("${(@f)$(limnos __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
+    compadd -S '' -a found
+}
+compdef _limnos limnos
+""",
+    "fish": """complete -c limnos -f -a '(limnos __complete (commandline -opc)[2..-1] (commandline -ct) 2>/dev/null)'
+""",
+}
+
+
+def completion(shell: Literal["bash", "zsh", "fish"], /) -> None:
+    """Print the completion script of a shell.
+
+    Parameters
+    ----------
+    shell
+        `bash`: add `eval "$(limnos completion bash)"` to ~/.bashrc. `zsh`: the same with `zsh` in ~/.zshrc, after
+        compinit. `fish`: `limnos completion fish > ~/.config/fish/completions/limnos.fish`.
+    """
+    print(_SCRIPTS[shell], end="")
+
+
+def complete(words: Sequence[str]) -> int:
+    """Print the words that may stand where the last of `words` begins, one on each line."""
+    *before, prefix = words or [""]
+    candidates = _candidates(before, prefix)
+    for each in sorted({each for each in candidates if each.startswith(prefix)})[:NAMES_MAX]:
+        print(each)
+    return 0
+
+
+def _candidates(before: Sequence[str], prefix: str) -> Iterable[str]:
+    positional = [word for word in before if not word.startswith("-")]
+    if prefix.startswith("--"):
+        return [flag for flag in {*SWITCHES, *_valued_flags()} if flag.startswith("--")]
+    if not positional:
+        return COMMANDS
+    first = positional[0]
+    words: list[str] = []
+    if len(positional) == 1:
+        words += [command for command in GROUPS.get(first, ()) if f"{first} {command}" not in GROUP_ALIASES]
+        if first in VERBS:
+            kinds = [kind for verb, kind in BY_VERB_AND_KIND if verb == first]
+            words += [plural(kind) for kind in kinds] if first == "list" else kinds
+    if words and not prefix:
+        return words
+    return [*words, *_names(before, positional, prefix=prefix)]
+
+
+def _valued_flags() -> set[str]:
+    return {flag.split()[0] for flag in GUESSED_FLAGS.values()} | {"--uri", "--user", "--metalake", "--kind", "--limit"}
+
+
+def _names(before: Sequence[str], positional: Sequence[str], *, prefix: str) -> list[str]:
+    """Ask the server for names: of users, roles and the like for their commands, else of objects at the path."""
+    kinds = {KIND_WORDS[word] for word in positional[:2] if word in KIND_WORDS}
+    flat = kinds & {"user", "group", "role", "tag", "metalake"}
+    above, dot, _ = prefix.rpartition(".")
+    flags = [
+        token
+        for at, token in enumerate(before)
+        if token.startswith("-") or (before[at - 1 : at] and before[at - 1] in _CONNECTION)
+    ]
+    command = [*BY_VERB_AND_KIND["list", flat.pop()].command.split()] if flat else ["list", *([above] if dot else [])]
+    return _listed([*command, *flags, "--output", "json", "--timeout", TIMEOUT_S])
+
+
+_CONNECTION: Final = frozenset({"--uri", "--metalake", "--user", "--token", "--token-file", "--ca-file"})
+
+
+def _listed(tokens: Sequence[str]) -> list[str]:
+    """Run a list in this process; its names, or nothing after any failure."""
+    from limnos.cli.command_tree import build
+
+    text = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(text), contextlib.redirect_stderr(io.StringIO()):
+            build(tokens[0])(list(tokens), exit_on_error=False, print_error=False, result_action="return_value")
+        rows = json.loads(text.getvalue())
+    except (Exception, SystemExit):  # noqa: BLE001 - a shell shows no errors while it completes
+        return []
+    return [row["name"] for row in rows[:NAMES_MAX] if isinstance(row, dict) and isinstance(row.get("name"), str)]

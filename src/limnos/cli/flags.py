@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Flags as plain data: those without a value, and others' names for flags.
+
+May import the standard library only. A test compares the flags without a value with those of the commands.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_SWITCHES: Final = """
+    --actions --all --allow-http --bare --below --contents --counts --deny --device --dry-run --external --facets
+    --flat --follow --force --full --group --help --hold --insecure-listen --keep-tokens --lineage --list --long
+    --no-columns --no-open --offline --on-metalake --open --parents --plain-copy --purge --recursive --restored --s3
+    --secrets --server --spark --timing --version --wait --what-if --wide --without-keys --yes -h -l -r
+"""
+SWITCHES: Final = frozenset(_SWITCHES.split())
+"""Flags without a value."""
+
+_VALUED: Final = """
+    --access --action --admin --after --allow-endpoint --allow-root --allow-source --allowed-location --as --at-once
+    --away --backfill --ca-file --cache --catalog --certificate --class --column --columns --command --comment
+    --conf --config --connect --data --database --dataverse --depth --env --except --executor-wait --expires-in
+    --file --filter --for --format --from --from-group --give-up --history --host-name --id --idle --ids --impl
+    --into --jar --key --kind --layout --lease --limit --listen --location --mask --master --metalake --name --on
+    --only --outcome --output --owner --param --profile --property --provider --remove-property --replacement
+    --repository --request --results --resume --rows --rule --save --script --separator --since --snapshot --sqlpp
+    --state --statement-timeout --step --storage --tag --threads --through --timeout --to --to-group --token
+    --token-file --type --untag --until --uri --user --wait --wait-s --warehouse --what --who --workers -c -f
+"""
+VALUED: Final = frozenset(_VALUED.split())
+"""Flags with a value."""
+
+_GUESSED: Final = """
+--format, --fmt, -o = --output
+--json = --output json
+--csv = --output csv
+--host, --url, --endpoint, --address, --api = --uri
+-u, --username, --login = --user
+--password, --auth = --token-file
+--lake, --catalog = --metalake
+--assume-yes, --no-confirm, -y, --force = --yes
+-f = --follow|--yes
+--tail, --watch = --follow
+-rf, -fr, -R, --cascade, --recurse = -r
+-a, -la, -al, -lh, --all, -v, --verbose = -l
+--level, -L, --max-depth = --depth
+--fields, --select = --columns
+--description, --desc, --doc = --comment
+--prop, --properties, --option = --property
+--where = --filter
+-n = --rows|--limit
+--limit, --lines = --rows
+--count = --rows|--counts
+--for-user = --for
+--expires, --ttl = --expires-in
+--out = --save|--output
+--type = --kind
+--table = --kind table
+--dry = --dry-run
+--simulate = --what-if
+--cacert, --ca = --ca-file
+--member, --role, --to-role, --to-user = --to
+--path, --object = --on|--what
+--user-name, --by = --who
+--status = --state|--outcome
+--port, -p = --listen 127.0.0.1:{}
+--bind = --listen
+--dir = --data
+--step, --select-step = --only
+--recursive = --below
+--warehouse-url = --warehouse
+--location = --warehouse|--allowed-location
+--label = --tag
+"""
+GUESSED_FLAGS: Final = {
+    typed: known
+    for line in _GUESSED.strip().splitlines()
+    for words, _, known in [line.partition(" = ")]
+    for typed in words.split(", ")
+}
+"""Flags that users try, and ours; of several the first that the command has. `{}` is the typed value."""
+
+
+def takes_value(flag: str) -> bool:
+    """Return whether the word after a flag is its value."""
+    return "=" not in flag and flag not in SWITCHES

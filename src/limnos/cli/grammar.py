@@ -1,0 +1,394 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The grammar of the command line: what a user typed, as the command that performs it.
+
+May import the standard library and this package. Runs no command and imports no parser, so that a slip is answered at
+once. `limnos VERB KIND PATH` and `limnos GROUP COMMAND` are one grammar: flags stand anywhere, either order of verb and
+kind is taken, and other spellings of verbs stay valid. A word that is no command raises UsageError with the command to
+type.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+from limnos.cli.errors import UsageError
+from limnos.cli.flags import GUESSED_FLAGS, SWITCHES, VALUED, takes_value
+from limnos.cli.guesses import FILLERS, command_for, guessed_words
+from limnos.cli.operations import (
+    BY_VERB_AND_KIND,
+    COMMANDS,
+    GROUP_ALIASES,
+    GROUPS,
+    KIND_WORDS,
+    OPERATIONS,
+    VERB_ALIASES,
+    VERBS,
+    Operation,
+    plural,
+)
+
+HELP: Final = ("--help", "-h")
+_ALONE: Final = frozenset({"audit", "create"})
+"""Groups that are commands themselves, or whose first word may be a kind of another group."""
+_SQL_WORDS: Final = ("on", "to", "from")
+_SQL_PRIVILEGES: Final = {
+    "select": "select_table",
+    "read": "select_table",
+    "insert": "modify_table",
+    "update": "modify_table",
+    "usage": "use_schema",
+    "write": "modify_table",
+    "create": "create_table",
+}
+_SAME_COMMANDS: Final = (
+    {"create", "add", "new", "make", "register", "set"},
+    {"delete", "remove", "rm", "drop", "del", "revoke", "end", "destroy"},
+    {"list", "ls", "all", "runs"},
+    {"show", "describe", "get", "info", "view", "desc", "explain", "status"},
+    {"run", "start", "exec", "execute", "now"},
+    {"cancel", "stop", "kill", "abort"},
+    {"check", "test", "verify", "validate"},
+)
+"""Words for the same command in different groups."""
+_FIRST_COMMANDS: Final = {
+    "lineage": "up",
+    "maintenance": "explain",
+    "owner": "show",
+    "table": "check",
+    "restriction": "show",
+    "lance": "list",
+    "user": "describe",
+    "role": "describe",
+    "group": "describe",
+    "pipeline": "check",
+    "storage": "check",
+    "trash": "list",
+    "job": "show",
+    "task": "show",
+    "access": "holders",
+    "profile": "use",
+    "names": "check",
+}
+"""The command of a group that is meant when its name is followed by an argument."""
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z_-]*")
+
+
+def resolve(tokens: Sequence[str]) -> list[str]:
+    """Return the command line that performs what was typed. Raises UsageError if no command does."""
+    typed = _split_quoted(tokens)
+    if typed[:1] == ["limnos"]:
+        raise UsageError("'limnos' is there twice", hint=f"'{shlex.join(typed)}'")
+    if not typed or typed[0] == "--version":
+        return typed
+    if any(token in HELP for token in _before_dashes(typed)) or typed[0] == "help":
+        rest = [token for token in typed[typed[0] == "help" :] if token not in HELP]
+        return [*_command(rest, is_help=True), "--help"]
+    return _command(typed, is_help=False)
+
+
+def _split_quoted(tokens: Sequence[str]) -> list[str]:
+    """Split a first argument such as "show tables", which was typed in quotes."""
+    first, *rest = tokens or [""]
+    words = first.split() if not first.startswith("-") else [first]
+    return [*words, *rest] if first else list(rest)
+
+
+def _before_dashes(tokens: Sequence[str]) -> Sequence[str]:
+    return tokens[: tokens.index("--")] if "--" in tokens else tokens
+
+
+def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
+    """Return the command's words, then everything else as typed."""
+    words, rest = _take_words(tokens)
+    if not words:
+        if is_help:
+            return []
+        if tokens[0].partition("=")[0] not in {*VALUED, "--wide"}:
+            near = _nearest(tokens[0].lower(), ("--version", "--help")) or "--version" * (tokens[0] in {"-V", "-v"})
+            raise UsageError(f"there is no flag {tokens[0]} without a command", hint=f"'limnos {near or '--help'}'")
+        complete = tokens if len(tokens) > 1 or "=" in tokens[0] else []
+        hint = f"'{shlex.join(['limnos', 'list', *complete])}', or 'limnos --help' for all commands"
+        raise UsageError("the command is missing: there are only options", hint=hint)
+    lowered = [word.lower() if _PLAIN.fullmatch(word) else word for word in words]
+    lowered[0] = VERB_ALIASES.get(lowered[0], lowered[0])
+    if not is_help:
+        _check_phrase(lowered, words, flags=rest)
+    known = _operation_words(lowered, words, flags=rest) or _group_words(lowered, () if is_help else rest)
+    if known is not None:
+        command, count = known
+        return [*command, *_without(tokens, words[:count])]
+    if lowered[0] in COMMANDS:
+        if len(words) == 1 and not rest and lowered[0] in GROUPS:
+            return [lowered[0], "--help"]
+        if lowered[0] in GROUPS and not is_help and lowered[0] not in _ALONE:
+            raise _unknown_in_group(lowered, words, flags=rest)
+        if lowered[0] == "create" and not is_help:
+            raise _unknown_kind("create", lowered, words=words, flags=rest)
+        if lowered[0] in {"grant", "revoke"} and any(word in _SQL_WORDS for word in lowered[1:]):
+            raise _sql_grant(lowered[0], words[1:], flags=rest)
+        return [lowered[0], *_without(tokens, words[:1])]
+    raise unknown_command(words, rest)
+
+
+def _check_phrase(lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]) -> None:
+    """Raise UsageError if a verb is followed by a word that is no kind, and by more than it takes."""
+    verb, most = lowered[0], 3 if lowered[0] == "rename" else 2
+    if verb not in VERBS or verb == "create" or len(lowered) < 2:
+        return
+    if lowered[1] in KIND_WORDS and (verb, KIND_WORDS[lowered[1]]) in BY_VERB_AND_KIND:
+        return
+    for first in (words[0].lower(), verb):
+        if (guess := command_for([first, *words[1:]], least=2)) is not None:
+            raise _guess_error(" ".join(words[:2]), guess, flags=flags)
+    if len(words) > most:
+        kinds = [word for each in OPERATIONS if each.verb == verb for word in (each.kind, plural(each.kind))]
+        near = _nearest(lowered[1], kinds)
+        if near is not None:
+            raise UsageError(
+                f"'limnos {verb}' knows no '{words[1]}'",
+                hint=f"'{shlex.join(['limnos', verb, near, *words[2:], *_translated(flags)])}'",
+            )
+
+
+def _take_words(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Separate positional words from flags with their values."""
+    words: list[str] = []
+    flags: list[str] = []
+    at = 0
+    while at < len(tokens):
+        token = tokens[at]
+        if token == "--":  # noqa: S105 - the end of options
+            words += tokens[at + 1 :]
+            break
+        if token.startswith("-") and len(token) > 1:
+            width = _width(tokens, at)
+            flags += tokens[at : at + width]
+            at += width
+        else:
+            words.append(token)
+            at += 1
+    return words, flags
+
+
+def _without(tokens: Sequence[str], words: Sequence[str]) -> list[str]:
+    """Return the tokens without the first occurrences of the words of the command, which are no values of flags."""
+    left, at = list(words), 0
+    result: list[str] = []
+    while at < len(tokens):
+        token = tokens[at]
+        if left and token == left[0]:
+            left.pop(0)
+        else:
+            result += tokens[at : at + _width(tokens, at)]
+            at += _width(tokens, at) - 1
+        at += 1
+    return result
+
+
+def _width(tokens: Sequence[str], at: int) -> int:
+    """Return the number of tokens of a flag with its value, or of a word. An unknown flag before a command has none."""
+    token, following = tokens[at], tokens[at + 1] if at + 1 < len(tokens) else "-"
+    if not token.startswith("-") or len(token) == 1 or not takes_value(token):
+        return 1
+    is_value = not following.startswith("--") and (token in VALUED or following not in {*COMMANDS, *VERB_ALIASES})
+    return 2 if is_value and at + 1 < len(tokens) else 1
+
+
+def _operation_words(
+    lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]
+) -> tuple[list[str], int] | None:
+    """Return the command of `VERB KIND` or `KIND VERB` and the number of typed words; None if it is no operation."""
+    if len(lowered) < 2:
+        return None
+    verb, kind = lowered[0], KIND_WORDS.get(lowered[1])
+    if verb not in VERBS:
+        verb, kind = VERB_ALIASES.get(lowered[1], lowered[1]), KIND_WORDS.get(lowered[0])
+        if (
+            verb not in VERBS
+            or lowered[1] in GROUPS.get(lowered[0], ())
+            or f"{lowered[0]} {lowered[1]}" in GROUP_ALIASES
+        ):
+            return None
+    if kind is None or any(flag.partition("=")[0] == "--kind" for flag in flags):
+        return None
+    is_plural = lowered[1] != kind and lowered[1].endswith("s")
+    if verb == "show" and is_plural and ("list", kind) in BY_VERB_AND_KIND and kind != "restriction":
+        arguments = [word for word in words[2:] if word.lower() not in FILLERS]
+        raise _guess_error(
+            "show " + words[1], (["list", lowered[1], *arguments], "'show' is for one object"), flags=flags
+        )
+    operation = BY_VERB_AND_KIND.get((verb, kind))
+    if operation is None:
+        raise _unknown_kind(verb, [verb, kind], words=words, flags=flags)
+    required = [each for each in operation.arguments.split() if not each.startswith("[")]
+    if verb != "create" and required and len(words) == 2:
+        raise UsageError(
+            f"{' and '.join(required)} {'are' if len(required) > 1 else 'is'} missing after '{words[0]} {words[1]}'",
+            hint=f"'{spelled(operation)}'",
+        )
+    return operation.command.split(), 2
+
+
+def spelled(operation: Operation) -> str:
+    """Return how an operation is typed, with its arguments."""
+    kind = plural(operation.kind) if operation.verb == "list" else operation.kind
+    return f"limnos {operation.verb} {kind} {operation.arguments}".strip()
+
+
+def typed_as(command: str) -> str:
+    """Return the words by which a command is best typed: verb and kind where an operation performs it."""
+    known = {each.command: each for each in OPERATIONS}
+    if command not in known or " " not in command:
+        return command
+    return spelled(known[command]).removeprefix("limnos ").removesuffix(known[command].arguments).strip()
+
+
+def _group_words(lowered: Sequence[str], flags: Sequence[str]) -> tuple[list[str], int] | None:
+    """Return the command of `GROUP COMMAND` or `COMMAND GROUP` and the number of typed words; None if it is none."""
+    has_kind = any(flag.partition("=")[0] == "--kind" for flag in flags)
+    for pair in (lowered[:2], *([] if has_kind else [lowered[1::-1]])):
+        if len(pair) == 2:
+            singular = pair[0].removesuffix("s")
+            typed = f"{singular if singular in GROUPS else pair[0]} {pair[1]}"
+            group, command = GROUP_ALIASES.get(typed, typed).split(" ", 1)
+            if command in GROUPS.get(group, ()):
+                return _secret_words(lowered, flags) if command == "secret" else ([group, command], 2)
+    return None
+
+
+def _secret_words(lowered: Sequence[str], flags: Sequence[str]) -> tuple[list[str], int]:
+    if len(lowered) < 3 and flags:
+        raise _unknown_in_group(["user secret"], ["user secret"], flags=flags)
+    if len(lowered) < 3:
+        return ["user", "secret"], 2
+    command = GROUP_ALIASES.get(f"user secret {lowered[2]}", f"user secret {lowered[2]}").split()
+    if command[2] not in GROUPS["user secret"]:
+        raise _unknown_in_group(["user secret", lowered[2]], ["user secret", lowered[2]], flags=[])
+    return command, 3
+
+
+def _unknown_in_group(lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
+    """Return the error for a group without a command, or with a word that is none of its commands."""
+    group, commands = lowered[0], GROUPS[lowered[0]]
+    known = ", ".join(commands)
+    if len(lowered) == 1:
+        typed = shlex.join(["limnos", *group.split(), commands[0], *flags])
+        return UsageError(f"options come after a command of 'limnos {group}': {known}", hint=f"'{typed}'")
+    if (guess := command_for([*group.split(), *words[1:]], least=2)) is not None:
+        return _guess_error(f"{group} {words[1]}", guess, flags=flags)
+    near = _same_command(lowered[1], commands) or _nearest(lowered[1], [*commands, *_aliases_of(group)])
+    if near is None and group in _FIRST_COMMANDS:
+        named = typed_as(f"{group} {_FIRST_COMMANDS[group]}").split()
+        typed = shlex.join(["limnos", *named, words[1], *_translated(flags)])
+        return UsageError(
+            f"the command is missing between '{group}' and '{words[1]}'", hint=f"'{typed}', or another command: {known}"
+        )
+    if near is None:
+        hint = f"'limnos {group} --help' explains them"
+        return UsageError(f"'limnos {group}' has no command '{words[1]}'; it has {known}", hint=hint)
+    typed = shlex.join(["limnos", *typed_as(f"{group} {near}").split(), *words[2:], *_translated(flags)])
+    return UsageError(f"'limnos {group}' has no command '{words[1]}'", hint=f"'{typed}'")
+
+
+def _aliases_of(group: str) -> list[str]:
+    return [alias.removeprefix(f"{group} ") for alias in GROUP_ALIASES if alias.rpartition(" ")[0] == group]
+
+
+def _same_command(word: str, commands: Sequence[str]) -> str | None:
+    """Return the command of a group that means the same as a word."""
+    for same in _SAME_COMMANDS:
+        if word in same:
+            return next((command for command in commands if command in same), None)
+    return None
+
+
+def _translated(flags: Sequence[str]) -> list[str]:
+    """Return flags with those that no command has replaced by ours."""
+    return [
+        GUESSED_FLAGS[flag].split("|")[0] if flag in GUESSED_FLAGS and not _is_known(flag) else flag for flag in flags
+    ]
+
+
+def _is_known(flag: str) -> bool:
+    return flag in VALUED or flag in SWITCHES
+
+
+def _unknown_kind(verb: str, lowered: Sequence[str], *, words: Sequence[str], flags: Sequence[str]) -> UsageError:
+    """Return the error for a verb with a kind that it does not take, or with none."""
+    kinds = [each.kind for each in OPERATIONS if each.verb == verb]
+    if len(lowered) < 2:
+        return UsageError(
+            f"'limnos {verb}' needs a kind: {', '.join(kinds)}", hint=f"'limnos {verb} --help' explains them"
+        )
+    guess = command_for([verb, *words[1:]])
+    if guess is not None:
+        return _guess_error(f"{verb} {words[1]}", guess, flags=flags)
+    near = _nearest(lowered[1], kinds)
+    if near is not None and near != lowered[1]:
+        typed = shlex.join(["limnos", verb, near, *words[2:], *flags])
+        return UsageError(f"'limnos {verb}' knows no '{words[1]}'", hint=f"'{typed}'")
+    if verb == "create" and "." in words[1]:
+        typed = shlex.join(["limnos", "create", "namespace", *words[1:], *flags])
+        return UsageError(
+            "the kind is missing: engines create tables, this command the rest",
+            hint=f"'{typed}', or another kind: {', '.join(kinds)}",
+        )
+    return UsageError(
+        f"'limnos {verb}' does not take '{words[1]}'; it takes {', '.join(kinds)}",
+        hint=f"'limnos {verb} --help' explains them",
+    )
+
+
+def _sql_grant(verb: str, words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
+    """Return the error for a grant that is typed as SQL has it, with the options that the command has instead."""
+    plain = [_SQL_PRIVILEGES.get(word.rstrip(",").lower(), word.rstrip(",")) for word in words]
+    turned = [f"--{word.lower()}" if word.lower() in _SQL_WORDS else word for word in plain]
+    if "--on" not in turned and "--on" not in flags and turned[:1] != ["role"]:
+        turned.insert(0, "role")
+    typed = shlex.join(["limnos", verb, *turned, *flags])
+    return UsageError(f"'{verb}' takes options where SQL has words: --on, --to, --from", hint=f"'{typed}'")
+
+
+def unknown_command(words: Sequence[str], flags: Sequence[str] = ()) -> UsageError:
+    """Return the error for words that are no command, with the command to type."""
+    guess = command_for(words)
+    if guess is not None:
+        return _guess_error(words[0], guess, flags=flags)
+    near = _nearest(words[0].lower(), [*COMMANDS, *VERB_ALIASES, "help"])
+    if near is not None:
+        return UsageError(
+            f"there is no command '{words[0]}'", hint=f"'{shlex.join(['limnos', near, *words[1:], *flags])}'"
+        )
+    near = _nearest(words[0].lower(), guessed_words(), cutoff=0.86)
+    if near is not None and (guess := command_for([near, *words[1:]])) is not None:
+        return _guess_error(words[0], guess, flags=flags)
+    if "." in words[0] or "`" in words[0]:
+        hint = f"'{shlex.join(['limnos', 'show', *words, *flags])}' shows it"
+        return UsageError(f"the verb is missing before '{words[0]}'", hint=hint)
+    return UsageError(
+        f"there is no command '{words[0]}'",
+        hint=f"'limnos --help' lists all; '{shlex.join(['limnos', 'find', *words])}' searches the objects of the lake",
+    )
+
+
+def _guess_error(typed: str, guess: tuple[list[str], str], *, flags: Sequence[str]) -> UsageError:
+    command, note = guess
+    message = note or f"there is no command '{typed}'"
+    return UsageError(
+        message,
+        hint=f"'{shlex.join(['limnos', *command, *_translated(flags)])}'"
+        if command
+        else "'limnos --help' lists all commands",
+    )
+
+
+def _nearest(word: str, known: Sequence[str], *, cutoff: float = 0.72) -> str | None:
+    close = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+    if close:
+        return close[0]
+    longer = [each for each in known if len(word) > 4 and each.startswith(word)]
+    return longer[0] if len(longer) == 1 else None

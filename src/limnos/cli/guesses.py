@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Words that people type, and the command to type instead.
+
+May import the standard library only. Each line of `_TABLE` has words of other tools, the command, and for things that
+this command line does not do a sentence that says where they are done. Arguments follow the command, or stand where it
+has `{}`; `{1}` and `{2}` are single ones, `{q}` is the whole text, `{r}` the text after the phrase, and `{-}` leaves
+them out.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final
+
+_TABLE: Final = """
+rm, remove, del, erase, destroy, unlink, rmdir, trash it, dispose = delete
+drop table, drop view = delete {}
+add column, drop column, rename column, alter column, add field = set {1} --column NAME=DESCRIPTION | columns are added and changed by engines; this describes one
+drop database, drop schema, drop namespace, rm -rf = delete -r {}
+truncate, empty = sql -c 'delete from {1};' | rows are deleted by engines and SQL++, the table by 'limnos delete'
+mkdir, md = create namespace
+make, new, add, touch, init, insert object = create
+add user, adduser, useradd, create-user, new user, signup, register user = create user
+add group, groupadd, addgroup = create group
+add role, roleadd = create role
+add tag, tagging = tag add
+new tag = create tag
+tag it, label, annotate, classify = set {} --tag TAG
+untag, unlabel = set {} --untag TAG
+remove user, userdel, deluser, rm user = delete user
+remove tag, rm tag = delete tag
+add catalog, attach, mount, connect catalog = create catalog
+create schema, create database, create db, createdb = create namespace
+create table, create view, create topic, create index, create function, new table, make table = console {-} | tables and views are created by engines, as Spark, PyIceberg, Trino, DuckDB; the console's page Connect has their settings
+create pipeline, new pipeline, init pipeline, add pipeline = pipeline run {1:pipeline.yaml} | a pipeline is a file; its first run creates it
+create run, new run, trigger, launch = pipeline run
+create job = job register
+create api-token, create apikey, create key, new token, generate token, apikey, api-key, pat = create token
+create policy, policy, policies, ttl, expire policy, list policies, show policies = console {-} | policies are edited in the console and by Gravitino's clients; 'limnos maintenance explain TABLE' shows which apply
+dir, ll, la, l, browse, index, catalogs, enumerate, print, gci, get-childitem = list
+show all, get all = list
+ls -la, ls -al = list -l
+show tables, tables, get tables, list-tables, dt = list tables
+show databases, show schemas, show namespaces, databases, schemas, namespaces, dbs = list namespaces
+show catalogs, show warehouses, get catalogs, list-catalogs, warehouses = list catalogs
+show metalakes, metalakes, show lakes, lakes, realms, projects = list metalakes
+show views, views, get views = list views
+show users, users, get users, who = list users
+show roles, roles, get roles = list roles
+show groups, groups = list groups
+show tags, tags = list tags
+show tokens, tokens = list tokens
+show runs, runs, get runs, history of runs, executions, pipeline history, pipeline ps, pipeline log = list runs
+show pipelines, pipelines, dags, dag, flows, flow = list pipelines
+show jobs, jobs, get jobs = list jobs
+show nodes, nodes, cluster, get nodes, members = list nodes
+show tasks, tasks, queue, queues = list tasks
+show webhooks, webhooks, hooks, subscribe = list webhooks
+show files, filesets, show filesets, volumes = list filesets
+show models, models = list models
+show topics, topics = list topics
+show restrictions, restrictions, masks, filters, row-filter = list restrictions
+show settings, settings, show config, show variables = list settings
+show profiles, profiles, contexts, get contexts, context = list profiles
+show owner, owners, who owns = show owner
+use, use catalog, use database, switch, cd = list {} | there is no current catalog: give whole paths, as main.raw.nyc
+pwd, wd, cwd = whoami | there is no current directory: paths begin with a catalog; this shows your user
+desc, info, stat, details, detail, inspect, get, view, open, cat-object, metadata, properties, show table, dd = show
+describe table, desc table, describe extended, describe formatted, show create, show create table, ddl, schema, columns, show columns, fields = show {}
+cat, preview, peek, sample, rows, data, top, select top, limit, show rows, less, more = head {1}
+tail = head {1} | tables have no last rows: this shows the first
+count, wc, nrows = list -l {1} | list -l shows the rows of each table
+du, size, disk, storage size, df, usage, stats, statistics = list -l {1} | list -l shows rows and size of each table
+select, with, values = sql -c {q} | statements are run by 'limnos sql', in SQL++
+insert, insert into, update, upsert, merge, delete from = sql -c {q} | rows are written by engines and SQL++
+query, run sql, exec, execute, spark-sql, beeline = sql -c {r} | statements are run by 'limnos sql', in SQL++
+psql, sqlite, sqlite3, duckdb, trino, mysql, repl, shell, prompt, notebook = sql {-} | 'limnos sql' is a shell for SQL++; other engines connect by the settings in the console's page Connect
+explain, why, permission check = access explain table_read {1}
+can-i, auth can-i, check access, am-i-allowed, can i = access explain {}
+permissions, permission, privileges, acl, acls, getfacl, who can, who has access, show grants, grants, list grants, show access = access holders
+what can, my access, access of, show privileges = access reach
+chown, take ownership, transfer, set-owner = set owner {2} {1:OWNER}
+alter owner = set owner
+chmod, setfacl, allow, give, permit, share = grant PRIVILEGE --on {} --to ROLE
+deny, forbid, block = grant PRIVILEGE --on {} --to ROLE --deny
+unshare, ungrant, withdraw, take = revoke PRIVILEGE --on {} --from ROLE
+assign, assign role, add-role, grant-role, role grant, role assign, role add, user grant = grant role {1:ROLE} --to {2:USER}
+role revoke, role remove, role unassign, user revoke = revoke role {1:ROLE} --from {2:USER}
+mask, hide, anonymize, redact = create restriction NAME {} --mask COLUMN=ACTION
+filter, rls, row-level security, row policy = create restriction NAME {} --filter "region = 'EU'"
+ren, move, rename-table, relocate = rename
+rename table, rename view, alter table rename = rename {}
+cp, copy, clone, duplicate, ctas = export lake {-} | tables are copied by engines; a whole metalake by export and import
+alter, edit, modify, change, change object, put, patch, config set, update table, alter table, alter catalog = set
+comment, set comment, comment on, describe as, doc, document = set {1} --comment TEXT
+set property, property, tblproperties, set properties, set tblproperties = set {1} --property KEY=VALUE
+unset, unset property, remove property = set {} --remove-property KEY
+set location, location, allowed-locations = set {} --allowed-location URL
+passwd, password, set-password, change password, reset password = set password
+lock, freeze, pin, readonly = protect
+unlock, thaw, unpin = unprotect
+restore, undelete, recover, unrm, revive, undo drop = undrop {}
+recycle bin, recyclebin, bin, garbage, deleted, dropped = trash list
+trash empty, trash purge, empty trash, trash clear = trash delete {1:CATALOG} ID | objects leave the trash when their time ends; this removes one
+undo, rollback, revert, time travel = undrop {1} | engines roll a table back to a snapshot; this restores what was deleted
+versions, snapshots, history, log, show history, show snapshots, changelog = audit --what {1} | 'limnos show' has a table's snapshots; this shows who did what to it
+audit-log, auditlog, events, activity, last, who did = audit
+grep, search, locate, lookup, which, whereis, ack, where, fuzzy, discover = find
+recursive, ls -r, walk, explore, hierarchy = tree
+upstream, sources, parents, depends, dependencies = lineage up
+downstream, impact, children, consumers, used by = lineage down
+graph, lineage graph, provenance = lineage up
+compact, optimize, optimise, rewrite, rewrite-data-files, bin-pack = maintenance run {} --kind compact
+vacuum, vacuum table, expire, expire-snapshots, purge-snapshots = maintenance run {} --kind expire
+analyze, analyse, compute statistics, compute-stats = maintenance run {} --kind statistics
+gc, orphan, orphans, remove-orphan-files, clean, cleanup = maintenance run {} --kind orphans
+fsck, verify, msck, repair, validate table, check table = table check
+fix, mend = table mend
+start, serve, up, run server, daemon, boot, launch server, server run, server serve, server up, node start = server start {-}
+stop, down, kill, shutdown, restart, server stop, server restart, server kill, node restart, node stop = server check {-} | a server ends on SIGTERM: Ctrl-C in its terminal, or its service manager
+status, health, ping, doctor, healthcheck, diagnose, health check, server status, server health = server check {-}
+ready, wait = node list
+upgrade, migrate, migration, migrations = server migrate
+backup, dump, snapshot server, save = server backup {1:FILE}
+restore server, load backup = server restore {1:FILE}
+settings list, config, configure, configuration, setup, env, show settings all = server config
+validate, lint, check, check pipeline, compile, test, parse, build, pipeline validate, pipeline lint, pipeline test, pipeline build = pipeline check {1:pipeline.yaml}
+plan, dry-run, diff pipeline, preview pipeline = pipeline plan {1:pipeline.yaml}
+run, start pipeline, run pipeline, apply, execute pipeline, materialize, backfill, pipeline start, pipeline trigger, pipeline execute = pipeline run {1:pipeline.yaml}
+resume, retry run, continue, pipeline continue, pipeline retry = pipeline resume
+cancel, abort, stop run, kill run, pipeline stop, pipeline abort, pipeline kill, stop pipeline = pipeline cancel {1:RUN}
+publish, promote, merge branch = pipeline publish
+discard, drop run = pipeline discard
+errors, failures, findings, expectations = pipeline findings
+submit, spark-submit, schedule, cron, submit job, job create, job add, job submit = job register NAME {} | jobs are programs that the server runs; schedulers start them by 'limnos job run'
+job start, job trigger, job execute, start job, jobs run = job run {1:TEMPLATE}
+job logs, job output, job status = job show {1:JOB}
+job stop, job kill, job abort = job cancel {1:JOB}
+logs, log of run, output, tail logs = job show {1:JOB}
+signin, sign-in, sign in, log in, logon, auth, auth login, authenticate, connect, su, sudo = login
+signout, sign-out, sign out, log out, logoff, auth logout, exit, quit, bye, disconnect = logout
+id, me, user info, current user, auth status, auth whoami, iam, session = whoami
+whoami all, my roles = access reach
+web, ui, dashboard, gui, website, portal = console
+version, ver, about = --version {-}
+man, usage, commands, ?, docs, manual, tutorial, hello = --help {-}
+complete, autocomplete, completions, bash-completion = completion bash
+import table, register, register table, ingest, load, upload, add table, import lance = lance import {1:DIRECTORY} --into NAMESPACE | Lance directories are imported by this command; Iceberg tables are registered by 'register_table' of PyIceberg or Spark
+download, fetch, pull, get file = files {}
+push, upload file = files {} | files of a fileset are written by its clients (gvfs, S3)
+jar, jars, install, spark jar, packages = spark jars
+export table, to csv, csv, unload = head {} --output csv --rows 200 | 'limnos sql' with COPY TO writes whole tables
+watch, follow, tail changes, stream, cdc, subscribe changes = changes --follow
+rotate, rotate-keys, rotate keys, rekey = storage rotate-key
+test storage, check storage = storage check
+disable, ban, suspend, deactivate, lock user = user disable
+enable, unban, activate, unlock user = user enable
+invite, user invite, user new, user make, user register = create user
+group join, group enter, group assign = group add {1:GROUP} {2:USER}
+group leave, group kick = group remove {1:GROUP} {2:USER}
+storage test, storage verify = storage check
+lock user = user disable
+unlock user = user enable
+key, keys = list keys
+service account, service-account, client-secret, robot = create secret
+"""
+
+
+@functools.cache
+def guess_table() -> dict[str, tuple[str, str]]:
+    """Return for each typed phrase the command and the sentence about it; an empty sentence without one."""
+    result: dict[str, tuple[str, str]] = {}
+    for line in _TABLE.strip().splitlines():
+        typed, _, meant = line.partition(" = ")
+        command, _, note = meant.partition(" | ")
+        for phrase in typed.split(", "):
+            result.setdefault(phrase, (command, note))
+    return result
+
+
+def guessed_words() -> list[str]:
+    """Return the phrases of one word, for the nearest to a misspelt one."""
+    return [phrase for phrase in guess_table() if " " not in phrase]
+
+
+FILLERS: Final = frozenset(
+    [
+        "a",
+        "all",
+        "an",
+        "are",
+        "as",
+        "do",
+        "does",
+        "for",
+        "from",
+        "i",
+        "in",
+        "into",
+        "is",
+        "me",
+        "my",
+        "of",
+        "on",
+        "the",
+        "to",
+        "what",
+        "with",
+    ]
+)
+"""Words that join arguments in a sentence."""
+_PLACE: Final = re.compile(r"\{([12qr-]?(?::[^}]*)?)\}")
+
+
+def command_for(words: Sequence[str], *, least: int = 1) -> tuple[list[str], str] | None:
+    """Return the command for the longest phrase at the beginning of what was typed, with the arguments that follow it,
+    and a sentence about it; None if the table has no such phrase of at least `least` words.
+    """
+    for length in range(3, least - 1, -1):
+        phrase = " ".join(words[:length]).lower()
+        if len(words) >= length and phrase in guess_table():
+            command, note = guess_table()[phrase]
+            return _filled(command, words, rest=words[length:]), note
+    return None
+
+
+def _filled(command: str, words: Sequence[str], *, rest: Sequence[str]) -> list[str]:
+    """Return the words of a command with the typed arguments, without words that join them in a sentence."""
+    arguments = [word for word in rest if word.lower() not in FILLERS]
+    result: list[str] = []
+    for word in shlex.split(command):
+        if word == "{}":
+            result += arguments or ["PATH"]
+        elif word != "{-}":
+            result.append(_PLACE.sub(lambda match: _argument(match, words, rest=rest, arguments=arguments), word))
+    return result if _PLACE.search(command) else [*result, *arguments]
+
+
+def _argument(match: re.Match[str], words: Sequence[str], *, rest: Sequence[str], arguments: Sequence[str]) -> str:
+    """Return the text for a place in a command: one argument, the whole text, or the text after the phrase."""
+    name, _, placeholder = match[1].partition(":")
+    if name == "q":
+        return f"{' '.join(words).rstrip(';')};"
+    if name == "r":
+        return f"{' '.join(rest).rstrip(';') or 'select 1'};"
+    at = int(name) - 1
+    return arguments[at] if at < len(arguments) else placeholder or "PATH"

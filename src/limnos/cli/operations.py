@@ -1,0 +1,317 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands and the operations of the command line, as plain data.
+
+May import the standard library only. An operation is what a user types, `limnos VERB KIND …`; it names the command that
+performs it. `grammar` reads an operation, `help_page` prints them, `completion` offers them.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+VERBS: Final = ("create", "list", "show", "set", "rename", "delete")
+"""The verbs that take a kind; `grant` and `revoke` take a privilege or a role instead."""
+
+VERB_ALIASES: Final = {"ls": "list", "describe": "show", "mv": "rename", "drop": "delete"}
+"""Other spellings of verbs, which stay valid."""
+
+
+class CommandEntry(NamedTuple):
+    """A command: the topic under which the help page has it, its line of help, and where its code is."""
+
+    topic: str
+    summary: str
+    module: str
+
+
+OBJECTS, ACCESS, WORK, SERVER = "Objects", "Users and access", "Work", "Server"
+
+COMMANDS: Final[dict[str, CommandEntry]] = {
+    "list": CommandEntry(
+        OBJECTS, "List catalogs, what is in one, or users, roles, runs and more.", "limnos.cli.catalog.tree:ls"
+    ),
+    "tree": CommandEntry(
+        OBJECTS, "Show what is below a catalog or namespace, as a tree.", "limnos.cli.catalog.tree:tree"
+    ),
+    "show": CommandEntry(OBJECTS, "Show everything about one object.", "limnos.cli.catalog.tree:describe"),
+    "find": CommandEntry(OBJECTS, "Search objects by name, words, tag or owner.", "limnos.cli.catalog.find:find"),
+    "create": CommandEntry(
+        OBJECTS, "Create a catalog, namespace, user, role and more.", "limnos.cli.catalog.create:app"
+    ),
+    "set": CommandEntry(
+        OBJECTS, "Change comment, properties, owner, tags of an object.", "limnos.cli.governance.alter:set_"
+    ),
+    "rename": CommandEntry(OBJECTS, "Rename or move a namespace, table, view and more.", "limnos.cli.catalog.tree:mv"),
+    "delete": CommandEntry(OBJECTS, "Delete an object; most can be restored.", "limnos.cli.catalog.removal:drop"),
+    "undrop": CommandEntry(
+        OBJECTS, "Restore a deleted namespace, table or other object.", "limnos.cli.catalog.trash:undrop"
+    ),
+    "trash": CommandEntry(OBJECTS, "List deleted objects that can be restored.", "limnos.cli.catalog.trash:app"),
+    "head": CommandEntry(
+        OBJECTS, "Show the first rows of a table or of a fileset's file.", "limnos.cli.catalog.head:head"
+    ),
+    "files": CommandEntry(OBJECTS, "List the files of a fileset.", "limnos.cli.catalog.head:files"),
+    "table": CommandEntry(
+        OBJECTS, "Check a table's files and metadata, and mend its metadata.", "limnos.cli.catalog.table:app"
+    ),
+    "lineage": CommandEntry(
+        OBJECTS, "Show where an object's data comes from, and goes.", "limnos.cli.pipeline.lineage:app"
+    ),
+    "reports": CommandEntry(OBJECTS, "List scans of a table and commits to it.", "limnos.cli.pipeline.reports:reports"),
+    "changes": CommandEntry(
+        OBJECTS, "Show committed changes, and follow new ones.", "limnos.cli.catalog.changes:changes"
+    ),
+    "names": CommandEntry(
+        OBJECTS, "Change names of namespaces so that they can nest.", "limnos.cli.catalog.nesting:app"
+    ),
+    "export": CommandEntry(OBJECTS, "Export a metalake to a file.", "limnos.cli.catalog.exchange:export"),
+    "import": CommandEntry(OBJECTS, "Create a metalake from an export.", "limnos.cli.catalog.exchange:import_"),
+    "records": CommandEntry(OBJECTS, "Keep exports in a key-value database.", "limnos.cli.catalog.records:app"),
+    "login": CommandEntry(ACCESS, "Sign in with a password, or in a browser.", "limnos.cli.identity.login:login"),
+    "logout": CommandEntry(ACCESS, "End a session.", "limnos.cli.identity.login:logout"),
+    "whoami": CommandEntry(ACCESS, "Show your user name on the server.", "limnos.cli.catalog.tree:whoami"),
+    "profile": CommandEntry(ACCESS, "List and choose servers with a session.", "limnos.cli.identity.login:app"),
+    "user": CommandEntry(ACCESS, "Add, remove, list, disable and enable users.", "limnos.cli.identity.users:app"),
+    "group": CommandEntry(ACCESS, "Manage groups and their members.", "limnos.cli.identity.groups:app"),
+    "role": CommandEntry(ACCESS, "Manage roles.", "limnos.cli.identity.roles:app"),
+    "grant": CommandEntry(
+        ACCESS, "Grant a role to a user or group, or privileges to a role.", "limnos.cli.identity.grants:grant"
+    ),
+    "revoke": CommandEntry(ACCESS, "Revoke a role, or privileges from a role.", "limnos.cli.identity.grants:revoke"),
+    "access": CommandEntry(
+        ACCESS, "Explain access decisions, and list users' access.", "limnos.cli.identity.access:app"
+    ),
+    "owner": CommandEntry(ACCESS, "Show and set owners.", "limnos.cli.identity.owners:app"),
+    "tag": CommandEntry(ACCESS, "Manage tags and their objects.", "limnos.cli.governance.tags:app"),
+    "restriction": CommandEntry(
+        ACCESS, "Restrict the rows and values that users may read.", "limnos.cli.governance.restrictions:app"
+    ),
+    "protect": CommandEntry(
+        ACCESS, "Protect an object from being deleted.", "limnos.cli.governance.protection:protect"
+    ),
+    "unprotect": CommandEntry(ACCESS, "End the protection of an object.", "limnos.cli.governance.protection:unprotect"),
+    "token": CommandEntry(ACCESS, "Create, list and revoke API tokens.", "limnos.cli.identity.tokens:app"),
+    "audit": CommandEntry(
+        ACCESS, "Show who did what to which object, by which privilege.", "limnos.cli.operation.audit:app"
+    ),
+    "console": CommandEntry(ACCESS, "Open the console in a browser, signed in.", "limnos.cli.identity.console:console"),
+    "pipeline": CommandEntry(WORK, "Pipelines and their runs.", "limnos.cli.pipeline.pipelines:app"),
+    "job": CommandEntry(WORK, "Programs and Spark applications that the server runs.", "limnos.cli.pipeline.jobs:app"),
+    "sql": CommandEntry(WORK, "Run SQL++ statements, or an SQL++ shell.", "limnos.cli.sqlpp.sql:sql"),
+    "maintenance": CommandEntry(
+        WORK, "Show and run the maintenance that tables need.", "limnos.cli.operation.maintenance:app"
+    ),
+    "lance": CommandEntry(WORK, "List, serve or register directories of Lance tables.", "limnos.cli.catalog.lance:app"),
+    "spark": CommandEntry(WORK, "What Spark needs.", "limnos.cli.operation.spark:app"),
+    "demo": CommandEntry(WORK, "Run the demonstration pipeline on real data.", "limnos.cli.operation.spark:demo"),
+    "server": CommandEntry(
+        SERVER, "Start a server, or check, migrate and configure one.", "limnos.cli.operation.server:app"
+    ),
+    "node": CommandEntry(SERVER, "List the server's nodes, and their settings.", "limnos.cli.operation.nodes:app"),
+    "task": CommandEntry(SERVER, "List and retry the server's background tasks.", "limnos.cli.operation.tasks:app"),
+    "storage": CommandEntry(
+        SERVER, "Check a catalog's storage, manage keys of secrets.", "limnos.cli.operation.storage:app"
+    ),
+    "webhook": CommandEntry(SERVER, "Send committed changes to a URL.", "limnos.cli.operation.webhooks:app"),
+    "completion": CommandEntry(SERVER, "Print the completion script of a shell.", "limnos.cli.completion:completion"),
+}
+"""Every command, in the order of the help page. Modules are below `limnos.cli`."""
+
+GROUPS: Final[dict[str, tuple[str, ...]]] = {
+    "create": ("metalake", "catalog", "namespace", "fileset", "model"),
+    "trash": ("list", "delete"),
+    "table": ("check", "mend"),
+    "lineage": ("up", "down"),
+    "names": ("check", "plan", "show", "migrate", "undo", "confirm"),
+    "records": ("load", "dump", "list", "describe"),
+    "profile": ("list", "use"),
+    "user": ("add", "remove", "list", "describe", "password", "disable", "enable", "secret"),
+    "user secret": ("create", "accounts", "list", "end"),
+    "group": ("create", "delete", "list", "describe", "add", "remove"),
+    "role": ("create", "delete", "list", "describe"),
+    "access": ("explain", "holders", "reach"),
+    "owner": ("show", "set"),
+    "tag": ("create", "delete", "list", "describe", "add", "remove"),
+    "restriction": ("set", "show", "remove"),
+    "token": ("create", "list", "revoke"),
+    "pipeline": (
+        "check",
+        "plan",
+        "schema",
+        "run",
+        "resume",
+        "publish",
+        "discard",
+        "diff",
+        "list",
+        "runs",
+        "show",
+        "cancel",
+        "findings",
+        "drop",
+    ),
+    "job": ("register", "templates", "run", "list", "show", "cancel", "delete"),
+    "maintenance": ("plan", "explain", "run", "cancel", "work", "status"),
+    "lance": ("list", "describe", "import", "serve"),
+    "spark": ("jars",),
+    "server": ("start", "check", "migrate", "janitor", "backup", "restore", "config"),
+    "node": ("list", "settings"),
+    "task": ("list", "show", "retry"),
+    "storage": ("check", "keys", "rotate-key"),
+    "webhook": ("create", "list", "drop", "retry"),
+}
+"""The commands of each group."""
+
+GROUP_ALIASES: Final = {
+    "trash ls": "trash list",
+    "trash rm": "trash delete",
+    "trash remove": "trash delete",
+    "records ls": "records list",
+    "lance ls": "lance list",
+    "user create": "user add",
+    "user delete": "user remove",
+    "token delete": "token revoke",
+    "webhook delete": "webhook drop",
+    "pipeline delete": "pipeline drop",
+    "restriction delete": "restriction remove",
+    "restriction create": "restriction set",
+    "restriction list": "restriction show",
+    "user secret delete": "user secret end",
+    "user show": "user describe",
+    "group show": "group describe",
+    "role show": "role describe",
+    "tag show": "tag describe",
+    "lance show": "lance describe",
+    "records show": "records describe",
+    "job create": "job register",
+}
+"""Other spellings of groups' commands: one set of verbs, and those of former releases."""
+
+
+class Operation(NamedTuple):
+    """What `limnos VERB KIND` does: its arguments, and the command that performs it."""
+
+    verb: str
+    kind: str
+    arguments: str
+    command: str
+
+
+def _operations(verb: str, kinds: str, *, arguments: str, command: str) -> list[Operation]:
+    return [Operation(verb, kind, arguments, command.replace("KIND", kind)) for kind in kinds.split()]
+
+
+OPERATIONS: Final[tuple[Operation, ...]] = (
+    *_operations("create", "metalake catalog", arguments="NAME", command="create KIND"),
+    *_operations("create", "namespace fileset model", arguments="PATH", command="create KIND"),
+    *_operations("create", "user", arguments="NAME", command="user add"),
+    *_operations("create", "group role tag", arguments="NAME", command="KIND create"),
+    *_operations("create", "token", arguments="", command="token create"),
+    *_operations("create", "secret", arguments="USER", command="user secret create"),
+    *_operations("create", "restriction", arguments="NAME PATH", command="restriction set"),
+    *_operations("create", "webhook", arguments="URL", command="webhook create"),
+    *_operations("create", "template", arguments="NAME EXECUTABLE", command="job register"),
+    *_operations("list", "metalake", arguments="", command="list --kind metalake"),
+    *_operations("list", "catalog", arguments="", command="list"),
+    *_operations("list", "namespace table view fileset model topic", arguments="[PATH]", command="list --only KIND"),
+    *_operations("list", "user group role token pipeline webhook node task profile", arguments="", command="KIND list"),
+    *_operations("list", "tag", arguments="[PATH]", command="tag list"),
+    *_operations("list", "secret", arguments="USER", command="user secret list"),
+    *_operations("list", "account", arguments="", command="user secret accounts"),
+    *_operations("list", "restriction", arguments="PATH", command="restriction show"),
+    *_operations("list", "run", arguments="[PIPELINE]", command="pipeline runs"),
+    *_operations("list", "finding", arguments="PIPELINE", command="pipeline findings"),
+    *_operations("list", "job", arguments="[TEMPLATE]", command="job list"),
+    *_operations("list", "template", arguments="", command="job templates"),
+    *_operations("list", "file", arguments="PATH [DIRECTORY]", command="files"),
+    *_operations("list", "report", arguments="TABLE", command="reports"),
+    *_operations("list", "trash", arguments="[PATH]", command="trash list"),
+    *_operations("list", "operation", arguments="CATALOG", command="maintenance status"),
+    *_operations("list", "change", arguments="", command="changes"),
+    *_operations("list", "key", arguments="", command="storage keys"),
+    *_operations("list", "setting", arguments="", command="node settings"),
+    *_operations(
+        "show",
+        "metalake catalog namespace table view fileset model topic",
+        arguments="PATH",
+        command="show --kind KIND",
+    ),
+    *_operations("show", "user group role tag", arguments="NAME", command="KIND describe"),
+    *_operations("show", "owner", arguments="PATH", command="owner show"),
+    *_operations("show", "restriction", arguments="PATH", command="restriction show"),
+    *_operations("show", "lineage", arguments="PATH", command="lineage up"),
+    *_operations("show", "run", arguments="RUN", command="pipeline show"),
+    *_operations("show", "job", arguments="JOB", command="job show"),
+    *_operations("show", "task", arguments="ID", command="task show"),
+    *_operations("show", "maintenance", arguments="TABLE", command="maintenance explain"),
+    *_operations(
+        "set", "metalake catalog namespace table view fileset model", arguments="PATH", command="set --kind KIND"
+    ),
+    *_operations("set", "owner", arguments="PATH OWNER", command="owner set"),
+    *_operations("set", "tag", arguments="NAME PATH", command="tag add"),
+    *_operations("set", "password", arguments="USER", command="user password"),
+    *_operations("set", "restriction", arguments="NAME PATH", command="restriction set"),
+    *_operations("set", "profile", arguments="NAME", command="profile use"),
+    *_operations("set", "protection", arguments="PATH", command="protect"),
+    *_operations("rename", "metalake catalog tag", arguments="NAME NEW-NAME", command="rename --kind KIND"),
+    *_operations(
+        "rename", "namespace table view fileset model", arguments="SOURCE TARGET", command="rename --kind KIND"
+    ),
+    *_operations(
+        "delete", "metalake catalog namespace table view fileset model", arguments="PATH", command="delete --kind KIND"
+    ),
+    *_operations("delete", "user", arguments="NAME", command="user remove"),
+    *_operations("delete", "group role tag", arguments="NAME", command="KIND delete"),
+    *_operations("delete", "token", arguments="ID", command="token revoke"),
+    *_operations("delete", "secret", arguments="USER ID", command="user secret end"),
+    *_operations("delete", "restriction", arguments="NAME PATH", command="restriction remove"),
+    *_operations("delete", "protection", arguments="PATH", command="unprotect"),
+    *_operations("delete", "webhook", arguments="ID", command="webhook drop"),
+    *_operations("delete", "pipeline", arguments="PIPELINE", command="pipeline drop"),
+    *_operations("delete", "template", arguments="TEMPLATE", command="job delete"),
+    *_operations("delete", "run", arguments="RUN", command="pipeline discard"),
+    *_operations("delete", "trash", arguments="CATALOG ID", command="trash delete"),
+)
+"""Every operation, in the order of the help pages of verbs."""
+
+BY_VERB_AND_KIND: Final = {(each.verb, each.kind): each for each in OPERATIONS}
+
+PLURALS: Final = {
+    "change": "changes",
+    "metalake": "metalakes",
+    "namespace": "namespaces",
+    "file": "files",
+    "trash": "trash",
+    "maintenance": "maintenance",
+    "lineage": "lineage",
+    "protection": "protection",
+    "password": "password",
+}
+KIND_ALIASES: Final = {
+    "schema": "namespace",
+    "schemas": "namespace",
+    "database": "namespace",
+    "databases": "namespace",
+    "job-template": "template",
+    "job-templates": "template",
+    "job_template": "template",
+    "job_templates": "template",
+    "service-account": "account",
+    "service-accounts": "account",
+    "warehouse": "catalog",
+    "warehouses": "catalog",
+}
+"""Other words for kinds: those of Gravitino, of SQL and of other catalogs."""
+
+
+def plural(kind: str) -> str:
+    """Return the plural of a kind, as `list` takes it."""
+    return PLURALS.get(kind, f"{kind}s")
+
+
+KIND_WORDS: Final = {
+    **{each.kind: each.kind for each in OPERATIONS},
+    **{plural(each.kind): each.kind for each in OPERATIONS},
+    **KIND_ALIASES,
+}
+"""Every word for a kind, in the singular and plural, and the kind."""

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Messages about arguments that a command does not take: what is wrong, and the command to type.
+
+May import cyclopts and this package. The parser's own texts are not shown, except the choices of a value.
+"""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, Literal, get_args, get_origin
+
+from cyclopts.exceptions import (
+    CoercionError,
+    CycloptsError,
+    MissingArgumentError,
+    RepeatArgumentError,
+    UnknownOptionError,
+    UnusedCliTokensError,
+)
+
+from limnos.cli.errors import UsageError
+from limnos.cli.flags import GUESSED_FLAGS
+from limnos.cli.grammar import typed_as
+
+if TYPE_CHECKING:
+    from cyclopts import App, Token
+
+_CONNECTION = frozenset(
+    {
+        "--uri",
+        "--metalake",
+        "--token",
+        "--token-file",
+        "--user",
+        "--ca-file",
+        "--timeout",
+        "--output",
+        "--help",
+        "--version",
+        "-h",
+    }
+)
+"""Flags of every command, which a list of a command's own flags leaves out."""
+
+
+def slip_of(error: CycloptsError, *, tokens: Sequence[str], tree: App) -> UsageError:
+    """Return the usage error for arguments that the parser refused. `tokens` begin with the command's words."""
+    command = _Command(tokens, tree)
+    if isinstance(error, UnknownOptionError):
+        return _unknown_flag(error, command)
+    if isinstance(error, MissingArgumentError):
+        return _missing(error, command)
+    if isinstance(error, UnusedCliTokensError):
+        extra = (error.unused_tokens or [""])[0]
+        return UsageError(f"'{extra}' is one argument too many", hint=f"'{command.usage}'")
+    if isinstance(error, RepeatArgumentError):
+        return UsageError(f"{error.token.keyword} is given twice", hint=f"give it once: '{command.usage}'")
+    if isinstance(error, CoercionError) and error.token is not None:
+        return _wrong_value(error, error.token, command=command)
+    return UsageError(str(error), hint=f"'{command.name} --help' explains its arguments")
+
+
+class _Command:
+    """The command that was called, with its arguments."""
+
+    def __init__(self, tokens: Sequence[str], tree: App) -> None:
+        words: list[str] = []
+        for token in tokens:
+            if token.startswith("-") or token not in tree:
+                break
+            words.append(token)
+            tree = tree[token]
+        self.tokens = list(tokens)
+        self.words = words
+        self.rest = self.tokens[len(words) :]
+        self.arguments = [] if tree.default_command is None else list(tree.assemble_argument_collection())
+
+    @property
+    def name(self) -> str:
+        """The command as it is typed."""
+        return " ".join(["limnos", *typed_as(" ".join(self.words)).split()])
+
+    @property
+    def usage(self) -> str:
+        """The command with its arguments, and the flags that it needs."""
+        words = [self.name]
+        for argument in self.arguments:
+            if argument.name == "*":
+                continue
+            if argument.name.startswith("-"):
+                words += [f"{argument.name} {_value_name(argument.name)}"] if argument.required else []
+            else:
+                words.append(argument.name if argument.required else f"[{argument.name}]")
+        return " ".join(words)
+
+    @property
+    def flags(self) -> list[str]:
+        """The long names of its flags."""
+        names = [name for argument in self.arguments for name in argument.names if name.startswith("--")]
+        return list(dict.fromkeys(names))
+
+    def again(self, before: str, after: str) -> str:
+        """Return the command line with a flag, or a value, replaced. `{}` in `after` stands for the typed value."""
+        rest: list[str] = []
+        remaining = iter(self.rest)
+        for token in remaining:
+            name, sign, value = token.partition("=")
+            if name == before and "{}" in after:
+                rest += after.replace("{}", value if sign else next(remaining, "VALUE")).split()
+            elif before in {name, token}:
+                rest += [f"{after}={value}"] if sign and " " not in after else after.split()
+            else:
+                rest.append("..." if rest and rest[-1] == "--token" else token)
+        return shlex.join([*self.name.split(), *rest])
+
+
+def _value_name(flag: str) -> str:
+    return flag.lstrip("-").replace("-", "_").upper()
+
+
+def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
+    parsed = (error.token.keyword or error.token.value).partition("=")[0]
+    typed = next((token for token in command.rest if token in GUESSED_FLAGS and parsed[1:] in token), parsed)
+    message = f"'{command.name}' has no flag {typed}"
+    known = [*command.flags, "-r", "-l"] if "--recursive" in command.flags else command.flags
+    if command.words == ["find"] and typed.startswith("--"):
+        return UsageError(f"{message}: filters are words", hint=f"'{command.again(typed, f'{typed[2:]}:{{}}')}'")
+    if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
+        return UsageError(message, hint=f"'{command.again(typed, '{}')}'")
+    for guess in GUESSED_FLAGS.get(typed, "").split("|"):
+        if guess and guess.split()[0] in {*known, "--columns", "--wide"}:
+            return UsageError(message, hint=f"'{command.again(typed, guess)}'")
+    if near := difflib.get_close_matches(
+        typed, [name for name in known if not name.startswith("--no-")], n=1, cutoff=0.75
+    ):
+        return UsageError(message, hint=f"'{command.again(typed, near[0])}'")
+    own = [flag for flag in known if flag not in _CONNECTION and not flag.startswith("--no-")]
+    listed = f"its own flags are {', '.join(own)}; " if own else "it has no flags of its own; "
+    return UsageError(message, hint=f"{listed}'{command.name} --help' explains all")
+
+
+def _missing(error: MissingArgumentError, command: _Command) -> UsageError:
+    tokens = error.argument.tokens if error.argument is not None else ()
+    name = error.keyword or next((token.keyword for token in tokens if token.keyword), None)
+    if name is not None:
+        return UsageError(
+            f"{name} needs a value", hint=f"'{command.name} {name} {_value_name(name)}', with its other arguments"
+        )
+    label = "an argument" if error.argument is None else error.argument.name
+    return UsageError(f"{label} is missing", hint=f"'{command.usage}'")
+
+
+def _wrong_value(error: CoercionError, token: Token, *, command: _Command) -> UsageError:
+    label = token.keyword or ("" if error.argument is None else error.argument.name)
+    choices = [str(each) for each in get_args(error.target_type)] if get_origin(error.target_type) is Literal else []
+    takes = f"one of {', '.join(choices)}" if choices else _VALUE_WORDS.get(error.target_type, "another value")
+    near = difflib.get_close_matches(token.value, choices, n=1, cutoff=0.6)
+    again = f"'{command.again(token.value, near[0])}'" if near else f"'{command.name} --help' explains its arguments"
+    source = "" if token.source in {"", "cli"} else f" from {token.source}"
+    return UsageError(f"{label} takes {takes}, not '{token.value}'{source}", hint=again)
+
+
+_VALUE_WORDS: Final[dict[object, str]] = {int: "a whole number", float: "a number", Path: "a file"}

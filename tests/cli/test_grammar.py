@@ -1,0 +1,169 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The grammar: what is typed as the command that performs it, and the answer to 250 wrong commands.
+
+`wrong_commands.txt` has a wrong command line, the message, and the next step, each on its line. A change of a text is
+read by a person: `LIMNOS_TEST_WRONG_COMMANDS=FILE` writes the answers of this version to a file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from cyclopts import CycloptsError
+from cyclopts.exceptions import CoercionError
+
+from limnos.cli import grammar, guesses, output
+from limnos.cli.command_tree import build
+from limnos.cli.errors import UsageError
+from limnos.cli.operations import COMMANDS, GROUPS, OPERATIONS
+from tests.cli.conftest import Run
+
+
+class WrongCommand(NamedTuple):
+    """A wrong command line, the expected message, and the expected next step."""
+
+    typed: str
+    message: str
+    hint: str
+
+
+def read_wrong_commands() -> list[WrongCommand]:
+    """Read the cases, three lines each with an empty line between them."""
+    text = (Path(__file__).parent / "wrong_commands.txt").read_text(encoding="utf-8")
+    blocks = [block.splitlines() for block in text.strip().split("\n\n")]
+    return [WrongCommand(first.removeprefix("$ limnos "), message, hint.strip()) for first, message, hint in blocks]
+
+
+WRONG = read_wrong_commands()
+
+
+def first_command(hint: str) -> str:
+    """Return the command in quotes at the beginning of a hint, without the program's name."""
+    for at, char in enumerate(hint):
+        if at and char == "'" and hint[at + 1 : at + 2] in {"", " ", ",", ";"}:
+            try:
+                return " ".join(shlex.quote(word) for word in shlex.split(hint[1:at])[1:])
+            except ValueError:  # a quote of an argument
+                continue
+    return ""
+
+
+def problem_of(command: str) -> str | None:
+    """Return why a command line is refused before it runs; None if it is a command. Placeholders such as NAME count as
+    values of any type.
+    """
+    try:
+        tokens, _ = output.take_options(grammar.resolve(shlex.split(command)))
+        if tokens and not tokens[0].startswith("-") and tokens[-1] != "--help":
+            build().parse_args(tokens, exit_on_error=False, print_error=False)
+    except CoercionError:
+        return None
+    except (UsageError, CycloptsError) as error:
+        return str(error)
+    return None
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.typed)
+def test_wrong_command_is_answered_by_the_command_to_type(
+    run: Run, monkeypatch: pytest.MonkeyPatch, wrong: WrongCommand
+) -> None:
+    """A wrong command is a usage error that says what is wrong, and the next step is a command that exists."""
+    monkeypatch.setenv("LIMNOS_OUTPUT", "table")
+    done = run(*shlex.split(wrong.typed))
+
+    message, _, hint = done.err.strip().removeprefix("error: ").partition("\n  next: ")
+    if file := os.environ.get("LIMNOS_TEST_WRONG_COMMANDS"):
+        with Path(file).open("a", encoding="utf-8") as answers:
+            answers.write(f"$ limnos {wrong.typed}\n{message}\n  {hint}\n\n")
+    assert (done.code, message, hint) == (2, wrong.message, wrong.hint)
+    if hint.startswith("'limnos"):
+        assert problem_of(first_command(hint)) is None
+
+
+def test_corpus_has_200_commands_and_no_text_of_the_parser() -> None:
+    """The corpus has at least 200 commands, each once; no answer has the parser's words or a syntax tree."""
+    answers = " ".join(f"{wrong.message} {wrong.hint}" for wrong in WRONG)
+
+    assert len({wrong.typed for wrong in WRONG}) == len(WRONG) >= 200
+    assert [word for word in ("Unused Tokens", "Unknown option", "Expected", 'parameter "') if word in answers] == []
+
+
+def test_guess_table_has_150_words_and_names_commands_that_exist() -> None:
+    """The table has far more than 150 words, and each leads to a command that exists, with placeholders for what was
+    not typed.
+    """
+    problems = {
+        phrase: problem_of(shlex.join(command))
+        for phrase in guesses.guess_table()
+        if (guess := guesses.command_for([*phrase.split(), "main.raw.trips", "main.raw.other"])) is not None
+        and (command := guess[0])[0] not in {"create", "--help", "--version"}
+    }
+    refused = {
+        phrase: text
+        for phrase, text in problems.items()
+        if text and "argument too many" not in text and "Unused" not in text
+    }
+
+    assert len(guesses.guess_table()) >= 150
+    assert refused == {}
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.verb} {each.kind}")
+def test_every_operation_is_performed_by_a_command(operation: object) -> None:
+    """Each operation's command takes the arguments that its help page prints."""
+    assert isinstance(operation, type(OPERATIONS[0]))
+    arguments = operation.arguments.replace("[", "").replace("]", "").split()
+    tokens = grammar.resolve([operation.verb, operation.kind, *arguments])
+    with contextlib.suppress(CoercionError):  # an id that is a number
+        build().parse_args(tokens, exit_on_error=False, print_error=False)
+
+    assert tokens[: len(operation.command.split())] == operation.command.split()
+
+
+def test_groups_equal_those_of_the_parser() -> None:
+    """The groups of the grammar and their commands are those of the parser."""
+    tree = build()
+    words = dict.fromkeys(GROUPS, tree)
+    for group in GROUPS:
+        for word in group.split():
+            words[group] = words[group][word]
+
+    assert {group: {name for name in app if not name.startswith("-")} for group, app in words.items()} == {
+        group: set(commands) for group, commands in GROUPS.items()
+    }
+    assert {name for name in tree if not name.startswith("-")} == set(COMMANDS)
+
+
+@pytest.mark.parametrize("typed,command", [
+    ("list tables main.raw", "list --only table main.raw"),
+    ("list --output json tables main.raw", "list --only table --output json main.raw"),
+    ("--output json list tables main.raw", "list --only table --output json main.raw"),
+    ("--user ana user list", "user list --user ana"),
+    ("--user audit audit", "audit --user audit"),
+    ("user --output=json list", "user list --output=json"),
+    ("create user ben", "user add ben"), ("user create ben", "user add ben"), ("user add ben", "user add ben"),
+    ("table list main", "list --only table main"), ("namespace create main.a", "create namespace main.a"),
+    ("ls", "list"), ("describe main", "show main"), ("mv a.b a.c", "rename a.b a.c"), ("drop a.b", "delete a.b"),
+    ("drop table main.a.t", "delete --kind table main.a.t"), ("show schema main.a", "show --kind namespace main.a"),
+    ("run pipeline p.yaml", "pipeline run p.yaml"), ("check storage main", "storage check main"),
+    ("trash ls main", "trash list main"), ("jobs run nightly", "job run nightly"), ("LIST Tables main", "list --only table main"),
+    ("show `user`", "show `user`"), ("show user --kind catalog", "show user --kind catalog"),
+    ("list users --user users", "user list --user users"), ("delete secret bot 7", "user secret end bot 7"),
+    ("sql -c list", "sql -c list"), ("job register x -- list", "job register x -- list"), ("help", "--help"),
+    ("help list", "list --help"), ("list -h", "list --help"), ("list users --help", "user list --help"), ("user", "user --help"),
+])  # fmt: skip
+def test_typed_line_becomes_its_command(typed: str, command: str) -> None:
+    """Verbs and kinds in either order, flags anywhere, other spellings and any case give the same command."""
+    assert shlex.join(grammar.resolve(shlex.split(typed))) == shlex.join(shlex.split(command))
+
+
+def test_quoted_phrase_is_read_as_words() -> None:
+    """A phrase in quotes as the only argument is read as its words."""
+    assert grammar.resolve(["list tables", "main"]) == ["list", "--only", "table", "main"]
+    with pytest.raises(UsageError, match="'show' is for one object"):
+        grammar.resolve(["show tables"])
