@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -126,9 +127,9 @@ class Player:
         try:
             connection = self._connection(name)
             connection.execute(sql)
-            rows = [] if not is_query else texts(connection)
+            rows = [] if not is_query else texts(connection, sql)
         except duckdb.Error as error:
-            self._refused(command, str(error), expected)
+            self._refused(command, full_message(error), expected)
             return
         if not is_query:
             if requirement == "error":
@@ -138,7 +139,7 @@ class Player:
             rows = sorted(rows)
         if "valuesort" in options:
             rows = [[value] for value in sorted(value for row in rows for value in row)]
-        if expected is None and label:
+        if label and not expected:
             expected = ["\t".join(row) for row in self.labelled.setdefault(label, rows)]
         self.labelled.setdefault(label, rows)
         if expected and expected[0].startswith("<FILE>:"):
@@ -165,16 +166,27 @@ class Player:
         return text
 
 
-def texts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:
-    """Return the rows of the last statement, as DuckDB casts their values to text."""
+def full_message(error: duckdb.Error) -> str:
+    """Return an error's message as DuckDB's own shell has it: with its type, which Python's may have as JSON only."""
+    kind = re.search(r'"exception_type":"([^"]+)"', str(error))
+    return f"{kind[1]} Error: {error}" if kind else str(error)
+
+
+def texts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[list[str]]:
+    """Return the rows of the last statement, as DuckDB casts their values to text in the connection's time zone."""
     if connection.description is None:
         return []
-    table = connection.to_arrow_table()
+    try:
+        table = connection.to_arrow_table()
+    except duckdb.NotImplementedException:  # Arrow has no such type
+        rows = connection.execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({sql.strip().rstrip(';')})").fetchall()
+        return [["NULL" if value is None else value or EMPTY for value in row] for row in rows]
     if not table.num_columns:
         return []
+    zones = {str(field.type.tz) for field in table.schema if getattr(field.type, "tz", None)}
     table = table.rename_columns([f"c{index}" for index in range(table.num_columns)])
     with duckdb.connect(config={"threads": "1"}) as other:
-        other.execute("SET TimeZone = 'UTC'")
+        other.execute(f"SET TimeZone = '{next(iter(zones), 'UTC')}'")
         other.register("told", table)
         rows = other.execute("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM told").fetchall()
     return [["NULL" if value is None else value or EMPTY for value in row] for row in rows]

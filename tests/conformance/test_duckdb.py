@@ -53,6 +53,27 @@ SELECT count(*) FROM my_datalake.default.t
 query I nosort count
 SELECT 3
 
+query I nosort other
+SELECT 4
+----
+
+query I nosort other
+SELECT 4
+----
+
+statement ok
+SET TimeZone = 'Europe/Berlin'
+
+query I
+SELECT TIMESTAMPTZ '2025-09-22 08:00:00+00'
+----
+2025-09-22 10:00:00+02
+
+query I
+SELECT 1::VARIANT;
+----
+1
+
 statement error
 SELECT * FROM my_datalake.default.missing
 ----
@@ -128,6 +149,9 @@ def test_values_are_compared_as_text_pattern_or_number() -> None:
     assert not same("true", "0")
     assert same("1.50", "1.5")
     assert not same("1.5", "one")
+    assert same("9007199254740992.0", "9007199000000000.0")
+    assert not same("1.51", "1.5")
+    assert not same("1000001", "1000000")
     assert differs([["1", "2"]], ["1", "2"]) == ""
     assert differs([["1", "2"], ["3", "4"]], ["1\t2", "3\t4"]) == ""
 

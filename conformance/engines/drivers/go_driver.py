@@ -18,6 +18,8 @@ class Engine(Foreign):
     limits = {  # noqa: RUF012
         "names: slash": "invalid identifier component",
         "reads duckdb": "only parquet format is implemented, got parquet",  # DuckDB writes the format in lower case
+        "reads sail": "record names do not match",  # of the structs in Sail's manifests
+        "reads chdb": "manifest file's 'content' metadata is missing",  # chDB writes no such key
         "read its view": "Table does not exist",
         "read another's view": "Table does not exist",
         "update": ABSENT,
