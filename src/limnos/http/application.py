@@ -266,7 +266,9 @@ class Application:
         """Return the work of a request's handler, which takes turns if it uses much of the event loop."""
         if not target.takes_turns:
             return handler(request, ctx)
-        use = request.loop_use = LoopUse(self.loop_turns, partial(self._caller_of, request), operation=target.key)
+        caller = partial(self._caller_of, request)
+        use = LoopUse(self.loop_turns, caller, operation=target.key, arrival_s=request.started)
+        request.loop_use = use
         current_loop_use.set(use)
         if self.loop_turns.dear:
             return use.run_in_turn(partial(handler, request, ctx), waits=not target.anonymous)

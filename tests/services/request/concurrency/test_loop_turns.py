@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from itertools import count, pairwise
 
 import pytest
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.services.request.concurrency.loop_turns import (
     FREE_S,
+    LONG_TURNS,
     TURNS,
     Caller,
     LoopTurns,
@@ -32,6 +34,7 @@ class Node:
 
     def __init__(self, waiting_max: int = 64) -> None:
         self.clock = 0.0
+        self.arrivals = count()
         self.turns = LoopTurns(now=lambda: self.clock, waiting_max=waiting_max)
         self.steps: list[str] = []
 
@@ -46,12 +49,20 @@ class Node:
 
     async def serve(self, caller: Caller, work: Coroutine[object, object, str], *, operation: str = "list") -> str:
         """Serve a request as the application does."""
-        use = LoopUse(self.turns, lambda: caller, operation=operation)
+        use = LoopUse(self.turns, lambda: caller, operation=operation, arrival_s=next(self.arrivals))
         current_loop_use.set(use)
         try:
             return await use.run_in_turn(lambda: work, waits=True)
         finally:
             work.close()
+
+    async def run_until(self, steps: int) -> None:
+        """Wait until requests have taken a number of steps."""
+        for _ in range(10 * steps):
+            if len(self.steps) >= steps:
+                return
+            await asyncio.sleep(0)
+        raise TimeoutError
 
     def long(self, caller: Caller, name: str, steps: int = 4, *, operation: str = "list") -> asyncio.Task[str]:
         """Start a long request."""
@@ -121,7 +132,6 @@ def test_requests_of_one_caller_share_the_free_time() -> None:
         gaps = "".join(name[0] for name in node.steps).split("b")
         assert len(gaps[0]) == 2
         assert max(map(len, gaps[1:])) == 1
-        assert not node.turns.spent or ANA in node.turns.spent
         await asyncio.gather(*many)
         assert node.steps.count("ana") == 16
         await asyncio.sleep(0)
@@ -161,7 +171,7 @@ def test_turn_lasts_for_the_free_time() -> None:
 
 def test_dear_operation_of_a_caller_begins_with_a_turn() -> None:
     """After a long request, further ones of the same operation and caller wait before their first step; other
-    operations, other callers and later short requests do not.
+    operations go before them, and other callers and later short requests do not wait.
     """
 
     async def story() -> None:
@@ -171,7 +181,8 @@ def test_dear_operation_of_a_caller_begins_with_a_turn() -> None:
         burst = [node.long(ANA, "ana", 1) for _ in range(3)]
         other = [node.long(ANA, "load", 1, operation="load"), node.long(BOB, "bob", 1)]
         await asyncio.gather(*burst, *other)
-        assert node.steps == ["load", "bob", "ana", "ana", "ana"]
+        assert node.steps[2:] == ["ana", "ana", "ana"]
+        assert set(node.steps[:2]) == {"load", "bob"}
 
         node.steps.clear()
         await node.serve(ANA, node.work("short", 1, step_s=0.0))
@@ -198,6 +209,34 @@ def test_caller_with_too_many_waiting_requests_is_refused() -> None:
         assert len(refused) == 1
         assert refused[0].retry_after_s == 2
         assert "try again" in str(refused[0])
+
+    run(story)
+
+
+def test_long_requests_of_a_caller_end_one_after_the_other() -> None:
+    """Sixteen long requests of one caller end in the order of their arrival, long before the last step of all; a short
+    one that begins after them ends first.
+    """
+
+    async def story() -> None:
+        node, steps = Node(), LONG_TURNS + 80
+        ended: dict[str, int] = {}
+
+        async def one(number: int) -> None:
+            await node.serve(ANA, node.work(str(number), steps), operation=str(number))
+            ended[str(number)] = len(node.steps)
+
+        many = [asyncio.create_task(one(number)) for number in range(16)]
+        await node.run_until(16 * (LONG_TURNS + 2))
+        before = len(node.steps)
+        await node.long(ANA, "short", steps=3, operation="short")
+        steps_of_short = len(node.steps) - before
+        await asyncio.gather(*many)
+
+        assert steps_of_short <= 5
+        assert list(ended) == [str(number) for number in range(16)]
+        assert ended["0"] < 16 * (LONG_TURNS + 2) + steps
+        assert max(later - earlier for earlier, later in pairwise(ended.values())) <= steps - LONG_TURNS
 
     run(story)
 

@@ -4,9 +4,9 @@
 May import `model`, `telemetry` and the standard library. Must not know requests or protocols. A step is the part of a
 coroutine between two suspensions. Steps are measured, so nothing states in advance what a request costs: after
 `FREE_S` on the loop a request waits for a turn, which gives it as much again. In one pass of the loop, all requests of
-a caller share that time. One turn is given in every second pass
-of the loop, to one request of each waiting caller in rotation. Short requests run in between, and wait for one step
-of all others, not for one of each.
+a caller share that time. One turn is given in every second pass of the loop, to the waiting callers in rotation. Short
+requests run in between, and wait for one step of all others, not for one of each. Among the requests of one caller,
+those with the fewest turns go first, and long ones one after the other, in the order of their arrival.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from __future__ import annotations
 import asyncio
 import time
 import types
-from collections import deque
 from collections.abc import Callable, Coroutine, Generator
 from contextvars import ContextVar
+from heapq import heappop, heappush
+from itertools import count
 from typing import Any, Final, TypeVar, cast
 
 from limnos.model.errors import ServiceUnavailable
@@ -26,6 +27,12 @@ FREE_S: Final = 0.005
 """The time on the event loop, in seconds, that a request has before its first turn, and from each turn."""
 SHORT_S: Final = 0.0005
 """Steps that are shorter, in seconds, use none of the time that a caller's requests share."""
+LONG_TURNS: Final = 20
+"""The number of turns, 100 ms of the loop, after which a request is long.
+
+Long requests of a caller run one after the other. If they shared the turns, all would end at the same time: sixteen of
+two seconds each after 32 seconds, and none before its deadline.
+"""
 WAITING_MAX: Final = 64
 """The maximum number of requests of one caller that wait for a turn; further ones that would wait are refused."""
 DEAR_MAX: Final = 10_000
@@ -38,6 +45,10 @@ TURNS = Counter(
 T = TypeVar("T")
 Caller = tuple[str, str]
 """Who shares turns: a kind (`user` or `address`) and the name."""
+_Waiter = tuple[int, float, int, asyncio.Future[None]]
+"""A request that waits: its turns so far, the time of its arrival, a distinct number, and the future that the turn
+completes.
+"""
 
 
 class LoopTurns:
@@ -46,33 +57,26 @@ class LoopTurns:
     def __init__(self, *, now: Callable[[], float] = time.perf_counter, waiting_max: int = WAITING_MAX) -> None:
         self.now = now
         self._waiting_max = waiting_max
-        self._waiting: dict[Caller, deque[asyncio.Future[None]]] = {}
+        self.waiting: dict[Caller, list[_Waiter]] = {}
+        """Heaps of requests. The first caller has waited longest since its last turn."""
         self.dear: dict[tuple[Caller, object], None] = {}
         """Callers with an operation that last used more than `FREE_S`, the least recent first."""
         self.spent: dict[Caller, float] = {}
-        """The time that requests of callers used in this pass of the loop, or since one of the caller waits."""
-        self.in_pass: dict[Caller, float] = {}
         """The time that requests of callers used in this pass of the loop."""
+        self._numbers = count(1)
         self._is_giving = False
 
     def spend(self, caller: Caller, used_s: float) -> None:
-        """Record a step of a request. After `FREE_S`, the caller's further requests wait: those without a turn for
-        one, the others for the next pass of the loop.
-        """
+        """Record a step of a request. After `FREE_S`, the caller's other requests wait for a turn."""
         if not self.spent:
-            asyncio.get_running_loop().call_soon(self._end_pass)
+            asyncio.get_running_loop().call_soon(self.spent.clear)
         self.spent[caller] = self.spent.get(caller, 0.0) + used_s
-        self.in_pass[caller] = self.in_pass.get(caller, 0.0) + used_s
 
-    def has_spent(self, caller: Caller) -> bool:
-        """Return whether the caller's requests have used their time in this pass of the loop."""
-        return self.spent.get(caller, 0.0) >= FREE_S
-
-    def _end_pass(self) -> None:
-        self.in_pass.clear()
-        self.spent = {caller: used_s for caller, used_s in self.spent.items() if caller in self._waiting}
-        if self.spent:
-            asyncio.get_running_loop().call_soon(self._end_pass)
+    def must_wait(self, caller: Caller, *, has_turn: bool) -> bool:
+        """Return whether a request waits before its next step: the caller's requests have used their time in this pass
+        of the loop, or others of them wait and this one has no turn.
+        """
+        return self.spent.get(caller, 0.0) >= FREE_S or (not has_turn and caller in self.waiting)
 
     def mark(self, caller: Caller, operation: object, *, is_dear: bool) -> None:
         """Record whether an operation of a caller uses more than `FREE_S`: its next request then begins with a turn."""
@@ -86,7 +90,7 @@ class LoopTurns:
 
     def require_room(self, caller: Caller) -> None:
         """Refuse a new request that would wait. Raises ServiceUnavailable if too many of the caller wait already."""
-        if len(self._waiting.get(caller, ())) >= self._waiting_max:
+        if len(self.waiting.get(caller, ())) >= self._waiting_max:
             TURNS["refused",] += 1
             raise ServiceUnavailable(
                 f"{self._waiting_max} of your requests are waiting for this server, and nothing was changed: wait for "
@@ -94,11 +98,12 @@ class LoopTurns:
                 retry_after_s=RETRY_AFTER_S,
             )
 
-    def turn(self, caller: Caller) -> asyncio.Future[None]:
-        """Return a future that is done when the caller gets a turn."""
+    def turn(self, caller: Caller, use: LoopUse) -> asyncio.Future[None]:
+        """Return a future that is done when a request of the caller gets a turn."""
         loop = asyncio.get_running_loop()
         future: asyncio.Future[None] = loop.create_future()
-        self._waiting.setdefault(caller, deque()).append(future)
+        waiter = (min(use.turns_taken, LONG_TURNS), use.arrival_s, next(self._numbers), future)
+        heappush(self.waiting.setdefault(caller, []), waiter)
         if not self._is_giving:
             self._is_giving = True
             loop.call_soon(self._give)
@@ -106,12 +111,12 @@ class LoopTurns:
 
     def _give(self) -> None:
         """Give one turn to the caller who has waited longest since its last one."""
-        while self._waiting:
-            caller = next(iter(self._waiting))
-            queue = self._waiting.pop(caller)
-            future = queue.popleft()
+        while self.waiting:
+            caller = next(iter(self.waiting))
+            queue = self.waiting.pop(caller)
+            *_, future = heappop(queue)
             if queue:
-                self._waiting[caller] = queue  # behind the other callers
+                self.waiting[caller] = queue  # behind the other callers
             if not future.done():  # a request that was cancelled meanwhile
                 TURNS["given",] += 1
                 future.set_result(None)
@@ -125,17 +130,20 @@ class LoopTurns:
 
 
 class LoopUse:
-    """The use of the event loop by one request. `caller` returns who sent it, as far as is known by then."""
+    """The use of the event loop by one request. `caller` returns who sent it, as far as is known by then; `arrival_s`
+    is when it arrived.
+    """
 
-    __slots__ = ("_caller", "_has_turn", "_operation", "_turns", "_used_s", "_was_dear")
+    __slots__ = ("_caller", "_operation", "_turns", "_used_s", "_was_dear", "arrival_s", "turns_taken")
 
-    def __init__(self, turns: LoopTurns, caller: Callable[[], Caller], *, operation: object) -> None:
+    def __init__(self, turns: LoopTurns, caller: Callable[[], Caller], *, operation: object, arrival_s: float) -> None:
         self._turns = turns
         self._caller = caller
         self._operation = operation
         self._used_s = 0.0
-        self._has_turn = False
         self._was_dear = False
+        self.arrival_s = arrival_s
+        self.turns_taken = 0
 
     async def begin(self) -> None:
         """Wait for a turn if the caller's last request of this operation needed turns.
@@ -146,8 +154,8 @@ class LoopUse:
         caller = self._caller()
         if (caller, self._operation) in self._turns.dear:
             self._turns.require_room(caller)
-            await self._turns.turn(caller)
-            self._has_turn = True
+            self.turns_taken = 1  # behind requests of other operations
+            await self._turns.turn(caller, self)
 
     async def run_in_turn(self, start: Callable[[], Coroutine[Any, Any, T]], *, waits: bool) -> T:
         """Start a coroutine of the request and run it, and record whether the operation needed turns.
@@ -171,10 +179,9 @@ class LoopUse:
         value: BaseException | None = None
         turns = self._turns
         now = turns.now
-        if turns.spent and not self._has_turn and turns.has_spent(self._caller()):
+        if turns.spent or turns.waiting:
             try:
-                yield from turns.turn(self._caller())
-                self._has_turn = True
+                yield from self._wait()
             except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
                 advance, value = cast("Callable[[Any], object]", work.throw), error
         try:
@@ -193,13 +200,8 @@ class LoopUse:
                         turns.mark(self._caller(), self._operation, is_dear=True)
                 try:
                     yield waits_for
-                    if self._used_s >= FREE_S or (
-                        turns.spent and not self._has_turn and turns.has_spent(self._caller())
-                    ):
-                        yield from turns.turn(self._caller())
-                        self._used_s, self._has_turn = 0.0, True
-                    while turns.in_pass and turns.in_pass.get(self._caller(), 0.0) >= FREE_S:
-                        yield None  # in the next pass
+                    if turns.spent or turns.waiting or self._used_s >= FREE_S:
+                        yield from self._wait()
                 except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
                     advance, value = cast("Callable[[Any], object]", work.throw), error
                 else:
@@ -207,6 +209,14 @@ class LoopUse:
         except StopIteration as ended:
             result: T = ended.value
             return result
+
+    def _wait(self) -> Generator[object, Any, None]:
+        """Wait for turns until the next step may begin."""
+        turns, caller = self._turns, self._caller()
+        while self._used_s >= FREE_S or turns.must_wait(caller, has_turn=self.turns_taken > 0):
+            yield from turns.turn(caller, self)
+            self._used_s = 0.0
+            self.turns_taken += 1
 
 
 current_loop_use: Final[ContextVar[LoopUse | None]] = ContextVar("loop_use", default=None)
