@@ -199,11 +199,10 @@ def _config(built: ServerNode, settings: Settings) -> uvicorn.Config:
     )  # fmt: skip
 
 
-COLLECTIONS: Final = (10_000, 20, 500)
+COLLECTIONS: Final = (10_000, 5, 2_000)
 """When the garbage collector runs: after so many new objects, so many collections of these, and of those.
 
-A collection of 50,000 new objects holds the event loop for 10 ms, one of a million for 45, one of all objects for 50 or
-more.
+A collection of 50,000 objects holds the event loop for 10 ms, one of 200,000 for 35, one of all objects for 50 or more.
 """
 
 
