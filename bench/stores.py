@@ -78,6 +78,7 @@ def running_server(
     """Serve a place on a free loopback port for the body of a `with`. Raises StartError."""
     place.data.mkdir(parents=True, exist_ok=True)
     command = [*_LIMNOS, "server", "start", "--data", str(place.data), "--listen", "127.0.0.1:0"]
+    command += ["--authentication", "simple"]
     if place.database is not None:
         command += ["--database", place.database]
     log = place.data.with_name(place.data.name + ".log")

@@ -42,7 +42,7 @@ def served(
     """Serve with a number of workers, flags and settings. Yields process id, address, seconds until ready."""
     flags = ["--data", str(data), "--listen", "127.0.0.1:0", "--workers", str(count), *more]
     began = time.perf_counter()
-    environment = {**os.environ, "LIMNOS__LOG__LEVEL": "warning", **env}
+    environment = {**os.environ, "LIMNOS__LOG__LEVEL": "warning", "LIMNOS__ACCESS__AUTHENTICATION": "simple", **env}
     with subprocess.Popen(
         [*LIMNOS, "server", "start", *flags],
         stdout=subprocess.PIPE,

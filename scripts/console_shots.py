@@ -47,6 +47,8 @@ class LakeServer:
             str(data),
             "--listen",
             "127.0.0.1:0",
+            "--authentication",
+            "simple",
         ]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         assert self.process.stdout is not None

@@ -130,6 +130,7 @@ def settings_in(folder: Path) -> str:
     """Write the settings of the suite's server, which runs jobs; returns the file."""
     file = folder / "limnos.toml"
     file.write_text(
-        '[jobs]\nexecutor = "local"\nconfined = false\nallowed = ["/bin/true", "/bin/sleep"]\n', encoding="utf-8"
+        '[access]\nauthentication = "simple"\n[jobs]\nexecutor = "local"\nconfined = false\nallowed = ["/bin/true", "/bin/sleep"]\n',
+        encoding="utf-8",
     )
     return str(file)

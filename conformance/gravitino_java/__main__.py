@@ -16,11 +16,14 @@ from examples.demo.server import running_server
 OUTPUT = Path(__file__).parents[2] / "conformance-out"
 
 
+SIMPLE = ("--authentication", "simple")
+
+
 def main() -> int:
     """Run and report; returns 0 if every step ended as expected and every method was called."""
     with tempfile.TemporaryDirectory(prefix="limnos-gravitino-java-") as folder:
         data = Path(folder) / "data"
-        with running_server(data, log=OUTPUT / "gravitino-java-server.log") as server:
+        with running_server(data, log=OUTPUT / "gravitino-java-server.log", flags=SIMPLE) as server:
             script_output = run_script(server.uri, (data / "admin.token").read_text().strip())
     for line in (*script_output.failed, *script_output.forgotten):
         print(f"FAILED {line}")

@@ -6,7 +6,6 @@ May import the standard library only. Knows no extra.
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import queue
@@ -173,7 +172,7 @@ class Server:
     def ask(self, method: str, path: str, body: object = None) -> tuple[int, object]:
         """Send a request as the admin."""
         headers = {
-            "Authorization": f"Basic {base64.b64encode(b'admin:').decode()}",
+            "Authorization": f"Bearer {(self.data / 'admin.token').read_text().strip()}",
             "Content-Type": "application/json", "Accept": "application/vnd.gravitino.v1+json, application/json",
         }  # fmt: skip
         data = None if body is None else json.dumps(body).encode()

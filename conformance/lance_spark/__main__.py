@@ -54,7 +54,7 @@ def main(arguments: list[str]) -> int:
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="limnos-lance-", dir="/tmp") as name:
         folder = Path(name)
-        with running_server(folder / "data", log=folder / "server.log") as server:
+        with running_server(folder / "data", log=folder / "server.log", flags=("--authentication", "simple")) as server:
             token = (folder / "data" / "admin.token").read_text().strip()
             if options.bundles:
                 from conformance.lance_spark.bundles import connectors

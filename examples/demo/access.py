@@ -65,8 +65,10 @@ class AccessTrial:
     answer: AccessAnswer
 
 
-def add_ana(admin: Client, tables: Iterable[str]) -> None:
-    """Make `ana` a member who may list these tables but read none; no-op if she is one already."""
+def add_ana(admin: Client, tables: Iterable[str]) -> str:
+    """Make `ana` a member who may list these tables but read none, also if she is one already. Returns a token of hers
+    for an hour.
+    """
     _unless_there(lambda: admin.users.add(USER))
     _unless_there(lambda: admin.roles.create(ROLE))
     for table in tables:
@@ -75,6 +77,7 @@ def add_ana(admin: Client, tables: Iterable[str]) -> None:
         admin.roles.allow(ROLE, ["USE_SCHEMA"], on=f"{catalog}.{namespace}", kind="namespace")
         _revoke(admin, table)
     admin.roles.grant_to_user(USER, [ROLE])
+    return admin.tokens.create(user=USER, name="demo", expires_in_s=3600).token
 
 
 def run_trials(admin: Client, table_access: TableAccess, *, server: str) -> Iterator[AccessTrial]:
@@ -94,22 +97,11 @@ def iceberg_access(catalog: Catalog) -> TableAccess:
     return TableAccess(table=TABLE, way="PyIceberg", ask=lambda: read_last_day(catalog))
 
 
-def connect(uri: str, *, metalake: str, token: str | None = None) -> Catalog:
-    """Return a PyIceberg catalog for the token's user, else for `ana`, whose name the server does not verify (`simple`
-    authentication on loopback).
-    """
+def connect(uri: str, *, metalake: str, token: str) -> Catalog:
+    """Return a PyIceberg catalog for the token's user."""
     from pyiceberg.catalog.rest import RestCatalog
 
-    properties: dict[str, object] = {
-        "uri": f"{uri}/iceberg",
-        "warehouse": f"{metalake}/{CATALOG}",
-    }
-    if token is None:
-        properties["auth"] = {"type": "basic", "basic": {"username": USER, "password": ""}}
-    else:
-        properties["token"] = token
-    # PyIceberg's type hints have every property as text, but it reads `auth` as a nested mapping.
-    return RestCatalog("limnos", **properties)  # type: ignore[arg-type]
+    return RestCatalog("limnos", uri=f"{uri}/iceberg", warehouse=f"{metalake}/{CATALOG}", token=token)
 
 
 def read_last_day(catalog: Catalog) -> AccessAnswer:

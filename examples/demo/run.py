@@ -226,12 +226,12 @@ def _fill_search_table(run: DemoRun, spark: SparkSession, *, admin: Client) -> l
 def _show_access(run: DemoRun, uris: dict[str, str], *, token: str, source_lookup: list[float]) -> None:
     """Run the same trials at each server; the administrator's changes are all made at the first."""
     with Client(next(iter(uris.values())), token=token) as admin:
-        access.add_ana(admin, (access.TABLE, search.TABLE))
+        own_token = access.add_ana(admin, (access.TABLE, search.TABLE))
         for name, uri in uris.items():
             with run.progress.step(f"ana asks the {name}: refused, granted, revoked") as step:
-                with Client(uri, user=access.USER, timeout_s=_PATIENCE_S) as ana:
+                with Client(uri, token=own_token, timeout_s=_PATIENCE_S) as ana:
                     doors = (
-                        access.iceberg_access(access.connect(uri, metalake="lake")),
+                        access.iceberg_access(access.connect(uri, metalake="lake", token=own_token)),
                         search.search_access(ana, source_lookup),
                     )
                 for table_access in doors:

@@ -38,7 +38,7 @@ def test_defaults_are_in_effect_without_layers() -> None:
     assert loaded.settings == Settings()
     assert loaded.settings.server.data == "./limnos-data"
     assert loaded.settings.server.body_bytes_max == 33_554_432
-    assert loaded.settings.access.authentication == "simple"
+    assert loaded.settings.access.authentication is None
     assert set(loaded.origins) == set(keys())
     assert set(loaded.origins.values()) == {"default"}
 
@@ -251,7 +251,7 @@ def test_unrestricted_policy_accepts_other_separators() -> None:
 
 @pytest.mark.parametrize(
     "more",
-    [{}, {"access.enabled": "off", "access.authentication": "token"}],
+    [{"access.authentication": "simple"}, {"access.enabled": "off", "access.authentication": "token"}],
     ids=["simple", "off"],
 )
 def test_public_address_requires_authentication_or_insecure(more: dict[str, object]) -> None:
@@ -266,6 +266,7 @@ def test_public_address_requires_authentication_or_insecure(more: dict[str, obje
     [
         {"server.listen": "0.0.0.0:8090", "server.insecure_listen": True},
         {"server.listen": "0.0.0.0:8090", "access.authentication": "token"},
+        {"server.listen": "0.0.0.0:8090"},
         {"server.listen": "[::1]:0"},
         {"server.listen": "localhost:8090"},
     ],

@@ -182,7 +182,7 @@ def node_at(
     limits = {} if kept_bytes_max is None else {"kept_bytes_max": kept_bytes_max}
     server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S, **limits)
     settings = Settings(
-        server=server, access=AccessSection(enabled=access), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
+        server=server, access=AccessSection(enabled=access, authentication="simple"), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
     )  # fmt: skip
     with asyncio.Runner() as runner:
         built = build(settings)

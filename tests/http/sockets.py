@@ -15,6 +15,7 @@ import uvloop
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import build
 from limnos.app.serving import _config
+from limnos.config.access import AccessSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, Settings
 from tests.http.iceberg.wire import basic
@@ -104,6 +105,7 @@ class ServedNode:
         self.port = 0
         self.settings = Settings(
             server=ServerSection(data=str(data), lane=lane, **settings),  # type: ignore[arg-type]
+            access=AccessSection(authentication="simple"),
             database=DatabaseSection.model_validate({"url": database}),
         )
         self.server: uvicorn.Server | None = None

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+MODE = "LIMNOS__ACCESS__AUTHENTICATION"
 LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
 
 
@@ -26,14 +27,22 @@ class LiveServer:
 
 
 @contextmanager
-def serving(data: Path, *flags: str, env: Mapping[str, str] | None = None) -> Iterator[LiveServer]:
-    """Serve `data` on a free loopback port with additional flags and settings; the log is `DATA.log`."""
+def serving(
+    data: Path, *flags: str, env: Mapping[str, str] | None = None, authentication: str = "simple"
+) -> Iterator[LiveServer]:
+    """Serve `data` on a free loopback port with additional flags and settings; the log is `DATA.log`. Without
+    `authentication="token"`, the server believes user names.
+    """
     log = data.with_suffix(f".{len(list(data.parent.glob('*.log')))}.log")
     command = [*LIMNOS, "server", "start", "--data", str(data), "--listen", "127.0.0.1:0", *flags]
     with (
         log.open("wb") as errors,
         subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, env=os.environ | dict(env or {})
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            env=os.environ | {MODE: authentication} | dict(env or {}),
         ) as process,
     ):
         try:

@@ -26,9 +26,7 @@ ROWS = pa.table({"id": pa.array([1, 2, 3], pa.int64())})
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """A server that accepts only tokens, and a service account `etl` that owns the catalog."""
     folder = tmp_path_factory.mktemp("credentials")
-    settings = folder / "lake.toml"
-    settings.write_text('[access]\nauthentication = "token"\n')
-    with serving(folder / "data", "--config", str(settings)) as running:
+    with serving(folder / "data", authentication="token") as running:
         with Client(running.uri, token=running.token) as admin:
             admin.users.add("etl")
             admin.owners.set("main", "etl", kind="catalog")

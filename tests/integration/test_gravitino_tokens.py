@@ -21,10 +21,8 @@ Seen = dict[str, object]
 def seen(tmp_path_factory: pytest.TempPathFactory) -> Seen:
     """The result of every step of the script."""
     folder = tmp_path_factory.mktemp("tokens")
-    settings = folder / "lake.toml"
-    settings.write_text('[access]\nauthentication = "token"\n')
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
-    with serving(folder / "data", "--config", str(settings), "--allow-root", str(folder)) as running:
+    with serving(folder / "data", "--allow-root", str(folder), authentication="token") as running:
         done = subprocess.run(
             [str(interpreter()), "-W", "ignore", str(SCRIPT), running.uri, running.token, f"file://{folder}/files"],
             env=environment,

@@ -35,8 +35,8 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     """
     folder = tmp_path_factory.mktemp("credentials")
     settings = folder / "lake.toml"
-    settings.write_text(f'[access]\nauthentication = "token"\nsession_s = {LIFE_S}\n')
-    with serving(folder / "data", "--config", str(settings)) as running:
+    settings.write_text(f"[access]\nsession_s = {LIFE_S}\n")
+    with serving(folder / "data", "--config", str(settings), authentication="token") as running:
         with Client(running.uri, token=running.token) as admin:
             admin.users.add("etl")
             admin.owners.set("main", "etl", kind="catalog")

@@ -31,7 +31,7 @@ class Process:
         self.data = data
         self.log = log
         self.database = database
-        self.env = env or {}
+        self.env = {"LIMNOS__ACCESS__AUTHENTICATION": "simple", **(env or {})}
         self.flags = flags
         self.uri = ""
         self.is_ready = False

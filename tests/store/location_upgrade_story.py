@@ -18,6 +18,7 @@ from pathlib import Path
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import build
+from limnos.config.access import AccessSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, IcebergSection, Settings
 from limnos.config.storage import StorageSection
@@ -93,6 +94,7 @@ def settings_of(lake: str, database: str | None) -> Settings:
     """Return the settings of a server whose data and files are in one directory."""
     return Settings(
         server=ServerSection(data=f"{lake}/data"),
+        access=AccessSection(authentication="simple"),
         database=DatabaseSection.model_validate({"url": database}),
         storage=StorageSection(allowed_roots=(f"file://{lake}",)),
         iceberg=IcebergSection(verify_metadata_file="never"),

@@ -16,6 +16,7 @@ from typing import cast
 
 from limnos.access.authentication import Credential
 from limnos.app.request_defaults import metalakes_named
+from limnos.config.local_server import TOKEN_FILE
 from limnos.config.settings import Settings
 from limnos.model.errors import AlreadyExists, AuthenticationFailed, NotFound
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER
@@ -38,7 +39,6 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.storage")
 COMMENT = "Created at the first start"
-TOKEN_FILE = "admin.token"  # noqa: S105 - a file name
 
 
 async def bootstrap(services: NodeServices, settings: Settings) -> None:

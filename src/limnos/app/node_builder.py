@@ -15,6 +15,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from limnos.access.authentication import Authenticator, TimeSource, accepted_trusts
+from limnos.app.authentication_mode import with_authentication
 from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.deliveries import WebhookDeliveries
 from limnos.app.fair_queue import FairQueue
@@ -302,6 +303,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
     """
     make_data_directory(settings)
     store = open_store(settings)
+    settings = with_authentication(settings, database_of(settings))
     view = StoreView(bytes_max=settings.view.bytes_max)
     gate: FreshnessGate = (
         InlineFreshnessGate(view, store)  # type: ignore[arg-type]

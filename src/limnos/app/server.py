@@ -16,7 +16,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from limnos.app.bootstrap import TOKEN_FILE
+from limnos.app.authentication_mode import with_authentication
 from limnos.app.certificates import certificates_of
 from limnos.app.engine_files import engine_notes
 from limnos.app.engines import has_engine
@@ -32,6 +32,7 @@ from limnos.app.startup_errors import damaged_store_error, explain_startup_error
 from limnos.app.upkeep import LEASE_MS
 from limnos.app.worker_supervisor import Supervisor
 from limnos.config.loading import LoadedSettings
+from limnos.config.local_server import TOKEN_FILE, write_address
 from limnos.config.secrets import secrets_of
 from limnos.config.settings import Settings
 from limnos.model.errors import CannotStart, StartWarning
@@ -77,6 +78,7 @@ def start(loaded: LoadedSettings) -> int:
             exit_now(0)
         make_data_directory(settings)
         migrate_store(database_of(settings))  # once, in the supervisor, so that an error is reported in full
+        with_authentication(settings, database_of(settings))
         settle_memory()
         return Supervisor(loaded, groups, announce, certificates).run()
 
@@ -102,6 +104,7 @@ def check(settings: Settings) -> list[CannotStart]:
     if all(isinstance(each, StartWarning) for each in problems):
         problems += _damage(settings, unreadable)
     if all(isinstance(each, StartWarning) for each in problems):
+        problems += _mode_warnings(settings)
         problems += _location_warnings(settings)
         problems += _name_warnings(settings)
         problems += _metalake_warnings(settings)
@@ -135,6 +138,22 @@ def _reader_warnings(settings: Settings, unreadable: UnreadableDocuments) -> lis
         StartWarning(f"Some readers refuse {names[node_id]}", why=problem.reason, advice=problem.remedy)
         for node_id, problems in unreadable.problems.items()
         for problem in problems
+    ]
+
+
+def _mode_warnings(settings: Settings) -> list[StartWarning]:
+    """Return a warning if callers are not authenticated."""
+    mode = settings.access.authentication
+    if mode is None and _has_store(settings):
+        mode = with_authentication(settings, database_of(settings)).access.authentication
+    if mode != "simple":
+        return []
+    return [
+        StartWarning(
+            "Callers are not authenticated",
+            why="access.authentication is simple: every program that reaches the server acts as any user",
+            advice="give users and programs tokens ('limnos token create'), then set access.authentication to token",
+        )
     ]
 
 
@@ -312,7 +331,11 @@ async def _clean(settings: Settings, *, dry_run: bool) -> list[str]:
 
 def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
     """Print to standard output that the server is ready, and how to connect."""
+    settings = with_authentication(settings, database_of(settings))
+    if settings.access.authentication == "simple":
+        log.warning("every program that reaches this server acts as any user: set access.authentication to token")
     url = url_of(sockets[0], scheme="http" if settings.tls.certificate is None else "https")
+    write_address(Path(settings.server.data), url)
     sys.stdout.write(f"ready {url}\n{_how_to_connect(settings, url)}")
     sys.stdout.flush()
     log.info(
@@ -320,20 +343,22 @@ def _announce(settings: Settings, sockets: list[socket.socket]) -> None:
     )
 
 
+_SIMPLE = "NOT AUTHENTICATED: every program that reaches this server acts as any user (simple)"
+
+
 def _how_to_connect(settings: Settings, url: str) -> str:
     server, access = settings.server, settings.access
     token = Path(server.data) / TOKEN_FILE
-    believed = access.authentication == "simple"
     return f"""
   Admin token     {token}   (user {server.admin})
   Access control  {"on" if access.enabled else "off: every request is allowed"}
-  Callers         {"the user named by Basic is believed (simple), tokens are checked" if believed else "tokens only"}
+  Callers         {_SIMPLE if access.authentication == "simple" else "tokens only"}
 
 {_console_line(settings, url)}  Spark           limnos.spark.session("{url}", token=open("{token}").read().strip())
   PyIceberg       load_catalog("{server.catalog}", type="rest", uri="{url}/iceberg", warehouse="{server.catalog}", token=...)
   LanceDB         lancedb.connect("db://{settings.lance.catalog or "CATALOG"}", api_key=..., host_override="{url}/lance")
   Gravitino       GravitinoClient("{url}", "{server.metalake}", auth_data_provider=BasicAuthProvider("{server.admin}", ...))
-  Command line    limnos ls --uri {url} --token-file {token}
+  Command line    limnos login --local --data {server.data}
 {_shared_store_note(settings)}
 """
 

@@ -177,9 +177,9 @@ def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = N
         if profile.ends_at > time.time():
             return profile
         raise StoppedError(
-            "the session has expired, and the issuer gave no refresh token",
+            "the session has expired, and cannot be refreshed",
             code="denied",
-            hint="sign in again with 'limnos login --device'",
+            hint=f"sign in again with 'limnos login {'--device' if profile.external_issuer else '--local'}'",
         )
     ca_path = ca_file or profile.ca_file
     if profile.external_issuer is not None:

@@ -150,8 +150,8 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
         return "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
     if isinstance(error, UnauthenticatedError) or "anonymous" in error.message:
         return (
-            "authenticate with --token-file FILE or LIMNOS_TOKEN_FILE=FILE (the admin's is limnos-data/admin.token where the "
-            "server runs, 'limnos token create' creates others), or with --user NAME for servers that do not authenticate users"
+            "'limnos login --local' signs in as the admin where your server runs, 'limnos login USER' asks for a password; a token "
+            "of 'limnos token create' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"
         )
     if isinstance(error, DeniedError):
         return _denied_hint(error, typed)

@@ -30,8 +30,11 @@ class AccessSection(SettingsSection):
 
     enabled: bool = True
     """Check access by roles and owners; with `off` all users may do everything."""
-    authentication: Literal["simple", "token"] = "simple"
-    """`simple` accepts the user name of HTTP Basic without a password, and tokens; `token` accepts tokens only."""
+    authentication: Literal["simple", "token"] | None = None
+    """`token` accepts tokens only; `simple` also accepts the user name of HTTP Basic without a password, so that every
+    program that reaches the server acts as any user. Unset: `token`, and `simple` for a store that an earlier
+    release served.
+    """
     session_s: PositiveInt = 3_600
     """The lifetime in seconds of a session that was opened with a password, until it is refreshed."""
     session_refresh_s: PositiveInt = 1_209_600

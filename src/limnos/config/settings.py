@@ -311,16 +311,20 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _listens_safely(self) -> Settings:
-        if self.server.listen is None or self.server.insecure_listen:
-            return self
-        host, _ = split_listen(self.server.listen)
-        proven = self.access.enabled and self.access.authentication == "token"
-        if not proven and not is_loopback(host):
-            raise ValueError(
-                f"server.listen {self.server.listen} can be reached from other machines, but clients are not authenticated; set access.authentication to token (and access on), listen on 127.0.0.1, "
-                "or add --insecure-listen"
-            )
+        check_listens_safely(self)
         return self
+
+
+def check_listens_safely(settings: Settings) -> None:
+    """Raise ValueError if other machines reach the server, and it does not authenticate clients."""
+    server, access = settings.server, settings.access
+    if server.listen is None or server.insecure_listen or is_loopback(split_listen(server.listen)[0]):
+        return
+    if not access.enabled or access.authentication == "simple":
+        raise ValueError(
+            f"server.listen {server.listen} can be reached from other machines, but clients are not authenticated; set access.authentication to token (and access on), listen on 127.0.0.1, "
+            "or add --insecure-listen"
+        )
 
 
 def sections() -> dict[str, type[SettingsSection]]:

@@ -45,9 +45,11 @@ async def ready(_request: Request, ctx: Context) -> Response:
 
 async def health(_request: Request, ctx: Context) -> Response:
     """Return liveness and readiness: 200 if the node is ready, else 503. A note says if this node refuses all jobs,
-    and if another node has another separator.
+    if another node has another separator, and if callers are not authenticated.
     """
-    return _health_response([_check("process"), await _store(ctx), *_loops(ctx), *_names(ctx), *_jobs(ctx)])
+    return _health_response(
+        [_check("process"), await _store(ctx), *_loops(ctx), *_names(ctx), *_jobs(ctx), *_believed(ctx)]
+    )
 
 
 def _loops(ctx: Context) -> list[Check]:
@@ -74,6 +76,13 @@ def _jobs(ctx: Context) -> list[Check]:
     if JOB_RULES.of(ctx.services).is_confinable:
         return []
     return [_check("jobs", note="This node refuses jobs, because its machine cannot confine them: see its log")]
+
+
+def _believed(ctx: Context) -> list[Check]:
+    if not ctx.services.authenticator.believes_basic:
+        return []
+    note = "Any program that reaches this server acts as any user (access.authentication = simple)"
+    return [_check("authentication", note=note)]
 
 
 async def _store(ctx: Context) -> Check:

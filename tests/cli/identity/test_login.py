@@ -7,10 +7,12 @@ import io
 import json
 import os
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from limnos.config.local_server import write_address
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer, running
 
@@ -157,3 +159,56 @@ def run_again(run: Run) -> Run:
             return run(*words)
 
     return call
+
+
+TOKENS = "/api/limnos/v1/tokens"
+
+
+@pytest.fixture
+def local(fake: FakeServer, tmp_path: Path) -> Iterator[Path]:
+    """The data directory of a running server of this user."""
+    (tmp_path / "admin.token").touch(mode=0o600)
+    (tmp_path / "admin.token").write_text("lim_1_admin\n")
+    lock = write_address(tmp_path, fake.uri)
+    assert lock is not None
+    fake.on("GET", WHO, {"user": "admin"})
+    fake.on("POST", TOKENS, {"id": 7, "token": "lim_7_own", "user": "admin", "expires_at": None})
+    yield tmp_path
+    os.close(lock)
+
+
+def test_local_login_stores_a_token_of_its_own(fake: FakeServer, run: Run, file: Path, local: Path) -> None:
+    """`login --local` creates an expiring token with the one of the data directory, and stores that alone. `logout`
+    revokes it.
+    """
+    done = run("login", "--local", "--data", str(local))
+    assert done.code == 0, done.err
+
+    assert fake.asked[-1].headers["Authorization"] == "Bearer lim_1_admin"
+    assert fake.asked[-1].body == {"name": "login --local", "expires_in_s": 14 * 24 * 3600}
+    assert "lim_1_admin" not in file.read_text()
+    assert run("whoami").code == 0
+    assert fake.asked[-1].headers["Authorization"] == "Bearer lim_7_own"
+    fake.on("DELETE", f"{TOKENS}/7", {"revoked": True})
+    run("logout")
+    assert fake.calls[-1] == f"DELETE {TOKENS}/7"
+
+
+def test_local_login_sends_the_token_to_the_running_server_only(
+    fake: FakeServer, run: Run, local: Path, tmp_path: Path
+) -> None:
+    """Without a running server of the data directory nothing is sent, also not to `--uri`."""
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "admin.token").touch(mode=0o600)
+
+    done = run("login", "--local", "--data", str(other), "--uri", fake.uri)
+
+    assert (done.code, fake.asked) == (1, [])
+    assert "limnos server start" in str(done.error["hint"])
+
+
+@pytest.mark.parametrize("words", [("ana", "--local"), ("--local", "--device"), ()])
+def test_one_way_to_sign_in_is_given(run: Run, words: tuple[str, ...]) -> None:
+    """USER, `--device` and `--local` exclude each other."""
+    assert run("login", *words).code == 2

@@ -19,6 +19,7 @@ import pytest
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import DATABASE_FILE, build
+from limnos.config.access import AccessSection
 from limnos.config.audit import AuditSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, EventsSection, IcebergSection, Settings
@@ -53,6 +54,7 @@ def node_over(
     """Serve in process, over a new database or the file in `data`."""
     settings = Settings(
         server=ServerSection(data=str(data), request_timeout_s=timeout_s, body_bytes_max=body_bytes_max),
+        access=AccessSection(authentication="simple"),
         database=DatabaseSection.model_validate({"url": database}),
         iceberg=IcebergSection(verify_metadata_file=verify),  # type: ignore[arg-type]
         events=EventsSection(allowed_urls=("https://hooks.example.com",)),

@@ -16,6 +16,7 @@ from typing import Any
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import build
+from limnos.config.access import AccessSection
 from limnos.config.settings import DatabaseSection, ServerSection, Settings
 from limnos.http.throttle import CredentialThrottle
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
@@ -114,7 +115,8 @@ def restart(node: DriverNode) -> None:
     old = node.built
     services = old.services
     database = DatabaseSection.model_validate({"url": node.database})
-    settings = Settings(server=ServerSection(data=str(node.data)), database=database)
+    access = AccessSection(authentication="simple")
+    settings = Settings(server=ServerSection(data=str(node.data)), access=access, database=database)
     node.runner.run(old.close())
     new = build(settings)
     REQUESTS.of(new.services).reach_s = 0.0

@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from limnos.app.server import check
+from limnos.config.access import AccessSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, Settings
 from limnos.config.storage import StorageSection
@@ -108,6 +109,7 @@ class made:  # noqa: N801 - a context manager, used as a function
     ) -> None:
         settings = Settings(
             server=ServerSection(data=str(data)),
+            access=AccessSection(authentication="simple"),
             database=DatabaseSection.model_validate({"url": database}),
             storage=storage,
         )

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`login`, `logout`, `profile list | use`.
 
-May import `client` and `cli`. A password is read from the terminal or standard input. It is never an argument and never
-stored.
+May import `client`, `config` and `cli`. A password is read from the terminal or standard input. It is never an argument
+and never stored.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import sys
 import time
 from contextlib import suppress
+from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -29,6 +30,15 @@ app = App(name="profile")
 DeviceFlag = Annotated[
     bool, Parameter(name="--device", negative="", help="Sign in at the server's external issuer, in a browser.")
 ]
+LocalFlag = Annotated[
+    bool,
+    Parameter(name="--local", negative="", help="Sign in as the admin of the server that you run on this machine."),
+]
+DataFlag = Annotated[
+    Path | None, Parameter(name="--data", help="With --local: the server's data directory, ./limnos-data by default.")
+]
+LOCAL_S = 14 * 24 * 3600
+"""The lifetime of a session on this machine, in seconds."""
 ProfileNameFlag = Annotated[
     str | None, Parameter(name="--profile", help="Name of the profile; the default is the server's host name.")
 ]
@@ -39,6 +49,8 @@ def login(
     /,
     *,
     device: DeviceFlag = False,
+    local: LocalFlag = False,
+    data: DataFlag = None,
     profile: ProfileNameFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
@@ -47,15 +59,22 @@ def login(
     Parameters
     ----------
     user
-        The user. The password is prompted for, or read from standard input. With `--device` the issuer names the user.
+        The user. The password is prompted for, or read from standard input. With `--device` the issuer names the user,
+        with `--local` it is the server's admin.
     """
-    if (user is None) is not device:
-        raise UsageError("a user signs in with a password, --device in a browser", hint="give one of USER and --device")
-    result = _by_device(common) if user is None else _by_password(user, common)
-    name = profile or common.server_url.partition("://")[2].partition("/")[0]
+    if [user is not None, device, local].count(True) != 1:
+        raise UsageError(
+            "a user signs in with a password, --device in a browser, --local at a server of one's own",
+            hint="give one of USER, --device and --local",
+        )
+    if local:
+        result = _by_data_directory(data, common)
+    else:
+        result = _by_device(common) if user is None else _by_password(user, common)
+    name = profile or result.uri.partition("://")[2].partition("/")[0]
     profiles.update(os.environ, lambda known: known.put(name, result))
     show_done(
-        f"signed in to {common.server_url} as {result.user}",
+        f"signed in to {result.uri} as {result.user}",
         {"profile": name, "user": result.user},
         output_format=common.output_format,
     )
@@ -66,6 +85,25 @@ def _by_password(user: str, common: CommonFlags) -> Profile:
     with Client(common.server_url, ca_file=common.ca_path, timeout_s=common.timeout) as client:
         result = client.logins.login(user, password)
     return _profile(result, common)
+
+
+def _by_data_directory(data: Path | None, common: CommonFlags) -> Profile:
+    """Create a token with the admin's, which only the server's user can read, at the server that runs with it."""
+    from limnos.config import load
+    from limnos.config.local_server import NoLocalServer, read_local_server
+
+    directory = data or Path(load(flags={}, file=None, environ=os.environ).settings.server.data)
+    try:
+        uri, token = read_local_server(directory)
+    except NoLocalServer as error:
+        raise StoppedError(
+            str(error),
+            hint="run it as the user who started 'limnos server start', with its --data; in a container: 'docker exec'",
+        ) from None
+    with Client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
+        user = client.whoami()
+        created = client.tokens.create(name="login --local", expires_in_s=LOCAL_S)
+    return Profile(uri, user, created.token, time.time() + LOCAL_S, None, common.ca_file)
 
 
 def _by_device(common: CommonFlags) -> Profile:
@@ -108,8 +146,11 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
 
 
 def _end_session(ended: Profile, *, timeout_s: float) -> None:
-    """Revoke a session's tokens at its server or issuer. No-op for a profile without a refresh token."""
+    """Revoke a session's tokens at its server or issuer. No-op for an issuer's session without a refresh token."""
     if ended.refresh_token is None:
+        if ended.external_issuer is None:
+            with Client(ended.uri, token=ended.token, ca_file=ended.ca_file, timeout_s=timeout_s) as client:
+                client.tokens.revoke(ended.token.split("_")[1])
         return
     if ended.external_issuer is not None:
         issuers.revoke(ended.external_issuer, ended.refresh_token, reach=issuers.IssuerAccess(timeout_s, ended.ca_file))

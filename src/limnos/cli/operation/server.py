@@ -45,6 +45,10 @@ class ServerFlags:
     )
     config: Annotated[Path | None, Parameter(help="TOML file with settings.")] = None
     access: Annotated[Literal["on", "off"] | None, Parameter(help="Whether access control is on.")] = None
+    authentication: Annotated[
+        Literal["simple", "token"] | None,
+        Parameter(help="`simple` believes the user name of each local program; the default is `token`."),
+    ] = None
     admin: Annotated[str | None, Parameter(help="The first service admin.")] = None
     workers: Annotated[int | None, Parameter(help="Number of server processes; at most one per core.")] = None
     sqlpp: Annotated[Literal["on", "off"] | None, Parameter(help="Whether SQL++ is served.")] = None
@@ -81,6 +85,7 @@ class ServerFlags:
             "tls.key": self.key,
             "database.url": self.database,
             "access.enabled": self.access,
+            "access.authentication": self.authentication,
             "server.admin": self.admin,
             "server.workers": self.workers,
             "sqlpp.enabled": self.sqlpp,

@@ -36,6 +36,7 @@ EPOCHS = 2**52
 _RENEW = text("UPDATE store SET epoch = :epoch, next_id = CASE WHEN next_id < :first THEN :first ELSE next_id END")
 _RENEW_SEQUENCE = text("SELECT setval('limnos_id', greatest(:first, last_value + 1), false) FROM limnos_id")
 
+_AUTHENTICATION = text("SELECT authentication FROM store WHERE one = 1")
 _REVOKE = text("UPDATE token SET revoked = TRUE WHERE NOT revoked")
 
 
@@ -160,6 +161,17 @@ def migrate(database: str) -> tuple[str | None, str]:
                     config.attributes["connection"] = connection
                     command.upgrade(config, "head")
             return before, head
+    finally:
+        engine.dispose()
+
+
+def stored_authentication(database: str) -> str | None:
+    """Return the mode of authentication that a migrated store keeps from an earlier release; None for a newer store."""
+    engine = _engine(database)
+    try:
+        with engine.connect() as connection:
+            mode: str | None = connection.execute(_AUTHENTICATION).scalar()
+            return mode
     finally:
         engine.dispose()
 

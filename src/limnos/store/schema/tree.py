@@ -13,7 +13,7 @@ from limnos.store.schema.base import LIVE, MADE_BY, Id, live_index, partial_inde
 store = table(
     "store",
     Column("one", SmallInteger, primary_key=True),
-    "epoch bigint, format_version integer, next_id bigint, separator text?",
+    "epoch bigint, format_version integer, next_id bigint, separator text?, authentication text?",
 )
 
 clock = table("clock", "zone bigint*, revision bigint, access_revision bigint, pruned_to bigint")
