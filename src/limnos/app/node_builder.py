@@ -16,7 +16,6 @@ from urllib.parse import unquote, urlsplit
 
 from limnos.access.authentication import Authenticator, TimeSource, accepted_trusts
 from limnos.app.authentication_mode import with_authentication
-from limnos.app.bootstrap import TOKEN_FILE
 from limnos.app.deliveries import WebhookDeliveries
 from limnos.app.fair_queue import FairQueue
 from limnos.app.lance import lance_processes
@@ -26,6 +25,7 @@ from limnos.app.search_indexing import SearchIndexing
 from limnos.app.setting_lines import setting_lines
 from limnos.app.startup_errors import damaged_store_error
 from limnos.app.upkeep import Upkeep
+from limnos.config.local_server import TOKEN_FILE
 from limnos.config.settings import Settings
 from limnos.config.values import is_loopback, split_listen
 from limnos.files import ENDPOINTS, AllowedStorage, is_within, root_of

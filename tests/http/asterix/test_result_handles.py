@@ -12,6 +12,7 @@ import pytest
 from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import build
 from limnos.config import Settings
+from limnos.config.access import AccessSection
 from limnos.config.server import ServerSection, TlsSection
 from limnos.services.sqlpp.requests.running_requests import LEASE_MS, REQUESTS
 from tests.http.asterix.test_compaction import sql
@@ -91,7 +92,8 @@ def test_handle_url_has_the_clients_host(shared: DriverNode) -> None:
 def test_handle_url_follows_the_settings(tmp_path: Path, public_url: str | None, tls: TlsSection, start: str) -> None:
     """With a public URL, handles are below it, whatever the request's Host. A server with a certificate gives https."""
     body = {"statement": "select value 1", "mode": "deferred"}
-    settings = Settings(server=ServerSection(data=str(tmp_path), public_url=public_url), tls=tls)
+    access = AccessSection(authentication="simple")
+    settings = Settings(server=ServerSection(data=str(tmp_path), public_url=public_url), access=access, tls=tls)
     with asyncio.Runner() as runner:
         built = build(settings)
         runner.run(bootstrap(built.services, settings))
