@@ -209,6 +209,6 @@ def test_local_login_sends_the_token_to_the_running_server_only(
 
 
 @pytest.mark.parametrize("words", [("ana", "--local"), ("--local", "--device"), ()])
-def test_one_way_to_sign_in_is_given(run: Run, words: tuple[str, ...]) -> None:
+def test_several_ways_to_sign_in_are_refused(run: Run, words: tuple[str, ...]) -> None:
     """USER, `--device` and `--local` exclude each other."""
     assert run("login", *words).code == 2
