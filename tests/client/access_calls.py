@@ -76,4 +76,32 @@ ACCESS_CALLS: list[tuple[str, Callable[[Client], object], str, str, object, obje
         {"change": "assign", "roles": ["r"], "group": "g"},
         {"users": 3},
     ),
+    (
+        "grant-preset",
+        lambda c: c.access.grant_preset("reader", "main.a.t", kind="table", user="ana"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/presets",
+        {"change": "grant", "preset": "reader", "kind": "table", "path": ["main", "a", "t"], "user": "ana"},
+        {
+            "role": "user:ana",
+            "created": True,
+            "changed": [{"privilege": "USE_CATALOG", "object": {"kind": "catalog", "name": "main"}}],
+        },
+    ),
+    (
+        "revoke-preset",
+        lambda c: c.access.revoke_preset("admin", kind="metalake", role="r"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/presets",
+        {"change": "revoke", "preset": "admin", "kind": "metalake", "path": [], "role": "r"},
+        {"role": "r"},
+    ),
+    (
+        "what-if-preset",
+        lambda c: c.access.what_if_preset("reader", "main.a.t", kind="table", user="ana"),
+        "POST",
+        f"{OWN}/metalakes/lake/access/what-if",
+        {"change": "grant", "preset": "reader", "kind": "table", "path": ["main", "a", "t"], "user": "ana"},
+        {"users": 1, "gaining": 1},
+    ),
 ]

@@ -82,6 +82,7 @@ BODIES: dict[str, object] = {
     "grant-privileges": {"privileges": GRANT}, "revoke-privileges": {"privileges": GRANT}, "override-role": {"overrides": []},
     "explain-access": {"action": "table_load", "path": ["main", "a", "t"], "kind": "table", "user": "ana"},
     "what-if-access": {"change": "assign", "roles": ["hands"], "user": "member"},
+    "change-access-preset": {"change": "grant", "preset": "reader", "kind": "table", "path": ["main", "a", "t"], "user": "member"},
     "transaction": {"operations": [{"do": "drop-table", "path": ["a", "t"]}]},
     "sign-request": {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/t/f", "method": "GET", "headers": {}},
     "change-names": {"to": "planned"}, "begin-import": {"name": "n"}, "feed-import": b"",

@@ -215,7 +215,7 @@ AWAY: dict[str, tuple[Away, ...]] = {
     **dict.fromkeys(
         (
             "commit-table", "drop-table", "unregister-table", "commit-transaction", "alter-schema-table", "drop-schema-table", "update-statistics",
-            "start-maintenance-operation", "submit-update-stats-jobs", "append-table-statistics", "drop-statistics", "update-partition-statistics", "drop-partition-statistics", "set-restriction",
+            "start-maintenance-operation", "change-access-preset", "submit-update-stats-jobs", "append-table-statistics", "drop-statistics", "update-partition-statistics", "drop-partition-statistics", "set-restriction",
         ), (TABLE, SPACE),
     ),
     **dict.fromkeys(("rename-table", "move"), (TABLE, EMPTY)),

@@ -144,6 +144,10 @@ WRITES: dict[str, Write] = {
     "revoke-roles-from-user": Write("PUT", f"{LAKE}/permissions/users/ana/revoke", ROLES),
     "grant-roles-to-group": Write("PUT", f"{LAKE}/permissions/groups/crew/grant", ROLES),
     "revoke-roles-from-group": Write("PUT", f"{LAKE}/permissions/groups/staff/revoke", ROLES),
+    "change-access-preset": Write(
+        "POST", f"{OWN}/metalakes/lake/access/presets",
+        {"change": "grant", "preset": "reader", "kind": "table", "path": ["main", "a", "t"], "role": "hands"},
+    ),
     "grant-privileges": Write("PUT", f"{ROLE}/CATALOG/main/grant", {"privileges": RULES}),
     "revoke-privileges": Write("PUT", f"{ROLE}/SCHEMA/main.a/revoke", {"privileges": RULES}),
     "override-role": Write("PUT", ROLE, {"overrides": [{**OBJECTS[0], "fullName": "main.empty"}]}),

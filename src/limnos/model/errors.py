@@ -170,7 +170,8 @@ class NotEmpty(ObjectError):
 class InUse(ObjectError):
     """A metalake or catalog cannot be dropped while it is enabled: disable it first, or force the drop.
 
-    Or a user, group or role, while read restrictions name it. `kind` is its kind.
+    Or a user, group or role, while read restrictions name it; or a role of one user or group, while others have it.
+    `kind` is its kind.
     """
 
     code = "in-use"

@@ -135,6 +135,20 @@ def parse_condition(text: str) -> GrantCondition:
         raise IllegalPrivilege(f"Unknown condition '{escape_percent(text)}'; use ALLOW or DENY") from None
 
 
+def is_bound(privilege: Privilege, kind: Kind, *, catalog_type: str | None) -> bool:
+    """Return whether a privilege can be granted on a kind of object in a catalog of that type, as `check_binding`."""
+    return kind in BINDS[privilege] and _type_needed(privilege, kind, catalog_type=catalog_type) is None
+
+
+def _type_needed(privilege: Privilege, kind: Kind, *, catalog_type: str | None) -> str | None:
+    """Return the type of catalog that a privilege needs if the object's catalog has another type, else None."""
+    expected = _CATALOG_TYPES.get(privilege)
+    if expected is None or catalog_type is None or kind not in (Kind.CATALOG, Kind.NAMESPACE):
+        return None
+    text = catalog_type.lower()
+    return None if _TYPE_WORDS.get(text, text) == expected else expected
+
+
 def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) -> None:
     """Check that a privilege can be granted on a kind of object and in a catalog of that type.
 
@@ -144,14 +158,11 @@ def check_binding(privilege: Privilege, kind: Kind, catalog_type: str | None) ->
     if kind not in BINDS[privilege]:
         fits = " or ".join(kind_word(k) for k in sorted(BINDS[privilege]))
         raise IllegalPrivilege(f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)}, only on {fits}")
-    expected = _CATALOG_TYPES.get(privilege)
-    if expected is None or catalog_type is None or kind not in (Kind.CATALOG, Kind.NAMESPACE):
-        return
-    text = catalog_type.lower()
-    if _TYPE_WORDS.get(text, text) != expected:
+    expected = _type_needed(privilege, kind, catalog_type=catalog_type)
+    if expected is not None:
         raise IllegalPrivilege(
-            f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)} of a {escape_percent(text)} catalog, "
-            f"only of a {expected} catalog"
+            f"Privilege {privilege.name} cannot be granted on a {kind_word(kind)} of a "
+            f"{escape_percent((catalog_type or '').lower())} catalog, only of a {expected} catalog"
         )
 
 

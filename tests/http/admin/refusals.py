@@ -456,6 +456,19 @@ def _explanations() -> Iterator[RefusalCase]:
     yield case(route, "of a grant on nothing", "lake", body={**change, "path": ["main", "there", "gone"]})
     yield case(route, "of roles", "lake", body={"change": "assign", "roles": ["of dummy"], "user": "dummy"})
     yield case(route, "of no metalake", "nolake", body=change)
+    preset = {"change": "grant", "preset": "reader", "kind": "table", "path": ["main", "there", "t"]}
+    yield case(route, "of a preset", "lake", body={**preset, "user": "dummy"})
+    route = f"POST {LAKE}/access/presets"
+    missing = ["main", "there", "gone"]
+    yield case(route, "to a user", "lake", body={**preset, "user": "dummy"})
+    yield case(route, "to a user, on nothing", "lake", body={**preset, "user": "dummy", "path": missing})
+    yield case(route, "to no user", "lake", body={**preset, "user": "nobody else"})
+    yield case(route, "to a role", "lake", body={**preset, "role": "of dummy"})
+    yield case(route, "to no role", "lake", body={**preset, "role": "none"})
+    revoke = {**preset, "change": "revoke"}
+    yield case(route, "from a role", "lake", body={**revoke, "role": "of dummy"})
+    yield case(route, "from a role, on nothing", "lake", body={**revoke, "role": "of dummy", "path": missing})
+    yield case(route, "of no metalake", "nolake", body={**preset, "user": "dummy"})
 
 
 def _tokens(node: DriverNode, who: str) -> Iterator[RefusalCase]:

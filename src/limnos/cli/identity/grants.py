@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`grant` and `revoke`: roles to users and groups, privileges on objects to roles.
+"""`grant` and `revoke`: presets to users, groups and roles, roles to users and groups, privileges to roles.
 
-May import `client`, `cli` and the privilege names of `model.privileges`. The server checks whether a privilege applies
-to an object.
+May import `client`, `cli` and the names of presets and privileges in `model`. The server checks whether a privilege
+applies to an object.
 """
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, TypeVar
 
 from cyclopts import Parameter
@@ -17,10 +17,13 @@ from cyclopts import Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
 from limnos.cli.identity.access import show_consequence
+from limnos.cli.identity.presets import PresetCommand, change_preset
+from limnos.cli.identity.principals import parse_holder
 from limnos.cli.output import show_done
 from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.values import Role
+from limnos.model.presets import PresetName
 from limnos.model.privileges import ALIASES, Privilege
 
 T = TypeVar("T")
@@ -29,6 +32,10 @@ OnMetalakeFlag = Annotated[bool, Parameter(negative="", help="The metalake itsel
 WhatIfFlag = Annotated[
     bool,
     Parameter(name="--what-if", negative="", help="Show which users would gain or lose access, and change nothing."),
+]
+PresetFlag = Annotated[
+    PresetName | None,
+    Parameter(help="All that a reader, writer or admin of the object needs, here and above it, instead of privileges."),
 ]
 DenyFlag = Annotated[bool, Parameter(negative="", help="Deny instead of allow; a denial overrides every grant.")]
 
@@ -47,6 +54,7 @@ class _GrantCommand:
     on_metalake: bool
     kind: str | None
     deny: bool
+    preset: PresetName | None = None
     is_question: bool = False
 
     @property
@@ -56,7 +64,13 @@ class _GrantCommand:
 
 def grant(
     *what: str,
-    to: Annotated[str | None, Parameter(help="The user who gets the role, or the role that gets privileges.")] = None,
+    preset: PresetFlag = None,
+    to: Annotated[
+        str | None,
+        Parameter(
+            help="Who gets it: `user:ana`, `group:staff`, `role:analyst`, or a name alone if it is only one of these."
+        ),
+    ] = None,
     to_group: Annotated[str | None, Parameter(help="The group that gets the role.")] = None,
     on: OnFlag = None,
     on_metalake: OnMetalakeFlag = False,
@@ -65,18 +79,20 @@ def grant(
     what_if: WhatIfFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Grant a role to a user or group, or privileges on an object to a role.
+    """Grant a preset on an object to a user, group or role; a role to a user or group; or privileges to a role.
 
-    `limnos grant role analyst --to ana` · `limnos grant select_table use_schema --on main.raw.nyc --to analyst`
+    `limnos grant --preset reader main.raw.nyc --to user:ana` · `limnos grant role analyst --to ana` · `limnos grant
+    select_table use_schema --on main.raw.nyc --to analyst`
 
     Parameters
     ----------
     what
-        `role` and the names of roles; or privileges, as `select_table`.
+        With `--preset` the object; `role` and the names of roles; or privileges, as `select_table`.
     """
     _execute(
         _GrantCommand(
             verb="grant",
+            preset=preset,
             names=what,
             holder=to,
             group=to_group,
@@ -92,6 +108,7 @@ def grant(
 
 def revoke(
     *what: str,
+    preset: PresetFlag = None,
     from_: Annotated[str | None, Parameter(name="--from")] = None,
     from_group: str | None = None,
     on: OnFlag = None,
@@ -101,16 +118,17 @@ def revoke(
     what_if: WhatIfFlag = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """Revoke a role from a user or group, or privileges on an object from a role.
+    """Revoke a preset on an object from a user, group or role; a role from a user or group; or privileges from a role.
 
-    `limnos revoke role analyst --from ana` · `limnos revoke select_table --on main.raw.nyc --from analyst`
+    `limnos revoke --preset reader main.raw.nyc --from user:ana` · `limnos revoke role analyst --from ana` · `limnos
+    revoke select_table --on main.raw.nyc --from analyst`
 
     Parameters
     ----------
     what
-        `role` and the names of roles; or privileges, as `select_table`.
+        With `--preset` the object; `role` and the names of roles; or privileges, as `select_table`.
     from_
-        The user who loses the role, or the role that loses privileges.
+        The user, group or role that loses the preset, the user who loses the role, or the role that loses privileges.
     from_group
         The group that loses the role.
     deny
@@ -119,6 +137,7 @@ def revoke(
     _execute(
         _GrantCommand(
             verb="revoke",
+            preset=preset,
             names=what,
             holder=from_,
             group=from_group,
@@ -132,7 +151,38 @@ def revoke(
     )
 
 
+def _execute_preset(command: _GrantCommand, preset: PresetName, *, common: CommonFlags) -> None:
+    if command.deny:
+        raise UsageError("a preset is allowed, never denied: --deny is for privileges")
+    if (command.holder is None) == (command.group is None):
+        raise UsageError(
+            f"name one holder of the preset: --{command.preposition} user:NAME, group:NAME or role:NAME",
+            hint=f"limnos {command.verb} --preset {preset} main.raw.nyc --{command.preposition} user:ana",
+        )
+    paths = [*command.names, *([command.on] if command.on is not None else [])]
+    if len(paths) + command.on_metalake != 1:
+        raise UsageError(
+            "name one object of the preset",
+            hint=f"limnos {command.verb} --preset {preset} main.raw.nyc --{command.preposition} user:ana",
+        )
+    change_preset(
+        PresetCommand(
+            verb=command.verb,
+            preset=preset,
+            path=paths[0] if paths else None,
+            kind=command.kind,
+            holder=command.holder or f"group:{command.group}",
+            is_question=command.is_question,
+        ),
+        common,
+    )
+
+
 def _execute(command: _GrantCommand, common: CommonFlags) -> None:
+    if command.preset is not None:
+        _execute_preset(command, command.preset, common=common)
+        return
+    command = _without_prefix(command)
     if not command.names or command.names == ("role",):
         raise UsageError(f"nothing to {command.verb}", hint=_EXAMPLES.format(command.verb, f"--{command.preposition}"))
     if command.names[0] == "role":
@@ -164,6 +214,29 @@ def _execute(command: _GrantCommand, common: CommonFlags) -> None:
             missing = _change_role(client, command, privileges, target=target, kind=kind)
         message, result = _privileges_result(command, privileges, missing=missing, target=target, kind=kind)
     show_done(message, result, output_format=common.output_format)
+
+
+def _without_prefix(command: _GrantCommand) -> _GrantCommand:
+    """Return the command with `user:ana`, `group:staff` or `role:analyst` as a name and its kind. Raises UsageError for
+    a kind that cannot hold it.
+    """
+    holder = None if command.holder is None else parse_holder(command.holder)
+    if holder is None:
+        return command
+    if command.names[:1] == ("role",):
+        if holder.kind == "role":
+            raise UsageError("a role is granted to a user or a group, not to a role")
+        is_group = holder.kind == "group" and command.group is None
+        return replace(
+            command, holder=None if is_group else holder.name, group=holder.name if is_group else command.group
+        )
+    if holder.kind != "role":
+        raise UsageError(
+            f"privileges are held by roles, not by a {holder.kind}",
+            hint=f"a preset goes to a {holder.kind}: limnos {command.verb} --preset reader {command.on or 'PATH'}"
+            f" --{command.preposition} {command.holder}",
+        )
+    return replace(command, holder=holder.name)
 
 
 def _check_roles(command: _GrantCommand) -> None:

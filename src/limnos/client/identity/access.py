@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls for access analysis: decisions, holders, accessible objects of a user, and previews of changes (own API).
+"""Calls for access: decisions, holders, accessible objects of a user, previews of changes, and presets (own API).
 
-May import `names` and `client`.
+May import `names`, `client` and of `model` the names of presets.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from limnos.client.errors import ArgumentError
 from limnos.client.flow import Flow, Resource, S, call, verb
 from limnos.client.paths import parts_of
 from limnos.client.values import Explanation, Factor, Parts
+from limnos.model.presets import PresetName
 from limnos.names import display
 
 
@@ -138,6 +139,24 @@ class AccessConsequence(msgspec.Struct, frozen=True):
     enforced: bool = True
 
 
+class PresetGrant(msgspec.Struct, frozen=True):
+    """A privilege of a preset, and the object that it is granted on."""
+
+    privilege: str
+    object: ObjectInfo
+
+
+class PresetOutcome(msgspec.Struct, frozen=True):
+    """The outcome of granting or revoking a preset: the role, whether it was created, the changed grants, and those of
+    the preset that the role has as before.
+    """
+
+    role: str
+    created: bool = False
+    changed: tuple[PresetGrant, ...] = ()
+    unchanged: tuple[PresetGrant, ...] = ()
+
+
 class Access(Resource[S]):
     """Calls for access analysis: decisions, users with access, accessible objects, and previews of changes."""
 
@@ -202,6 +221,57 @@ class Access(Resource[S]):
         return call("POST", self.own_url("access", "what-if"), answer=AccessConsequence, body=body)
 
     @verb
+    def grant_preset(
+        self,
+        preset: PresetName,
+        path: str | Sequence[str] = (),
+        *,
+        kind: str,
+        user: str | None = None,
+        group: str | None = None,
+        role: str | None = None,
+    ) -> Flow[PresetOutcome]:
+        """Grant all that a reader, writer or admin of an object needs to a user, a group or a role, in one transaction.
+
+        A user or group gets a role of their own. An empty `path` is the metalake.
+        """
+        body = _preset_body("grant", preset, path=path, kind=kind, user=user, group=group, role=role)
+        return call("POST", self.own_url("access", "presets"), answer=PresetOutcome, body=body)
+
+    @verb
+    def revoke_preset(
+        self,
+        preset: PresetName,
+        path: str | Sequence[str] = (),
+        *,
+        kind: str,
+        user: str | None = None,
+        group: str | None = None,
+        role: str | None = None,
+    ) -> Flow[PresetOutcome]:
+        """Revoke a preset on an object. Privileges on containers stay while the role's other grants need them."""
+        body = _preset_body("revoke", preset, path=path, kind=kind, user=user, group=group, role=role)
+        return call("POST", self.own_url("access", "presets"), answer=PresetOutcome, body=body)
+
+    @verb
+    def what_if_preset(
+        self,
+        preset: PresetName,
+        path: str | Sequence[str] = (),
+        *,
+        kind: str,
+        user: str | None = None,
+        group: str | None = None,
+        role: str | None = None,
+        grants: bool = True,
+    ) -> Flow[AccessConsequence]:
+        """Return the effect of granting a preset on an object, or revoking it. Nothing is changed."""
+        body = _preset_body(
+            "grant" if grants else "revoke", preset, path=path, kind=kind, user=user, group=group, role=role
+        )
+        return call("POST", self.own_url("access", "what-if"), answer=AccessConsequence, body=body)
+
+    @verb
     def what_if_assigned(
         self, roles: Sequence[str], *, user: str | None = None, group: str | None = None, assigns: bool = True
     ) -> Flow[AccessConsequence]:
@@ -209,6 +279,16 @@ class Access(Resource[S]):
         change = "assign" if assigns else "unassign"
         body = {"change": change, "roles": list(roles), "user": user, "group": group}
         return call("POST", self.own_url("access", "what-if"), answer=AccessConsequence, body=body)
+
+
+def _preset_body(
+    change: str, preset: str, *, path: str | Sequence[str], kind: str, user: str | None, group: str | None,
+    role: str | None,
+) -> dict[str, object]:  # fmt: skip
+    return {
+        "change": change, "preset": preset, "kind": kind, "path": parts_of(path, least=0) if path else (),
+        "user": user, "group": group, "role": role,
+    }  # fmt: skip
 
 
 def _object_query(path: str | Sequence[str], kind: str | None) -> dict[str, str | None]:

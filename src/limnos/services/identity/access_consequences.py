@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from limnos.access.actions import Action
 from limnos.access.levels import LEVELS
 from limnos.model.decisions import ChainLink, SecurableChain
-from limnos.model.entities import Grant, Principal, RoleEntity
+from limnos.model.entities import Grant, Principal, RoleEntity, RoleWithRules
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind, ZoneKind
 from limnos.model.privileges import GrantCondition, Privilege
@@ -32,6 +32,13 @@ from limnos.services.identity.access_changes import (
     decided_levels,
 )
 from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.access_presets import (
+    PresetChange,
+    PresetRequest,
+    preset_decide,
+    preset_scope,
+    revoked_grants,
+)
 from limnos.services.identity.access_subtrees import SubtreeFacts
 from limnos.services.identity.explain import scope_of
 from limnos.services.identity.grants import (
@@ -55,6 +62,7 @@ USERS_AT_ONCE: Final = 250
 PAIRS_MAX: Final = 20_000
 """The maximum number of pairs of a class of users and a class of objects that are decided."""
 PAIRS_AT_ONCE: Final = 25
+_NO_ROLE: Final = -1
 
 
 class RulesQuestion(NamedTuple):
@@ -156,6 +164,20 @@ class _RolesChange(NamedTuple):
         return frozenset([role.id for role in self.roles])
 
 
+class _PresetPreview(NamedTuple):
+    """A change by a preset that the caller may make."""
+
+    command: PresetChange
+    is_enforced: bool
+
+    @property
+    def identity(self) -> object:
+        """The objects, the role and the principal that the change is about."""
+        command = self.command
+        principal_id = None if command.principal is None else command.principal.id
+        return [link.id for link in command.chain], command.grants, _role_of(command).id, principal_id
+
+
 async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequence:
     """Return the consequence of a change of a role's privileges on an object.
 
@@ -230,6 +252,56 @@ async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequenc
     )
     consequence = await _compare_levels(facts, users, changed_rules={}, is_enforced=change.is_enforced)
     return await _hide_names(ctx, scope, consequence=consequence, users=users)
+
+
+async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequence:
+    """Return the consequence of granting or revoking a preset. Raises as `preset_change`, except InUse."""
+
+    def read(request_view: RequestView) -> _PresetPreview:
+        return _PresetPreview(preset_decide(request_view, request)[0], request_view.rules.access_enabled)
+
+    async def facts_read(decided: _PresetPreview) -> tuple[SubtreeFacts, AffectedUsers, RoleWithRules]:
+        command, facts = decided.command, SubtreeFacts(with_rules=True)
+        principal, role = command.principal, _role_of(command)
+        outermost = max(
+            place
+            for place, link in enumerate(command.chain)
+            if any(each.object_id == link.id for each in command.grants)
+        )
+        await facts.walk(ctx, (command.chain[outermost:],))
+        holders = ((role.id,), () if principal is None else (principal.id,))
+        users = await _users(
+            ctx, UserRange(command.metalake_id, "", USERS_AT_ONCE, holders), facts=facts, extra={role.id}
+        )
+        if principal is not None:
+            users.change({role.id}, gives=True, group=principal.name if principal.kind is Kind.GROUP else None)
+        grants, nodes, goes_on = await ctx.look_up(partial(role_part_read, role.id, 0))
+        return facts, users, RoleWithRules(role, grants, nodes, in_parts=goes_on)
+
+    scope = preset_scope(request)
+    preview, (facts, users, rules) = await ctx.read_confirmed(
+        scope, read, work=facts_read, identity=lambda decided: decided.identity
+    )
+    command, changed = preview.command, preview.command.grants
+    if not command.grants_them:
+        standing = {
+            (row.privilege, row.object_id)
+            for each in changed
+            for row in facts.rules.get(each.object_id, ())
+            if row.role_id == rules.role.id and row.allowed
+        }
+        changed = revoked_grants(changed, standing=standing, rules=rules)
+    after: dict[int, list[RuleRow]] = {}
+    for each in changed:
+        own = after.get(each.object_id, facts.rules.get(each.object_id, []))
+        after[each.object_id] = _rules_after(own, rules.role, grants=(each,), grants_them=command.grants_them)
+    consequence = await _compare_levels(facts, users, changed_rules=after, is_enforced=preview.is_enforced)
+    return await _hide_names(ctx, scope, consequence=consequence, users=users)
+
+
+def _role_of(command: PresetChange) -> RoleEntity:
+    """Return the role of a change; for one that would be created, a role with an id that no role has."""
+    return command.role or RoleEntity(_NO_ROLE, command.metalake_id, command.role_name, (), "", 0, None, None)
 
 
 async def _hide_names(

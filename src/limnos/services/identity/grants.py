@@ -7,8 +7,9 @@ if a grant is on an object in a catalog.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -38,6 +39,8 @@ from limnos.services.request.request_view import RequestView
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
+C = TypeVar("C")
+T = TypeVar("T")
 RULES_MAX = 2_000
 """The maximum number of privileges that one request may name; each is looked up and written separately."""
 NAMES_MAX = 1_000
@@ -172,6 +175,28 @@ def _find_all_targets(
 
 
 @with_placeholders
+async def grants_write(
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    decide: Callable[[RequestView], Permit[C]],
+    mutation: Callable[[Tx, Permit[C]], T],
+) -> T:
+    """Run a mutation of grants; an object of an external system that has none yet gets its placeholder node."""
+    return await ctx.write(scope, decide, mutation)
+
+
+def grants_resolve(request_view: RequestView, wish: PrivilegeRequest) -> ResolvedGrants:
+    """Find the object of a privilege request for a caller who may grant on it.
+
+    Raises PermissionDenied, NotFound, and IllegalPrivilege for a privilege that does not fit the object.
+    """
+    codec = codec_of(request_view)
+    return _bind_privileges(
+        target_require(request_view, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish
+    )
+
+
 async def privileges_grant(
     ctx: Context, *, metalake: str, role: str, wish: PrivilegeRequest, grants_them: bool = True
 ) -> RoleWithRules:
@@ -188,7 +213,7 @@ async def privileges_grant(
         _, command, decision = rules_decide(request_view, role, wish=wish, grants_them=grants_them)
         return request_view.permit(command, decision, zone=request_view.metalake.id)
 
-    return await ctx.write(grant_scope(metalake, wish), decide, rules_change)
+    return await grants_write(ctx, grant_scope(metalake, wish), decide=decide, mutation=rules_change)
 
 
 def grant_scope(metalake: str, wish: PrivilegeRequest) -> RequestScope:
@@ -204,10 +229,7 @@ def rules_decide(
     Raises as `privileges_grant`.
     """
     request_view.require_in_metalake_use()
-    codec = codec_of(request_view)
-    grants = _bind_privileges(
-        target_require(request_view, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish
-    )
+    grants = grants_resolve(request_view, wish)
     decision = request_view.require(Action.PRIVILEGE_GRANT, grants.target.chain)
     entity = role_require(request_view, role)
     may_load = request_view.decide(
@@ -217,7 +239,7 @@ def rules_decide(
     return grants.target, RulesChange(entity, grants.target.node, grants.grants, grants_them, visible_chain), decision
 
 
-def _refuse_opposite(tx: Tx, role: RoleEntity, grants: tuple[Grant, ...]) -> None:
+def refuse_opposite(tx: Tx, role: RoleEntity, *, grants: tuple[Grant, ...]) -> None:
     """Refuse to change a grant from deny to allow or from allow to deny.
 
     Reads only the role's grants on that object. Raises IllegalPrivilege.
@@ -235,11 +257,11 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
     contradicts an existing one.
     """
     command = permit.command
-    role = _confirm_role(tx, command.role)
+    role = confirm_role(tx, command.role)
     if command.securable is not None:
         tx.nodes.confirm(command.securable)
     if command.grants_them:
-        _refuse_opposite(tx, role, command.grants)
+        refuse_opposite(tx, role, grants=command.grants)
         tx.roles.allow(role, command.grants)
     else:
         tx.roles.withdraw(role, command.grants)
@@ -258,14 +280,15 @@ def _rules_on(tx: Tx, role: RoleEntity, *, chain: SecurableChain) -> RoleWithRul
 
 def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> RoleWithRules:
     """Write the new grants in place of the old, if the role and the objects still exist."""
-    role = _confirm_role(tx, permit.command.role)
+    role = confirm_role(tx, permit.command.role)
     for node in permit.command.securables:
         tx.nodes.confirm(node)
     tx.roles.replace(role, permit.command.grants)
     return tx.roles.ruled(role)
 
 
-def _confirm_role(tx: Tx, role: RoleEntity) -> RoleEntity:
+def confirm_role(tx: Tx, role: RoleEntity) -> RoleEntity:
+    """Return a role as the transaction reads it. Raises StalePermit if it was dropped or replaced."""
     entity = tx.roles.find(role.metalake_id, role.name)
     if entity is None or entity.id != role.id:
         tx.stale()
@@ -314,7 +337,7 @@ def roles_change(tx: Tx, permit: Permit[RolesChange]) -> RoleHolder:
     """Write or delete the assignments, if the principal and the roles still exist."""
     principal = tx.principals.by_id(permit.command.principal.id) or tx.stale()
     for role in permit.command.roles:
-        entity = _confirm_role(tx, role)
+        entity = confirm_role(tx, role)
         if permit.command.gives:
             tx.roles.give(entity, principal)
         else:

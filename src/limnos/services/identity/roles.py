@@ -90,6 +90,16 @@ def role_with_rules(request_view: RequestView, role: RoleEntity) -> RoleWithRule
     return RoleWithRules(role, ()) if fact is None or fact[1] is None else RoleWithRules(fact[0], fact[1])
 
 
+def find_role_rules(request_view: RequestView, name: str) -> RoleWithRules | None:
+    """Return a role with its grants, or None. A role with too many grants for one fact has none in the result."""
+    role = role_find(request_view, name)
+    if role is None:
+        return None
+    fact = require_fact(request_view.view, rules_key(role.id), zone=request_view.metalake.id)
+    is_whole = fact is not None and fact[1] is not None
+    return RoleWithRules(role, fact[1] if fact is not None and fact[1] is not None else (), in_parts=not is_whole)
+
+
 def role_load(request_view: RequestView, name: str) -> RoleWithRules:
     """Return a role with its grants, to its holders, its owner and callers who manage grants.
 
@@ -281,12 +291,19 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
     command = permit.command
     for node in command.securables:
         tx.nodes.confirm(node)
-    if ascii_skeleton(command.name) is not None:
-        check_new_name(command.name, Kind.ROLE, known=tx.roles.names(command.metalake_id))
-    role = tx.roles.create(command.metalake_id, command.name, properties=command.properties, owner_id=command.owner_id)
+    role = role_add(
+        tx, command.metalake_id, name=command.name, properties=command.properties, owner_id=command.owner_id
+    )
     if command.grants:
         tx.roles.allow(role, command.grants)
     return tx.roles.ruled(role)
+
+
+def role_add(tx: Tx, metalake_id: int, *, name: str, properties: dict[str, str], owner_id: int | None) -> RoleEntity:
+    """Insert a role without grants. Raises AlreadyExists, and BadRequest for a name that looks like another one."""
+    if ascii_skeleton(name) is not None:
+        check_new_name(name, Kind.ROLE, known=tx.roles.names(metalake_id))
+    return tx.roles.create(metalake_id, name, properties=properties, owner_id=owner_id)
 
 
 async def role_drop(ctx: Context, *, metalake: str, name: str) -> None:

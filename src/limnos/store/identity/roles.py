@@ -101,6 +101,7 @@ PART_MAX = 1_000
 """The maximum number of grants of a role in one read. A role with more is read in parts."""
 LAST_ID = 2**63 - 1
 """The end of the last part of a role's grants: no object has a greater id."""
+OTHER_HOLDER = Sql("SELECT 1 FROM role_member WHERE role_id = :role AND principal_id <> :principal LIMIT 1")
 INSERT = Sql(
     "INSERT INTO role (id, metalake_id, name, created_by, created_at, deleted, record) VALUES"
     " (:id, :metalake, :name, :actor, :now, 0, :record) ON CONFLICT DO NOTHING"
@@ -293,6 +294,10 @@ class RoleWrites(Writes):
     def deny_any(self, role_ids: Collection[int]) -> bool:
         """Return whether one of some roles denies a privilege on an object that is live, or in the trash."""
         return any(self.tx.rows(DENIES, {"id": each, "allowed": False}) for each in role_ids)
+
+    def is_held_by_others(self, role: RoleEntity, principal: Principal) -> bool:
+        """Return whether a user or group other than `principal` has the role."""
+        return bool(self.tx.rows(OTHER_HOLDER, {"role": role.id, "principal": principal.id}))
 
     def is_alive(self, role_id: int) -> bool:
         """Return whether the role is live."""

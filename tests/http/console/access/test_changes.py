@@ -5,6 +5,8 @@ both.
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 
 from tests.http.console.access.test_objects import TABLE, add_reader
@@ -104,3 +106,23 @@ def test_affected_users_beyond_five_are_counted(lake: DriverNode) -> None:
     page = ConsoleVisitor(lake).sign_in().read(f"{GRANT}?{query}")
 
     assert "7 users lose read of 1 table: ana, ben0, ben1, ben2, ben3 and 2 more" in page.text
+
+
+def test_preset_of_the_form_includes_the_privileges_above_the_object(lake: DriverNode) -> None:
+    """A preset gives a role what it lacks on the containers, too: its page counts the readers, and they may read."""
+    role = grant(lake, "bob", "use_catalog", kind="catalog", on="main")
+    admin = ConsoleVisitor(lake).sign_in()
+    fields = {"change": "grant", "role": role, "privileges": "reader", "condition": "allow"}
+
+    page = admin.read(f"{GRANT}?{urlencode(fields)}")
+    done = admin.post(GRANT, fields)
+    denied = admin.post(GRANT, fields | {"condition": "deny"})
+
+    assert "1 user gains read of 1 table: bob" in page.text
+    assert (
+        "SELECT_TABLE on table main.raw.flights, USE_SCHEMA on namespace main.raw"
+        in admin.read(done.headers["location"]).text
+    )
+    assert denied.status == 400
+    body = {"action": "table_read", "path": ["main", "raw", "flights"], "user": "bob"}
+    assert lake.done("POST", f"{OWN}/metalakes/lake/access/explain", body)["decision"]["allowed"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access analysis: explanations of decisions, holders of access, accessible objects of a user, and previews of changes.
+"""Access: explanations of decisions, holders, accessible objects of a user, previews of changes, and presets.
 
 May import `names`, `model`, `services`, `access` and this package. Has no business rules.
 """
@@ -16,14 +16,17 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
+from limnos.model.entities import Grant
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind, KindGroup
+from limnos.model.presets import PresetName
 from limnos.model.privileges import Privilege, parse_condition, parse_privilege
 from limnos.names import display
 from limnos.names.parts import check_levels
 from limnos.services.identity import access_consequences, access_holders, access_reach
 from limnos.services.identity.access_consequences import Consequence
 from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.access_presets import PresetOutcome, PresetRequest, named_grants, preset_change
 from limnos.services.identity.explain import access_explain
 from limnos.services.lookup.definer_rights import check_view_chain
 from limnos.services.lookup.securables import parse_kind
@@ -189,10 +192,12 @@ class WhatIfRequest(AdminRequestBody, frozen=True):
     """A request to preview a change of rights.
 
     `grant` and `revoke` change the `privileges` of a `role` on the object of `kind` and `path`. `assign` and `unassign`
-    change the `roles` of a `user` or a `group`.
+    change the `roles` of a `user` or a `group`. With a `preset`, `grant` and `revoke` are about its privileges, and the
+    holder may also be a `user` or a `group`.
     """
 
     change: Literal["grant", "revoke", "assign", "unassign"]
+    preset: PresetName | None = None
     role: str | None = None
     kind: str | None = None
     path: tuple[str, ...] = ()
@@ -206,6 +211,8 @@ async def what_if(request: Request, ctx: Context) -> Response:
     """Count the users who would gain or lose each access level, and the affected objects. Changes nothing."""
     (metalake,) = names_of(request)
     body = Request.decode(await request.body(), WhatIfRequest)
+    if body.preset is not None:
+        return json_response(_consequence(await _preset_consequence(ctx, metalake, body=body)))
     if body.change in ("grant", "revoke"):
         return json_response(_consequence(await _privileges_consequence(ctx, metalake, body=body)))
     if not body.roles or (body.user is None) is (body.group is None):
@@ -223,6 +230,16 @@ async def _privileges_consequence(ctx: Context, metalake: str, *, body: WhatIfRe
     wish = await access_consequences.privilege_request_at(ctx, on, privileges=privileges)
     question = access_consequences.RulesQuestion(metalake, body.role, wish, body.change == "grant")
     return await access_consequences.rules_consequence(ctx, question)
+
+
+async def _preset_consequence(ctx: Context, metalake: str, *, body: WhatIfRequest) -> Consequence:
+    if body.change not in ("grant", "revoke") or body.preset is None or body.kind is None:
+        raise BadRequest("Grant or revoke a preset, and name the kind and path of its object")
+    preset = PresetRequestBody(
+        change="grant" if body.change == "grant" else "revoke", preset=body.preset, kind=body.kind, path=body.path,
+        user=body.user, group=body.group, role=body.role,
+    )  # fmt: skip
+    return await access_consequences.preset_consequence(ctx, await _preset_request(ctx, metalake, body=preset))
 
 
 def _consequence(consequence: Consequence) -> dict[str, object]:
@@ -244,6 +261,58 @@ def _consequence(consequence: Consequence) -> dict[str, object]:
         "bounded": consequence.is_bounded,
         "enforced": consequence.is_enforced,
     }
+
+
+class PresetRequestBody(AdminRequestBody, frozen=True):
+    """A request to grant a preset on the object of `kind` and `path` to a `user`, a `group` or a `role`, or to revoke
+    it.
+    """
+
+    change: Literal["grant", "revoke"]
+    preset: PresetName
+    kind: str
+    path: tuple[str, ...] = ()
+    user: str | None = None
+    group: str | None = None
+    role: str | None = None
+
+
+async def change_preset(request: Request, ctx: Context) -> Response:
+    """Grant all privileges that a reader, writer or administrator of an object needs, or revoke them, in one
+    transaction. Returns the role and the changed privileges.
+    """
+    (metalake,) = names_of(request)
+    body = Request.decode(await request.body(), PresetRequestBody)
+    outcome = await preset_change(ctx, await _preset_request(ctx, metalake, body=body))
+    return json_response(
+        {
+            "role": outcome.role,
+            "created": outcome.is_created,
+            "changed": _preset_grants(outcome, outcome.changed),
+            "unchanged": _preset_grants(outcome, outcome.unchanged),
+        }
+    )
+
+
+async def _preset_request(ctx: Context, metalake: str, *, body: PresetRequestBody) -> PresetRequest:
+    named = [
+        (kind, name)
+        for kind, name in ((Kind.USER, body.user), (Kind.GROUP, body.group), (Kind.ROLE, body.role))
+        if name is not None
+    ]
+    if len(named) != 1:
+        raise BadRequest("Name one holder of the preset: a user, a group or a role")
+    kind, name = named[0]
+    on = AccessQuestion(metalake, parse_kind(body.kind), check_levels(body.path))
+    wish = await access_consequences.privilege_request_at(ctx, on, privileges=())
+    return PresetRequest(metalake, body.preset, wish, kind, name, body.change == "grant")
+
+
+def _preset_grants(outcome: PresetOutcome, grants: tuple[Grant, ...]) -> list[dict[str, object]]:
+    return [
+        {"privilege": privilege, "object": {"kind": kind.word, "name": name}}
+        for privilege, kind, name in named_grants(outcome, grants)
+    ]
 
 
 def _question(request: Request) -> AccessQuestion:
@@ -269,4 +338,5 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", f"{_ACCESS}/rules", rules, "list-access-rules", query=("path", "kind", "after", "limit")),
     Route("GET", f"{_ACCESS}/reach", reach, "list-access-reach", query=("path", "kind", "user", "after", "limit")),
     Route("POST", f"{_ACCESS}/what-if", what_if, "what-if-access"),
+    Route("POST", f"{_ACCESS}/presets", change_preset, "change-access-preset"),
 )  # fmt: skip

@@ -23,6 +23,7 @@ from limnos.http.console.tabs import access_path, object_frame
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
+from limnos.model.presets import PRESETS, parse_preset
 from limnos.model.privileges import GrantCondition, Privilege, parse_condition, parse_privilege
 from limnos.names import display
 from limnos.services.identity.access_consequences import (
@@ -30,11 +31,13 @@ from limnos.services.identity.access_consequences import (
     ConsequenceLine,
     RolesQuestion,
     RulesQuestion,
+    preset_consequence,
     privilege_request_at,
     roles_consequence,
     rules_consequence,
 )
 from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.access_presets import PresetRequest, named_grants, preset_change
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 
 _PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
@@ -61,17 +64,22 @@ async def grant_page(page_request: PageRequest) -> Response:
     address = parse_address(page_request.request.params)
     fields = {name: page_request.request.query(name) or "" for name in ("change", "role", "privileges", "condition")}
     page_request.retry = _role_form(grant_url(page_request, address), fields)
-    change = await _privileges_change(page_request, address, fields=fields)
-    consequence = await rules_consequence(page_request.ctx, change)
-    verb, preposition = ("Grant", "to") if change.grants_them else ("Revoke", "from")
-    words = ", ".join(privilege.word.replace("_", " ") for privilege, _ in change.wish.privileges)
-    denial = "the denial of " if change.wish.privileges[0][1] is GrantCondition.DENY else ""
+    verb, preposition = ("Revoke", "from") if fields["change"] == "revoke" else ("Grant", "to")
     path = display.render((address.catalog, *address.levels))
-    sentence = f"{verb} {denial}{words} on {address.kind.word} {path} {preposition} the role {change.role}"
+    if fields["privileges"] in PRESETS:
+        preset = await _preset_change(page_request, address, fields=fields)
+        consequence = await preset_consequence(page_request.ctx, preset)
+        what = f"the preset {preset.preset}, with what it needs above,"
+    else:
+        change = await _privileges_change(page_request, address, fields=fields)
+        consequence = await rules_consequence(page_request.ctx, change)
+        words = ", ".join(privilege.word.replace("_", " ") for privilege, _ in change.wish.privileges)
+        what = f"the denial of {words}" if change.wish.privileges[0][1] is GrantCondition.DENY else words
+    sentence = f"{verb} {what} on {address.kind.word} {path} {preposition} the role {fields['role']}"
     frame = await object_frame(page_request, address)
     return _page(
         page_request, frame, consequence=consequence, sentence=sentence, action=grant_url(page_request, address),
-        fields=fields, back=page_request.base + access_path(address), is_revoke=not change.grants_them,
+        fields=fields, back=page_request.base + access_path(address), is_revoke=fields["change"] == "revoke",
     )  # fmt: skip
 
 
@@ -131,15 +139,35 @@ async def _privileges_change(
     return RulesQuestion(address.metalake, fields["role"], wish, fields["change"] == "grant")
 
 
+async def _preset_change(
+    page_request: PageRequest, address: ObjectAddress, *, fields: Mapping[str, str]
+) -> PresetRequest:
+    """Parse a change by a preset in a form. Raises BadRequest for an invalid field, or a denial."""
+    change, preset, role = fields.get("change"), parse_preset(fields["privileges"]), fields.get("role")
+    if change not in ("grant", "revoke") or not role or (fields.get("condition") or "allow") != "allow":
+        raise BadRequest("Choose a role on the object's access page; a preset is allowed, never denied")
+    on = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
+    wish = await privilege_request_at(page_request.ctx, on, privileges=())
+    return PresetRequest(address.metalake, preset, wish, Kind.ROLE, role, change == "grant")
+
+
 async def grant_change(page_request: PageRequest) -> Response:
     """Grant privileges on an object to a role, or revoke them, and redirect to the object's access page."""
     address = parse_address(page_request.request.params)
-    change = await _privileges_change(page_request, address, fields=await page_request.form())
-    await privileges_grant(
-        page_request.ctx, metalake=address.metalake, role=change.role, wish=change.wish, grants_them=change.grants_them
-    )
-    words = ", ".join(Privilege(privilege).word for privilege, _ in change.wish.privileges)
-    text = f"{words} {'granted to' if change.grants_them else 'revoked from'} {change.role}"
+    fields = await page_request.form()
+    if fields.get("privileges") in PRESETS:
+        preset = await _preset_change(page_request, address, fields=fields)
+        outcome = await preset_change(page_request.ctx, preset)
+        words = f"the preset {preset.preset} ({', '.join(f'{privilege} on {kind.word} {name}' for privilege, kind, name in named_grants(outcome, outcome.changed)) or 'no change'})"
+        role, grants_them = outcome.role, preset.grants_them
+    else:
+        change = await _privileges_change(page_request, address, fields=fields)
+        role, grants_them = change.role, change.grants_them
+        await privileges_grant(
+            page_request.ctx, metalake=address.metalake, role=role, wish=change.wish, grants_them=grants_them
+        )
+        words = ", ".join(Privilege(privilege).word for privilege, _ in change.wish.privileges)
+    text = f"{words} {'granted to' if grants_them else 'revoked from'} {role}"
     return redirect(f"{page_request.base}{access_path(address)}?{urlencode({'done': text})}")
 
 

@@ -28,6 +28,7 @@ from limnos.http.refusals import decision_json, unescape_percent
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
+from limnos.model.presets import PRESET_KINDS, PRESETS, WAY, preset_privileges
 from limnos.model.privileges import BINDS, Privilege
 from limnos.services.governance.details import ObjectDetails, details_load
 from limnos.services.identity.access_holders import (
@@ -47,17 +48,6 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import ICEBERG, format_of
 
 SHOWN: Final = 100
-_PRESETS: Final = (
-    ("Read", (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.SELECT_VIEW)),
-    (
-        "Read and write",
-        (
-            Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.SELECT_VIEW,
-            Privilege.MODIFY_TABLE, Privilege.CREATE_TABLE,
-        ),
-    ),
-)  # fmt: skip
-_TREE_KINDS: Final = (Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW)
 
 
 class HolderLine(msgspec.Struct, frozen=True):
@@ -322,10 +312,12 @@ def _privilege_choices(kind: Kind) -> list[Choice]:
     privilege.
     """
     choices: list[Choice] = []
-    for text, privileges in _PRESETS:
-        fitting = [each.word for each in privileges if kind in BINDS[each]]
-        if kind in _TREE_KINDS and fitting and all(each.value != ",".join(fitting) for each in choices):
-            choices.append(Choice(",".join(fitting), text))
+    known: set[tuple[Privilege, ...]] = {()}
+    for preset in PRESETS if kind in PRESET_KINDS else ():
+        privileges = tuple(each for each in preset_privileges(preset, kind) if each not in WAY)
+        if privileges not in known:
+            choices.append(Choice(preset, f"{preset} (all that is needed)"))
+        known.add(privileges)
     singles = [each.word for each in Privilege if kind in BINDS[each]]
     return [*choices, *(Choice(word, word.replace("_", " ")) for word in singles)]
 

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Users, groups and roles as arguments of commands: `user:ana`, `group:staff`, `role:reader`, or a name alone.
+
+May import `client` and `cli`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from limnos.cli.failures import UsageError
+from limnos.client import Client
+from limnos.client.errors import DeniedError, NotFoundError
+
+HolderKind = Literal["user", "group", "role"]
+_KINDS: tuple[HolderKind, ...] = ("user", "group", "role")
+
+
+class Holder(NamedTuple):
+    """A user, group or role that gets or loses rights."""
+
+    kind: HolderKind
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"
+
+    def argument(self, kind: HolderKind) -> str | None:
+        """Return the name if the holder is of the kind, else None: the value of a call's argument for that kind."""
+        return self.name if self.kind == kind else None
+
+
+def parse_holder(text: str) -> Holder | None:
+    """Parse `user:NAME`, `group:NAME` or `role:NAME`; None for a name alone."""
+    word, colon, name = text.partition(":")
+    kind = next((each for each in _KINDS if each == word), None)
+    return Holder(kind, name) if kind is not None and colon and name else None
+
+
+def find_holder(client: Client, text: str) -> Holder:
+    """Return the holder that an argument names. Raises UsageError for a name alone that is missing or ambiguous."""
+    holder = parse_holder(text)
+    if holder is not None:
+        return holder
+    reads: dict[HolderKind, Callable[[str], object]] = {
+        "user": client.users.get, "group": client.groups.get, "role": client.roles.get,
+    }  # fmt: skip
+    kinds = [kind for kind, read in reads.items() if _exists(read, text)]
+    if len(kinds) == 1:
+        return Holder(kinds[0], text)
+    spellings = " or ".join(f"{kind}:{text}" for kind in kinds or _KINDS)
+    reason = f"there are a {' and a '.join(kinds)} of this name" if kinds else "you may see none of this name"
+    raise UsageError(f"'{text}' is not one user, group or role: {reason}", hint=f"write {spellings}")
+
+
+def _exists(read: Callable[[str], object], name: str) -> bool:
+    try:
+        read(name)
+    except (DeniedError, NotFoundError):
+        return False
+    return True

@@ -1,0 +1,328 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Presets of privileges: grants all that a reader, writer or administrator of an object needs, and takes it back.
+
+May import the layers below, `identity.grants` and `identity.roles`. Must not know any wire format. USE_CATALOG and
+USE_SCHEMA are granted on the containers of the object, in the same transaction. A user or group gets a role of their
+own, which nobody else holds (decision record 0223).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.principal_names import check_new_name
+from limnos.model.decisions import Decision, SecurableChain, display_names
+from limnos.model.entities import Grant, Node, Principal, RoleEntity, RoleWithRules
+from limnos.model.errors import BadRequest, InUse
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.presets import WAY, PresetName, preset_privileges
+from limnos.model.privileges import Privilege, escape_percent
+from limnos.services.identity.grants import (
+    PrivilegeRequest,
+    ResolvedGrants,
+    confirm_role,
+    grant_scope,
+    grants_resolve,
+    grants_write,
+    refuse_opposite,
+)
+from limnos.services.identity.roles import find_role_rules, role_add
+from limnos.services.identity.users import principal_require
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.ancestry import Ancestry
+from limnos.store.tx import Tx
+
+_WAY_KINDS: Final = ((Privilege.USE_SCHEMA, Kind.NAMESPACE), (Privilege.USE_CATALOG, Kind.CATALOG))
+"""The privileges on containers, the innermost first, each with the kind of the container."""
+
+
+class PresetRequest(NamedTuple):
+    """A request to grant a preset on an object to a user, group or role, or to revoke it.
+
+    `wish` names the object, without privileges.
+    """
+
+    metalake: str
+    preset: PresetName
+    wish: PrivilegeRequest
+    holder_kind: Kind
+    holder: str
+    grants_them: bool
+
+
+class PresetChange(msgspec.Struct, frozen=True, kw_only=True):
+    """The command to change the grants of a preset.
+
+    `role` is None for a role that is created. `principal` is the user or group whose own role it is, None for a role
+    that the request names. `grants` are to be granted or revoked, those of the innermost object first.
+    """
+
+    metalake_id: int
+    role: RoleEntity | None
+    role_name: str
+    principal: Principal | None
+    securables: tuple[Node, ...]
+    grants: tuple[Grant, ...]
+    kept: tuple[Grant, ...]
+    chain: SecurableChain
+    grants_them: bool
+    owner_id: int | None
+
+
+class PresetOutcome(NamedTuple):
+    """The outcome of a change: the role, whether it was created, the changed grants, and those left as they were.
+
+    Unchanged are grants that the role had already, and on a revocation those that its other grants need.
+    """
+
+    role: str
+    is_created: bool
+    changed: tuple[Grant, ...]
+    unchanged: tuple[Grant, ...]
+    chain: SecurableChain
+
+
+def own_role_name(kind: Kind, name: str) -> str:
+    """Return the name of the role that only one user or group holds, such as `user:ana`."""
+    return f"{kind.word}:{name}"
+
+
+async def preset_change(ctx: Context, request: PresetRequest) -> PresetOutcome:
+    """Grant a preset on an object to a user, group or role, or revoke it; both are idempotent.
+
+    A grant to a user or group needs the right to assign roles, and to create one if the user or group has no role of
+    their own yet.
+
+    Raises:
+        PermissionDenied: The caller may not grant on the object or on a container where a privilege is missing, or may
+            not assign or create the role.
+        NotFound: The object, the user or group, or the role is missing.
+        BadRequest: The kind of object has no privileges of the preset, or no role can have the name.
+        InUse: Others have the role of the user or group, too.
+        IllegalPrivilege: The role denies one of the privileges on the same object.
+    """
+
+    def decide(request_view: RequestView) -> Permit[PresetChange]:
+        command, decisions = preset_decide(request_view, request)
+        return request_view.permit(command, *decisions, zone=request_view.metalake.id)
+
+    return await grants_write(ctx, preset_scope(request), decide=decide, mutation=preset_write)
+
+
+def preset_scope(request: PresetRequest) -> RequestScope:
+    """Return the scope of the object of a request."""
+    return grant_scope(request.metalake, request.wish)
+
+
+def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[PresetChange, tuple[Decision, ...]]:
+    """Decide on a change by a preset, and return the change and the decisions. Raises as `preset_change`."""
+    request_view.require_in_metalake_use()
+    grants = _with_preset(grants_resolve(request_view, request.wish), request.preset)
+    target = grants.target
+    decision = request_view.require(Action.PRIVILEGE_GRANT, target.chain)
+    holder = _role_holder(request_view, request)
+    way = _way(request_view, grants, rules=holder.rules, grants_them=request.grants_them)
+    changed = (*grants.grants, *way.grants)
+    nodes = [target.node, target.parent, request_view.catalog if request_view.settled.catalog is not None else None]
+    by_id = {node.id: node for node in nodes if node is not None}
+    command = PresetChange(
+        metalake_id=request_view.metalake.id,
+        role=None if holder.rules is None else holder.rules.role,
+        role_name=holder.name,
+        principal=holder.principal,
+        securables=tuple([by_id[each] for each in sorted({grant.object_id for grant in changed}) if each in by_id]),
+        grants=changed,
+        kept=way.kept,
+        chain=target.chain,
+        grants_them=request.grants_them,
+        owner_id=request_view.maker_id,
+    )
+    return command, (decision, *holder.decisions, *way.decisions)
+
+
+class _RoleHolder(NamedTuple):
+    """The role of a request, None if it is to be created; the user or group that gets it; and the decisions on both."""
+
+    name: str
+    rules: RoleWithRules | None
+    principal: Principal | None
+    decisions: tuple[Decision, ...]
+
+
+def _role_holder(request_view: RequestView, request: PresetRequest) -> _RoleHolder:
+    kind, outer = request.holder_kind, request_view.settled.outer[-1:]
+    principal: Principal | None = None
+    decisions: list[Decision] = []
+    name = request.holder if kind is Kind.ROLE else own_role_name(kind, request.holder)
+    if request.grants_them and kind is not Kind.ROLE:
+        decisions.append(request_view.require(Action.ROLE_ASSIGN, outer))
+        principal = principal_require(request_view, kind, request.holder)
+    rules = find_role_rules(request_view, name)
+    if rules is None:
+        if principal is None:
+            raise request_view.missing(Kind.ROLE, (name,))
+        decisions.append(request_view.require(Action.ROLE_CREATE, outer))
+        check_new_name(name, Kind.ROLE)
+    return _RoleHolder(name, rules, principal, tuple(decisions))
+
+
+def _with_preset(grants: ResolvedGrants, preset: PresetName) -> ResolvedGrants:
+    """Return the object of a request with the grants of a preset on it. Raises BadRequest for a kind without any."""
+    target = grants.target
+    privileges = preset_privileges(preset, target.kind, catalog_type=target.catalog_type)
+    if not set(privileges) - WAY:
+        raise BadRequest(f"A {target.kind.word.replace('_', ' ')} has no privileges of the preset {preset}")
+    return grants._replace(
+        grants=tuple([Grant(target.id, target.kind, int(each), allowed=True) for each in privileges])
+    )
+
+
+class _Way(NamedTuple):
+    """The grants on containers to change, those to leave as they are, and the decisions on the former."""
+
+    grants: tuple[Grant, ...]
+    kept: tuple[Grant, ...]
+    decisions: tuple[Decision, ...]
+
+
+def _way(request_view: RequestView, grants: ResolvedGrants, *, rules: RoleWithRules | None, grants_them: bool) -> _Way:
+    """Return the grants on containers that an object needs beside its own.
+
+    A grant is left out if the role has the privilege there or above, a revocation if the caller may not grant there.
+    """
+    role_grants = () if rules is None else rules.grants
+    allowed = {_key(each) for each in role_grants if each.allowed}
+    changed: list[Grant] = []
+    unchanged: list[Grant] = []
+    decisions: list[Decision] = []
+    own = {each.privilege for each in grants.grants}
+    for privilege, kind in _WAY_KINDS:
+        places = [place for place, link in enumerate(grants.target.chain) if place and link.kind is kind]
+        if privilege in own or not places:
+            continue
+        chain = grants.target.chain[places[0] :]
+        grant = Grant(chain[0].id, kind, int(privilege), allowed=True)
+        if grants_them and any((grant.privilege, link.id) in allowed for link in chain):
+            unchanged.append(grant)
+        elif grants_them or request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
+            decisions.append(request_view.require(Action.PRIVILEGE_GRANT, chain))
+            changed.append(grant)
+        elif _key(grant) in allowed:
+            unchanged.append(grant)
+    return _Way(tuple(changed), tuple(unchanged), tuple(decisions))
+
+
+def preset_write(tx: Tx, permit: Permit[PresetChange]) -> PresetOutcome:
+    """Write the grants, the role and its assignment, if the objects still exist. Raises InUse, IllegalPrivilege."""
+    command = permit.command
+    for node in command.securables:
+        tx.nodes.confirm(node)
+    if command.grants_them:
+        return _grant(tx, command)
+    return _revoke(tx, command)
+
+
+def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
+    is_created = command.role is None
+    if command.role is None:
+        role = role_add(tx, command.metalake_id, name=command.role_name, properties={}, owner_id=command.owner_id)
+    else:
+        role = confirm_role(tx, command.role)
+    principal = command.principal
+    if principal is not None:
+        principal = tx.principals.by_id(principal.id) or tx.stale()
+        if tx.roles.is_held_by_others(role, principal):
+            raise InUse(
+                f"Role {escape_percent(role.name)} is not {principal.kind.word} {escape_percent(principal.name)}'s own:"
+                " others have it, too. Grant the preset to another role, and that role to the"
+                f" {principal.kind.word}",
+                kind="role",
+            )
+    changed: list[Grant] = []
+    unchanged = list(command.kept)
+    for grants in _by_object(command.grants):
+        refuse_opposite(tx, role, grants=grants)
+        standing = tx.roles.standing(role, grants[0].object_id)
+        new = [each for each in grants if each.privilege not in standing]
+        if new:
+            tx.roles.allow(role, new)
+        changed += new
+        unchanged += [each for each in grants if each.privilege in standing]
+    if principal is not None:
+        tx.roles.give(role, principal)
+    return PresetOutcome(role.name, is_created, tuple(changed), tuple(unchanged), command.chain)
+
+
+def _revoke(tx: Tx, command: PresetChange) -> PresetOutcome:
+    role = confirm_role(tx, command.role) if command.role is not None else tx.stale()
+    standing = {
+        (privilege, object_id)
+        for object_id in {each.object_id for each in command.grants}
+        for privilege, is_allowed in tx.roles.standing(role, object_id).items()
+        if is_allowed
+    }
+    revoked = revoked_grants(command.grants, standing=standing, rules=tx.roles.ruled(role))
+    for grants in _by_object(revoked):
+        tx.roles.withdraw(role, grants)
+    unchanged = [each for each in command.grants if each not in revoked and _key(each) in standing]
+    return PresetOutcome(role.name, False, revoked, (*command.kept, *unchanged), command.chain)
+
+
+def _key(grant: Grant) -> tuple[int, int]:
+    return grant.privilege, grant.object_id
+
+
+def revoked_grants(
+    grants: tuple[Grant, ...], *, standing: Collection[tuple[int, int]], rules: RoleWithRules
+) -> tuple[Grant, ...]:
+    """Return those grants that the revocation of a preset removes.
+
+    USE_CATALOG and USE_SCHEMA stay while the role has other grants on the container or in it. A role with too many
+    grants for one read is assumed to have some.
+
+    Args:
+        grants: The grants of the preset.
+        standing: The privileges, with their objects, that the role has on these objects.
+        rules: All grants of the role.
+    """
+    stored = [each for each in grants if _key(each) in standing]
+    revoked = [each for each in stored if each.privilege not in WAY]
+    for use in sorted([each for each in stored if each.privilege in WAY], key=_inner_first):
+        others = [each for each in rules.grants if each.allowed and each != use and each not in revoked]
+        if not rules.in_parts and not _is_needed(use, others, nodes=rules.nodes or {}):
+            revoked.append(use)
+    return tuple(revoked)
+
+
+def _inner_first(use: Grant) -> bool:
+    """Return the key that sorts USE_SCHEMA before USE_CATALOG, without which it is of no use."""
+    return use.privilege == Privilege.USE_CATALOG
+
+
+def _by_object(grants: tuple[Grant, ...]) -> list[tuple[Grant, ...]]:
+    ids = dict.fromkeys(each.object_id for each in grants)
+    return [tuple([each for each in grants if each.object_id == object_id]) for object_id in ids]
+
+
+def _is_needed(use: Grant, others: Iterable[Grant], *, nodes: Ancestry) -> bool:
+    """Return whether grants on a container, or on objects in it, need USE_CATALOG or USE_SCHEMA on the container."""
+    for grant in others:
+        at = grant.object_id
+        while at != use.object_id and at in nodes:
+            at = nodes[at][0]
+        if at == use.object_id:
+            return True
+    return False
+
+
+def named_grants(outcome: PresetOutcome, grants: tuple[Grant, ...]) -> list[tuple[str, Kind, str]]:
+    """Return the privileges of some grants of an outcome, with the kinds and names of their objects."""
+    names = dict(zip((link.id for link in outcome.chain), display_names(outcome.chain), strict=True))
+    return [(Privilege(each.privilege).name, each.object_kind, names[each.object_id]) for each in grants]
