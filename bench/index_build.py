@@ -2,29 +2,37 @@
 """`python -m bench.index_build`: the first index of words of a large lake: its CPU and its slices of the event loop.
 
 Plants a lake without an index, then indexes it with a node in this process, as a server does after an upgrade or a
-restore. It judges nothing.
+restore. Then it creates namespaces and tables in turns, and indexes each batch of them, as a server does every two
+seconds: the index's CPU for each created object. It judges nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import statistics
 import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from bench.event_loop import loop_slices
+from bench.operations import PREFIX
 from bench.search import Client
 from bench.search_lake import Lake, plant_lake, template_bodies
-from bench.seed import open_filler
+from bench.seed import TEMPLATE, open_filler
 from bench.stores import STORES, Place, Postgres, running_server
 from limnos.services.search.indexing import index_step
 from tests.http.driver import node_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+
+CREATED: Final = 400
+"""Objects of a batch."""
+ROUNDS: Final = 3
 
 
 def lose_index(place: Place) -> None:
@@ -52,6 +60,32 @@ def build_index(place: Place) -> str:
         f"{steps:,} steps, {cpu:.1f} s of CPU of the node, {took:.0f} s; slices of the event loop: longest"
         f" {slices.longest_ms:.1f} ms, p99 {p99:.1f} ms, {slices.share_above(10.0):.2%} longer than 10 ms"
     )
+
+
+def created_cost(place: Place) -> str:
+    """Create objects in batches, and index each batch. Returns the CPU of the index for each object."""
+    costs: dict[str, list[float]] = {"namespace": [], "table": []}
+    (_, space), (_, table) = template_bodies()
+    assert isinstance(space, dict)
+    assert isinstance(table, dict)
+    with node_at(place.data, database=place.database) as node:
+        gc.collect()
+        gc.freeze()
+        for number in range(2 * ROUNDS):
+            kind = ("namespace", "table")[number % 2]
+            for each in range(CREATED):
+                name = f"created_{number}_{each}"
+                path, body = (
+                    (f"{PREFIX}/namespaces", space | {"namespace": [name]})
+                    if kind == "namespace"
+                    else (f"{PREFIX}/namespaces/{TEMPLATE}/tables", table | {"name": name})
+                )
+                assert node.post(path, body).status == 200
+            cpu = time.process_time()
+            while node.runner.run(index_step(node.built.services)):
+                pass
+            costs[kind].append((time.process_time() - cpu) / CREATED * 1e6)
+    return ", ".join(f"{statistics.median(each):.0f} µs of CPU for each created {kind}" for kind, each in costs.items())
 
 
 def plant(place: Place, objects: int, *, database_pid: int | None) -> None:
@@ -89,6 +123,7 @@ def main() -> int:
                     f"{store}: planted {arguments.objects:,} objects in {time.perf_counter() - began:.0f} s", flush=True
                 )
                 print(f"{store}: {build_index(place)}", flush=True)
+                print(f"{store}: index of batches of {CREATED}: {created_cost(place)}", flush=True)
             finally:
                 if postgres is not None:
                     postgres.stop()

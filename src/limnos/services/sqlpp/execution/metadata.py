@@ -30,6 +30,13 @@ from limnos.services.request.browsing import paths_of
 from limnos.services.request.context import Context
 from limnos.services.request.name_pages import PageRequest, ids_of, is_listed
 from limnos.services.request.request_view import RequestView
+from limnos.services.sqlpp.execution.metadata_listings import (
+    LISTINGS_FIRST,
+    PARENTS_AT_ONCE,
+    ListingEntry,
+    ListingSlice,
+    NamespaceListing,
+)
 from limnos.services.sqlpp.execution.metadata_requests import MetadataRequest, narrowing_advice
 from limnos.services.sqlpp.execution.restricted_counts import without_hidden_counts
 from limnos.services.sqlpp.requests.names import DEFAULT, scope_of
@@ -42,8 +49,6 @@ from limnos.view.cache_miss import for_each
 T = TypeVar("T")
 SLICE: Final = 200
 """The number of objects that are read before other requests run: two milliseconds."""
-PARENTS_AT_ONCE: Final = 50
-"""The number of dataverses that are looked up, and of listings that are read, in one slice."""
 REMEMBERED_MAX: Final = 12
 """The maximum number of listings of one slice whose decisions are cached: those of a few dataverses."""
 DOCUMENTS_AT_ONCE: Final = 20
@@ -64,35 +69,6 @@ def _slices(items: Iterable[T], size: int) -> Iterator[list[T]]:
     waiting = iter(items)
     while some := list(islice(waiting, size)):
         yield some
-
-
-class _NamespaceListing(NamedTuple):
-    """A cursor over the objects of a kind in a namespace (None: the catalog), with the name after which it
-    continues.
-    """
-
-    namespace_id: int | None
-    kind: Kind
-    after: str = ""
-
-
-class _ListingEntry(NamedTuple):
-    """A visible object in a listing: the path of its namespace, and the ids of both."""
-
-    path: Levels
-    namespace_id: int | None
-    id: int
-    is_name: bool = False
-    """Whether the caller sees only its name, because of objects below it."""
-
-
-class _ListingSlice(NamedTuple):
-    """Some entries of listings, cursors for the remaining ones, the listings, and the revisions of the view."""
-
-    entries: list[_ListingEntry]
-    waiting: list[_NamespaceListing]
-    listings: Sequence[_NamespaceListing]
-    revisions: tuple[tuple[int, int], ...]
 
 
 class GatheredObjects:
@@ -191,7 +167,7 @@ async def _dataverses(ctx: Context, request: MetadataRequest) -> AsyncIterator[l
     level: list[int] | None = None
     while level is None or level:
         below: list[int] = []
-        listings = [_NamespaceListing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
+        listings = [NamespaceListing(each, Kind.NAMESPACE) for each in ([None] if level is None else level)]
         async for results in _children(ctx, listings, names=None):
             below += [node.id for _, node in results]
             yield [
@@ -263,7 +239,7 @@ async def _objects_of_kind(
                 async for results in _objects_by_name(ctx, namespaces, kind=kind, names=request.names):
                     yield results
         else:
-            listings = [_NamespaceListing(each, kind) for kind in kinds for each in namespaces]
+            listings = [NamespaceListing(each, kind) for kind in kinds for each in namespaces]
             async for results in _children(ctx, listings, names=request.names):
                 yield results
 
@@ -273,16 +249,16 @@ _FoundNodes = list[tuple["Levels", "Node"]]
 
 
 async def _children(
-    ctx: Context, listings: Sequence[_NamespaceListing], *, names: frozenset[str] | None
+    ctx: Context, listings: Sequence[NamespaceListing], *, names: frozenset[str] | None
 ) -> AsyncIterator[_FoundNodes]:
     """Yield the visible objects of listings, in slices; only those in `names` unless it is None."""
-    for some in _slices(listings, PARENTS_AT_ONCE):
-        async for results in _read(ctx, partial(_list_entries, listings=some, names=names), names=names):
-            yield results
+    begin = partial(_list_entries, listings=listings, names=names, count=LISTINGS_FIRST)
+    async for results in _read(ctx, begin, names=names):
+        yield results
 
 
 async def _read(
-    ctx: Context, begin: Callable[[RequestView], _ListingSlice], *, names: frozenset[str] | None
+    ctx: Context, begin: Callable[[RequestView], ListingSlice], *, names: frozenset[str] | None
 ) -> AsyncIterator[_FoundNodes]:
     """Yield the nodes of the entries that `begin` returns, then those of the remaining listings, in slices.
 
@@ -303,29 +279,29 @@ async def _read(
         await asyncio.sleep(0)
         if not waiting:
             return
-        reader = partial(_list_entries, listings=waiting, names=names)
+        reader = partial(_list_entries, listings=waiting, names=names, count=before.next_count)
 
 
-def _position(waiting: Sequence[_NamespaceListing]) -> tuple[int, str]:
+def _position(waiting: Sequence[NamespaceListing]) -> tuple[int, str]:
     """Return the sort key of cursors into the same listings: entries before the least ones were read."""
     return -len(waiting), waiting[0].after if waiting else ""
 
 
-def _list_again(request_view: RequestView, *, before: _ListingSlice, names: frozenset[str] | None) -> _ListingSlice:
+def _list_again(request_view: RequestView, *, before: ListingSlice, names: frozenset[str] | None) -> ListingSlice:
     """Return the same slice in a later request view; `before` itself if nothing has changed."""
     if request_view.view.known(request_view.settled.zones) == before.revisions:
         return before
-    return _list_entries(request_view, listings=before.listings, names=names)
+    return _list_entries(request_view, listings=before.listings, names=names, count=before.read)
 
 
-def _listed_in(request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]) -> _ListingSlice:
+def _listed_in(request_view: RequestView, *, paths: Sequence[Levels], kinds: Sequence[Kind]) -> ListingSlice:
     """Return the first visible entries of the named dataverses, and cursors for the remaining entries."""
     nodes = _find_dataverses(request_view, paths=paths)
-    listings = [_NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
-    return _list_entries(request_view, listings=listings, names=None)
+    listings = [NamespaceListing(node.id, kind) for kind in kinds for node in nodes if node is not None]
+    return _list_entries(request_view, listings=listings, names=None, count=LISTINGS_FIRST)
 
 
-def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _FoundNodes:
+def _still_listed(entries: Sequence[ListingEntry], nodes: Iterable[Node]) -> _FoundNodes:
     """Return the nodes that were not moved or dropped since they were listed, in the order of the listing."""
     by_id = {node.id: node for node in nodes}
     return [
@@ -336,32 +312,32 @@ def _still_listed(entries: Sequence[_ListingEntry], nodes: Iterable[Node]) -> _F
 
 
 def _list_entries(
-    request_view: RequestView, *, listings: Sequence[_NamespaceListing], names: frozenset[str] | None
-) -> _ListingSlice:
-    """Return about SLICE entries of listings, and cursors for the remaining entries.
+    request_view: RequestView, *, listings: Sequence[NamespaceListing], names: frozenset[str] | None, count: int
+) -> ListingSlice:
+    """Return about SLICE entries of the first `count` listings, and cursors for the remaining entries.
 
     Raises one CacheMiss for all missing facts.
     """
     request_view.require_in_use()
-    some = listings[:PARENTS_AT_ONCE]
+    some = listings[:count]
     require_nodes_cached(request_view, {each.namespace_id for each in some if each.namespace_id is not None})
     pages = for_each(some, partial(_page, request_view, decide=_decider(request_view, len(some))))
-    entries: list[_ListingEntry] = []
-    waiting, count = list(listings[len(some) :]), 0
+    entries: list[ListingEntry] = []
+    waiting, total = list(listings[len(some) :]), 0
     for place, (listing, (path, page)) in enumerate(zip(some, pages, strict=True)):
         entries += [
-            _ListingEntry(path, listing.namespace_id, id_, id_ in page.alone)
+            ListingEntry(path, listing.namespace_id, id_, id_ in page.alone)
             for name, id_ in page.found
             if names is None or name in names
         ]
-        count += len(page.found)
+        total += len(page.found)
         if page.last is not None:
             waiting = [listing._replace(after=page.last), *listings[place + 1 :]]
             break
-        if count >= SLICE:
+        if total >= SLICE:
             waiting = list(listings[place + 1 :])
             break
-    return _ListingSlice(entries, waiting, listings, request_view.view.known(request_view.settled.zones))
+    return ListingSlice(entries, waiting, listings, request_view.view.known(request_view.settled.zones), len(some))
 
 
 class _ListingPage(NamedTuple):
@@ -378,7 +354,7 @@ _NOTHING: Final = _ListingPage([], None)
 
 
 def _page(
-    request_view: RequestView, listing: _NamespaceListing, *, decide: Callable[[Action, SecurableChain], Decision]
+    request_view: RequestView, listing: NamespaceListing, *, decide: Callable[[Action, SecurableChain], Decision]
 ) -> tuple[Levels, _ListingPage]:
     """Return a namespace's path and a page of its visible children; the page is empty if it may not be listed or is
     missing.
