@@ -80,7 +80,8 @@ def created_cost(place: Place) -> str:
                     if kind == "namespace"
                     else (f"{PREFIX}/namespaces/{TEMPLATE}/tables", table | {"name": name})
                 )
-                assert node.post(path, body).status == 200
+                answer = node.post(path, body)
+                assert answer.status == 200, answer.body
             cpu = time.process_time()
             while node.runner.run(index_step(node.built.services)):
                 pass
