@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -72,8 +73,11 @@ def catalog(work: Path, *, is_reference: bool) -> Iterator[tuple[str, str]]:
             yield f"{server.uri}/iceberg", (work / "data" / "admin.token").read_text().strip()
 
 
-def run_suite(suite: Path, work: Path, options: argparse.Namespace) -> dict[str, tuple[str, str]]:
-    """Run the suite against a new server. Returns the outcomes."""
+def run_suite(checkout: Path, work: Path, options: argparse.Namespace) -> dict[str, tuple[str, str]]:
+    """Run a copy of the suite against a new server. Returns the outcomes."""
+    for folder in ("scripts", "test"):
+        shutil.copytree(checkout / folder, work / "suite" / folder)
+    suite = work / "suite"
     paths = extensions()
     with catalog(work, is_reference=options.reference) as (uri, token):
         attach = (ATTACH_REFERENCE if options.reference else ATTACH).format(uri=uri, token=token)

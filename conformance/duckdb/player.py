@@ -13,7 +13,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from copy import copy
 from pathlib import Path
@@ -127,7 +127,7 @@ class Player:
         try:
             connection = self._connection(name)
             connection.execute(sql)
-            rows = [] if not is_query else texts(connection, sql)
+            rows = [] if not is_query else texts(connection)
         except duckdb.Error as error:
             self._refused(command, full_message(error), expected)
             return
@@ -172,15 +172,16 @@ def full_message(error: duckdb.Error) -> str:
     return f"{kind[1]} Error: {error}" if kind else str(error)
 
 
-def texts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[list[str]]:
+def texts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:
     """Return the rows of the last statement, as DuckDB casts their values to text in the connection's time zone."""
     if connection.description is None:
         return []
     try:
         table = connection.to_arrow_table()
     except duckdb.NotImplementedException:  # Arrow has no such type
-        rows = connection.execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({sql.strip().rstrip(';')})").fetchall()
-        return [["NULL" if value is None else value or EMPTY for value in row] for row in rows]
+        with duckdb.connect() as other:
+            cast = lambda value: other.execute("SELECT CAST(? AS VARCHAR)", [value]).fetchall()[0][0]  # noqa: E731
+            return [_texts(map(cast, row)) for row in connection.fetchall()]
     if not table.num_columns:
         return []
     zones = {str(field.type.tz) for field in table.schema if getattr(field.type, "tz", None)}
@@ -189,7 +190,11 @@ def texts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[list[str]]:
         other.execute(f"SET TimeZone = '{next(iter(zones), 'UTC')}'")
         other.register("told", table)
         rows = other.execute("SELECT CAST(COLUMNS(*) AS VARCHAR) FROM told").fetchall()
-    return [["NULL" if value is None else value or EMPTY for value in row] for row in rows]
+    return [_texts(row) for row in rows]
+
+
+def _texts(row: Iterable[str | None]) -> list[str]:
+    return ["NULL" if value is None else value or EMPTY for value in row]
 
 
 def outcome_of(path: Path, settings: Mapping[str, Any]) -> tuple[str, str]:

@@ -70,9 +70,9 @@ SELECT TIMESTAMPTZ '2025-09-22 08:00:00+00'
 2025-09-22 10:00:00+02
 
 query I
-SELECT 1::VARIANT;
+SELECT {'a': 1, 'b': [NULL, 'x']}::VARIANT;
 ----
-1
+{'a': 1, 'b': [NULL, x]}
 
 statement error
 SELECT * FROM my_datalake.default.missing
