@@ -275,6 +275,8 @@ class _Search:
             if len(self.hits) > self.limit:
                 return
             results = await self.ctx.look_up(partial(name_search.named_read, query, limit=looked + 1))
+            if len(results) > AT_ONCE:
+                await asyncio.sleep(0)  # the read was a long step
             await self._run_tier(tier, results[:looked], judge=judge)
             if len(results) <= looked:
                 return
