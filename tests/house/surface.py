@@ -32,7 +32,9 @@ def settings(_sources: Iterable[SourceFile]) -> set[str]:
 
 def commands(_sources: Iterable[SourceFile]) -> set[str]:
     """Every command as the words after `limnos`, from the cyclopts App of `limnos.cli.command_tree`."""
-    apps = [value for value in vars(importlib.import_module("limnos.cli.command_tree")).values() if isinstance(value, App)]
+    apps = [
+        value for value in vars(importlib.import_module("limnos.cli.command_tree")).values() if isinstance(value, App)
+    ]
     below = {id(app[name]) for app in apps for name in app if not name.startswith("-")}
     return {words for app in apps if id(app) not in below for words in commands_of(app)}
 

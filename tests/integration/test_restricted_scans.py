@@ -193,11 +193,11 @@ def test_restricted_table_needs_server_planning(shop: Shop) -> None:
     table = shop.bob.load_table(("shop", "parted"))
     own = connect_alone(shop).load_table(("shop", "parted"))
 
-    with pytest.raises(Exception, match="read-restricted-use-server-planning"):
+    with pytest.raises(Exception, match="read-restricted-set-scan-planning-mode-to-server"):
         own.scan().to_arrow()
-    with pytest.raises(Exception, match="read-restricted-use-server-planning"):
+    with pytest.raises(Exception, match="read-restricted-set-scan-planning-mode-to-server"):
         table.inspect.files()
-    with pytest.raises((ForbiddenError, FileNotFoundError), match="read-restricted-use-server-planning"):
+    with pytest.raises((ForbiddenError, FileNotFoundError), match="read-restricted-set-scan-planning-mode-to-server"):
         table.append(pa.Table.from_pylist([], schema=table.schema().as_arrow()))
     assert set(patient(lambda: table.scan().to_arrow()).column("city").to_pylist()) == {"XXXXXXXX"}
     files = [task.file.file_path for task in table.scan().plan_files()]

@@ -10,7 +10,7 @@ restriction, have no effect. Decision record 0093.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -67,23 +67,35 @@ def binding_restrictions(
     """
     if not any(link.id in by_object for link in chain):
         return ()
-    excepting = {
-        role.rules.id for role in subject.roles if active is None or role.rules.name in active
-    } | subject.principal_ids
-    named = subject.role_ids | subject.principal_ids
+    applies = _test_of(subject, active)
     restrictions = []
     for at, link in enumerate(chain):
         current = by_object.get(link.id, ()) if link.kind in RESTRICTED_KINDS else ()
         if not current or any(owner_of(above) in subject.principal_ids for above in chain[at:] if above.id > 0):
             continue
-        restrictions += [
-            BindingRestriction(each, at)
-            for each in current
-            if not each.terms.denies
-            and excepting.isdisjoint(each.terms.unless)
-            and (not each.terms.to or not named.isdisjoint(each.terms.to))
-        ]
+        restrictions += [BindingRestriction(each, at) for each in current if applies(each)]
     return tuple(restrictions)
+
+
+def may_be_restricted(
+    subject: Subject, by_object: Mapping[int, tuple[Restriction, ...]], *, active: frozenset[str] | None
+) -> bool:
+    """Return whether any of a catalog's restrictions applies to a subject who owns none of their objects."""
+    applies = _test_of(subject, active)
+    return any(applies(each) for restrictions in by_object.values() for each in restrictions)
+
+
+def _test_of(subject: Subject, active: frozenset[str] | None) -> Callable[[Restriction], bool]:
+    """Return the test whether a restriction names a subject, or all users, and does not except the subject."""
+    excepting = {
+        role.rules.id for role in subject.roles if active is None or role.rules.name in active
+    } | subject.principal_ids
+    named = subject.role_ids | subject.principal_ids
+    return lambda each: (
+        not each.terms.denies
+        and excepting.isdisjoint(each.terms.unless)
+        and (not each.terms.to or not named.isdisjoint(each.terms.to))
+    )
 
 
 def restrictions_left(

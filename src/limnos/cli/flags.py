@@ -10,8 +10,8 @@ from typing import Final
 
 _SWITCHES: Final = """
     --actions --all --allow-http --bare --below --contents --counts --deny --device --dry-run --external --facets
-    --flat --follow --force --full --group --help --hold --insecure-listen --keep-tokens --lineage --list --long
-    --no-columns --no-open --offline --on-metalake --open --parents --plain-copy --purge --recursive --restored --s3
+    --flat --follow --force --full --group --help --hold --insecure-listen --keep-tokens --lineage --list --local
+    --long --no-columns --no-open --offline --on-metalake --open --parents --plain-copy --purge --recursive --restored --s3
     --secrets --server --spark --timing --version --wait --what-if --wide --without-keys --yes -h -l -r
 """
 SWITCHES: Final = frozenset(_SWITCHES.split())

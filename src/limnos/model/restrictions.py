@@ -18,7 +18,7 @@ RETAINED_MAX: Final = 5 * RESTRICTIONS_MAX
 """The maximum number of restrictions in one catalog, with those of dropped objects that can be restored: tools that
 rebuild restricted tables leave one for each rebuild.
 """
-CLOSED_TO: Final = "read-restricted-use-server-planning"
+CLOSED_TO: Final = "read-restricted-set-scan-planning-mode-to-server"
 """Replaces a table's file locations in messages and responses to restricted users."""
 
 

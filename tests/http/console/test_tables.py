@@ -12,7 +12,7 @@ from limnos.http.console.tables import snapshot_lines
 from limnos.spark.jars import ICEBERG_RUNTIMES
 from tests.http.console.conftest import add_table
 from tests.http.console.visitor import ConsoleVisitor
-from tests.http.driver import DriverNode
+from tests.http.driver import OWN, DriverNode, grant
 
 FLIGHTS = "/console/o/table/lake/main/raw/flights"
 
@@ -139,3 +139,17 @@ def test_page_reports_metadata_that_readers_refuse(lake: DriverNode) -> None:
     for word in ("Some readers refuse this table", "decimal(9, 2)", "limnos table mend"):
         assert word in visitor.read(FLIGHTS).text
     assert "Some readers" not in visitor.read("/console/o/table/lake/main/raw/nyc/hops").text
+
+
+def test_notice_of_a_restricted_table_names_the_masked_columns(lake: DriverNode) -> None:
+    """The page of a table that is restricted for the reader names the masked columns, and the setting of clients."""
+    path = f"{OWN}/metalakes/lake/objects/TABLE/main.raw.flights/restrictions/r"
+    schema = lake.done("GET", "/iceberg/v1/lake.main/namespaces/raw/tables/flights")["metadata"]["schemas"][0]  # type: ignore[index]
+    column = schema["fields"][0]["name"]
+    grant(lake, "rita", "use_catalog use_schema select_table", kind="catalog", on="main")
+    lake.done("PUT", path, {"masks": {column: "replace-with-null"}, "to": {"users": ["rita"]}})
+
+    page = ConsoleVisitor(lake).sign_in("rita").get(FLIGHTS).body.decode()
+
+    assert f"values of {column} are masked" in page
+    assert "scan-planning-mode=server" in page

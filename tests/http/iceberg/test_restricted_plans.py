@@ -262,7 +262,7 @@ def test_plan_from_before_the_restriction_is_refused(table: RestrictedTable) -> 
         node.post(f"{table.path}/tasks", task, user="bob"),
     ):
         assert answer.status == 403
-        assert "read-restricted-use-server-planning" in words(answer)
+        assert "read-restricted-set-scan-planning-mode-to-server" in words(answer)
         assert table.location not in answer.body.decode()
     assert [node.delete(each, user="bob").status for each in (at, *ats)] == [204] * 3
     assert {row["City"] for row in table.rows(table.seen())} == {"Rome"}

@@ -173,7 +173,7 @@ def test_earlier_etags_and_idempotency_keys_reveal_no_answer(shop: DriverNode) -
     assert (again.status, "read-restrictions" in again.json()) == (200, True)
     assert (star.status, star.body) == (304, b"")
     assert keyed.status == 500, keyed.body  # the change was made, and is no longer shown
-    assert "read-restricted-use-server-planning" in words(keyed)
+    assert "read-restricted-set-scan-planning-mode-to-server" in words(keyed)
     for answer in (again, keyed):
         assert not [each for each in SECRETS if each in answer.body.decode()]
 

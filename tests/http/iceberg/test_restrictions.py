@@ -119,7 +119,7 @@ def words(answer: DriverAnswer) -> str:
 def closed(answer: DriverAnswer) -> None:
     """Check that a response is a refusal with the reason."""
     assert answer.status == 403, (answer.status, answer.body)
-    assert "read-restricted-use-server-planning" in words(answer), words(answer)
+    assert "read-restricted-set-scan-planning-mode-to-server" in words(answer), words(answer)
 
 
 @pytest.fixture
@@ -162,8 +162,8 @@ def test_load_returns_columns_without_files_or_values(shop: DriverNode) -> None:
     metadata = body["metadata"]
     (one,) = metadata["snapshots"]
     assert (one["snapshot-id"], one["summary"]) == (100, {"operation": "append"})
-    assert "read-restricted-use-server-planning" in one["manifest-list"]
-    assert "read-restricted-use-server-planning" in body["metadata-location"]
+    assert "read-restricted-set-scan-planning-mode-to-server" in one["manifest-list"]
+    assert "read-restricted-set-scan-planning-mode-to-server" in body["metadata-location"]
     assert [(field["name"], field["required"]) for field in metadata["schemas"][0]["fields"]][2] == ("ssn", False)
     real = shop.done("GET", table_path("a", "t"))["metadata"]
     assert real["location"] not in text
@@ -243,7 +243,7 @@ def test_sqlpp_statement_over_a_restricted_table_is_refused(shop: DriverNode) ->
     answer = shop.post("/query/service", {"statement": "select value t from a.t t"}, user="bob")
 
     assert answer.status == 403, answer.body
-    assert "read-restricted-use-server-planning" in answer.body.decode()
+    assert "read-restricted-set-scan-planning-mode-to-server" in answer.body.decode()
     response = shop.get("/connector?dataverseName=a&datasetName=t", user="bob")
     assert response.status in (403, 404), response.body
     assert not [each for each in SECRETS if each in response.body.decode()]
@@ -270,7 +270,7 @@ def test_plan_without_support_for_restrictions_is_refused() -> None:
     place = CatalogStorage(CatalogRecord("", "", "", {}, True), "", (), None, allow_everything())
     scanned = ScanTarget(Requester("bob", 1), document, place, ScanRequest(), BoundRestrictions(None, {}))
 
-    with pytest.raises(PermissionDenied, match="read-restricted-use-server-planning"):
+    with pytest.raises(PermissionDenied, match="read-restricted-set-scan-planning-mode-to-server"):
         TableScan(cast("Context", None), scanned, aim=cast("ScanScope", None))
 
 

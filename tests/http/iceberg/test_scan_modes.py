@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.http.driver import API, DriverNode
+from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import ROOT, commit, make_space, make_table, set_properties, space_path, table_path
 
 MODE = "scan-planning-mode"
@@ -108,3 +108,26 @@ def test_mode_is_read_from_documents_of_any_size(lake: DriverNode, size: int) ->
         assert lake.post(f"{ROOT}/namespaces/a/tables", body).status == 200
 
     assert (loaded_mode(lake), loaded_mode(lake, table_path("a", "u"))) == ("server", None)
+
+
+def test_restricted_callers_are_configured_for_the_server(lake: DriverNode) -> None:
+    """A caller to whom a restriction of the catalog applies gets the mode `server` for all tables, as PyIceberg reads
+    it for the catalog only. The catalog's owner, exempt users, and users whom it does not name, keep the catalog's.
+    """
+    make_table(lake, "a", "t")
+    for user in ("bob", "eve"):
+        grant(lake, user, "use_catalog use_schema select_table", kind="catalog", on="main")
+    restrictions = f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions"
+
+    def modes() -> list[object]:
+        path = "/iceberg/v1/config?warehouse=main"
+        return [lake.done("GET", path, user=user)["defaults"].get(MODE) for user in ("bob", "eve", "admin")]  # type: ignore[union-attr]
+
+    assert modes() == [None, None, None]
+    lake.done("PUT", f"{restrictions}/r", {"masks": {"city": "replace-with-null"}, "to": {"users": ["bob"]}})
+    catalog_says(lake, "client")
+    assert modes() == ["server", "client", "client"]
+    lake.done("PUT", f"{restrictions}/r", {"masks": {"city": "replace-with-null"}, "except": {"users": ["bob"]}})
+    assert modes() == ["client", "server", "client"]
+    lake.done("DELETE", f"{restrictions}/r")
+    assert modes() == ["client", "client", "client"]

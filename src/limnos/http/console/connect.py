@@ -28,6 +28,7 @@ ICEBERG_CLIENTS: Final = {
     "sqlpp": "SQL++",
     "limnos": "Command line",
 }
+_DUCKDB_DATABASES: Final = frozenset({"main", "memory", "system", "temp"})
 LANCE_CLIENTS: Final = {"lancedb": "LanceDB", "limnos": "Command line"}
 
 
@@ -87,15 +88,37 @@ def _words(page_request: PageRequest, address: ObjectAddress) -> dict[str, str]:
         "METALAKE": address.metalake,
         "CATALOG": address.catalog,
         "CATALOG_SQL": _sql(address.catalog, "`"),
-        "CATALOG_ANSI": _sql(address.catalog, '"'),
         "LEVELS": ", ".join(msgspec.json.encode(level).decode() for level in levels),
-        "NAME_ANSI": ".".join(_sql(part, '"') for part in parts),
+        "ATTACH_DUCKDB": _python(_duckdb_attach(address, f"{origin}/iceberg")),
+        "SELECT_DUCKDB": _python(f"SELECT * FROM {_duckdb_name(address)} LIMIT 10"),  # noqa: S608 - shown, not run
         "NAME_TRINO": f"{_sql(address.catalog, chr(34))}.{_sql('.'.join(levels[:-1]), chr(34))}.{_sql(address.name, chr(34))}",
         "WAREHOUSE": f"{address.metalake}/{address.catalog}",
         "NAME_SHELL": shlex.quote(display.render(parts)),
         "SELECT_SHELL": shlex.quote(f"SELECT * FROM {name} LIMIT 10;"),  # noqa: S608 - shown, not run
         "SELECT_VALUE_SHELL": shlex.quote(select_text(levels)),
     }
+
+
+def _python(text: str) -> str:
+    return msgspec.json.encode(text).decode()
+
+
+def _duckdb_alias(catalog: str) -> str:
+    """Return the name of an attached catalog: its own, unless DuckDB has a database of that name."""
+    return _sql(f"{catalog}_lake" if catalog.lower() in _DUCKDB_DATABASES else catalog, '"')
+
+
+def _duckdb_attach(address: ObjectAddress, endpoint: str) -> str:
+    warehouse = f"{address.metalake}/{address.catalog}".replace("'", "''")
+    return (
+        f"ATTACH '{warehouse}' AS {_duckdb_alias(address.catalog)} (TYPE iceberg, SECRET lake, ENDPOINT '{endpoint}',"
+        " ACCESS_DELEGATION_MODE 'none', SUPPORT_NESTED_NAMESPACES true)"
+    )
+
+
+def _duckdb_name(address: ObjectAddress) -> str:
+    namespace = ".".join(address.levels[:-1])
+    return f"{_duckdb_alias(address.catalog)}.{_sql(namespace, chr(34))}.{_sql(address.name, chr(34))}"
 
 
 def _sql(name: str, mark: str) -> str:

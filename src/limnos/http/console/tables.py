@@ -106,6 +106,8 @@ class TablePage(msgspec.Struct, frozen=True):
     metadata: str
     is_metadata_cut: bool
     is_bound: bool
+    masked: tuple[str, ...]
+    """The names of the columns whose values are masked for the caller."""
     problems: tuple[str, ...]
     """Why some readers refuse the table's metadata, with what corrects it."""
     preview: PreviewTab
@@ -142,6 +144,11 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     return html_response(page_request.request, render("table.html", view), status=view.preview.status)
 
 
+def _masked_columns(visible: TableVisibility, metadata: MetadataPart) -> tuple[str, ...]:
+    masks = {} if visible.bound is None else visible.bound.masks
+    return tuple(field.name for field in metadata.current_schema().fields if field.id in masks)
+
+
 async def _page(
     page_request: PageRequest,
     address: ObjectAddress,
@@ -167,7 +174,7 @@ async def _page(
         columns if tab == "columns" else [], count, snapshot_lines(metadata) if tab == "snapshots" else (),
         len(metadata.snapshots), page_request.base + run_path(address.metalake, run=""), properties_of(metadata.properties) if tab == "properties" else (),
         _partitions(metadata), _sorting(metadata), snippets_of(page_request, address) if tab == "connect" else (),
-        text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound,
+        text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound, _masked_columns(state.visible, metadata),
         () if is_bound else tuple(await reader_problems(page_request.ctx.services, state.visible.document)),
         await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
         await _tab_part(page_request, address, metadata=metadata, tab=tab),

@@ -19,7 +19,7 @@ from limnos.model.errors import NotFound, PermissionDenied
 from limnos.model.kinds import REST_PROVIDERS
 from limnos.names import iceberg
 from limnos.services.catalog.catalogs import catalog_use
-from limnos.services.catalog.scan_modes import catalog_scan_mode
+from limnos.services.catalog.scan_modes import caller_scan_mode
 from limnos.services.federation.forwarded_requests import endpoints_of_source as source_endpoints
 from limnos.services.request.catalog_properties import mask_passwords
 from limnos.services.request.context import Context
@@ -40,15 +40,16 @@ async def config_load(
     metalake, catalog = iceberg.decode_warehouse(request.query("warehouse") or defaults.catalog)
     scope = RequestScope(metalake or defaults.metalake, catalog)
 
-    def read(request_view: RequestView) -> Mapping[str, str] | None:
+    def read(request_view: RequestView) -> tuple[Mapping[str, str], str] | None:
         record = catalog_use(request_view)
         if record.provider in REST_PROVIDERS:
             return None
         require_format(request_view, ICEBERG)
-        return request_view.defaults.storages.stated(record.properties)
+        stated = request_view.defaults.storages.stated(record.properties)
+        return stated, caller_scan_mode(request_view, stated)
 
     try:
-        properties = await ctx.read(scope, read)
+        answer = await ctx.read(scope, read)
     except (NotFound, PermissionDenied) as error:
         if lacks_credential(error) or (isinstance(error, PermissionDenied) and error.decision is None):
             raise
@@ -56,8 +57,9 @@ async def config_load(
             f"Warehouse {catalog} of metalake {scope.metalake} does not exist, or you may not use it: have an administrator check the name, and request USE_CATALOG",
             kind="catalog",
         ) from None
-    if properties is None:
+    if answer is None:
         return await _federated_config(ctx, scope, served=passed_on)
+    properties, scan_mode = answer
     prefix = iceberg.encode_prefix(scope.metalake or "", catalog)
     stores = {
         key: mask_passwords(properties[key])
@@ -65,7 +67,7 @@ async def config_load(
         if key in properties and is_allowed_in_catalog(key, properties[key])
     }
     body: dict[str, object] = {
-        "defaults": {**stores, **mode_of(catalog_scan_mode(properties))},
+        "defaults": {**stores, **mode_of(scan_mode)},
         "overrides": {"prefix": prefix, "namespace-separator": iceberg.SEPARATOR_ADVERTISED},
         "endpoints": endpoints,
     }

@@ -12,11 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from limnos.access.restrictions import may_be_restricted
 from limnos.formats.iceberg.scan_modes import SCAN_MODE, SCAN_MODES, scan_mode
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import is_heavy
+from limnos.services.request.request_view import RequestView
+from limnos.view.cache_miss import CacheMiss, require_fact
+from limnos.view.keys import restrictions_key
 
 _MARK: Final = SCAN_MODE.encode()
 
@@ -31,6 +35,26 @@ def catalog_scan_mode(properties: Mapping[str, str]) -> str:
     """Return a catalog's scan mode; empty if it has none or an unknown one."""
     word = properties.get(SCAN_MODE, "")
     return word if word in SCAN_MODES else ""
+
+
+def caller_scan_mode(request_view: RequestView, properties: Mapping[str, str]) -> str:
+    """Return the scan mode for all tables of the scope's catalog: `server` for a caller to whom one of the catalog's
+    restrictions may apply, else the catalog's. PyIceberg reads the mode here only, and not from the table.
+    """
+    stated = catalog_scan_mode(properties)
+    if not request_view.rules.access_enabled:
+        return stated
+    zone = request_view.zone
+    by_object = require_fact(request_view.view, restrictions_key(zone), zone=zone).by_object
+    if by_object and may_be_restricted(request_view.subject, by_object, active=request_view.active):
+        chain = request_view.settled.outer
+        try:
+            owners = {request_view.owner_of(link) for link in chain if link.id > 0}
+        except CacheMiss:
+            request_view.want_owners(chain)
+            raise
+        return stated if owners & request_view.subject.principal_ids else "server"
+    return stated
 
 
 async def table_scan_mode(ctx: Context, document: MetadataDocument, *, properties: Mapping[str, str]) -> str:

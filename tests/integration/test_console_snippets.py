@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The snippets of the console's tab "Connect" run as they are shown, for users with and without restrictions."""
+
+from __future__ import annotations
+
+import html
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from http.cookiejar import CookieJar
+from pathlib import Path
+from urllib.parse import quote, urlencode
+from urllib.request import HTTPCookieProcessor, Request, build_opener
+
+import pyarrow as pa
+import pytest
+from pyiceberg.catalog import load_catalog
+
+from limnos.client import Client
+from limnos.client.values import NamedPrincipals
+from tests.integration.duckdb_client import EXTENSIONS
+from tests.integration.live import LIMNOS, LiveServer, serving
+
+TABLES = {"main": "raw.orders", "deep": "raw.caf é.or'ders"}
+BOB = NamedPrincipals(users=("bob",))
+ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "card": ["1234-5678", "8765-4321"]})
+LOAD = """
+import duckdb, importlib.resources as resources
+_connect = duckdb.connect
+def connect():
+    connection = _connect()
+    for name in {extensions!r}:
+        folder = resources.files(f"duckdb_extension_{{name}}") / "extensions" / f"v{{duckdb.__version__}}"
+        connection.load_extension(str(folder / f"{{name}}.duckdb_extension"))
+    return connection
+duckdb.connect = connect
+"""
+"""Loads DuckDB's pinned extensions, in place of the snippet's INSTALL, which downloads them."""
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A token-only server with two catalogs, tables of two rows, the reader `ana`, and the restricted reader `bob`."""
+    with serving(tmp_path_factory.mktemp("snippets") / "data", authentication="token") as server:
+        with Client(server.uri, token=server.token) as admin:
+            admin.catalogs.create("deep", type="relational", provider="lakehouse-iceberg")
+            admin.roles.create("readers")
+            for user in ("ana", "bob"):
+                admin.users.add(user)
+                admin.roles.grant_to_user(user, ["readers"])
+            for catalog, table in TABLES.items():
+                _make_table(admin, catalog, table.split("."))
+                admin.roles.allow("readers", ["USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE"], on=catalog, kind="catalog")
+                admin.restrictions.set(
+                    "r", [catalog, *table.split(".")], masks={"card": "show-last-4"}, to=BOB, kind="table"
+                )
+        yield server
+
+
+def _make_table(admin: Client, catalog: str, path: list[str]) -> None:
+    for end in range(1, len(path)):
+        admin.namespaces.create([catalog, *path[:end]])
+    load_catalog(catalog, **admin.iceberg_properties(catalog)).create_table(tuple(path), ROWS.schema).append(ROWS)
+
+
+def snippets(server: LiveServer, token: str, catalog: str) -> dict[str, str]:
+    """Return the snippets on the page of a catalog's table, as a user sees them."""
+    with Client(server.uri, token=token) as client:
+        code = client.logins.console_code().code
+    browser = build_opener(HTTPCookieProcessor(CookieJar()))
+    form = urlencode({"code": code, "next": ""}).encode()
+    browser.open(Request(f"{server.uri}/console/enter", form, {"Origin": server.uri})).read()
+    path = "/".join(quote(part, safe="") for part in (catalog, *TABLES[catalog].split(".")))
+    page = browser.open(f"{server.uri}/console/o/table/lake/{path}?tab=connect").read().decode()
+    blocks = re.findall(r'<pre id="snippet-(\w+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
+    return {name: html.unescape(text) for name, text in blocks}
+
+
+def run(server: LiveServer, user: str, catalog: str, client: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """Run a snippet with a user's token, in an empty directory and HOME."""
+    with Client(server.uri, token=server.token) as admin:
+        token = admin.tokens.create(user=user).token
+    text = snippets(server, token, catalog)[client]
+    if client == "limnos":
+        program = folder / "limnos"
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(LIMNOS)} "$@"\n')
+        program.chmod(0o700)
+        command = ["bash", "-c", text]
+    else:
+        start = LOAD.format(extensions=EXTENSIONS) if client == "duckdb" else ""
+        command = [sys.executable, "-c", start + text.replace("INSTALL iceberg; LOAD iceberg", "SELECT 1")]
+    variables = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
+    variables |= {"LIMNOS_TOKEN": token, "HOME": str(folder), "PATH": f"{folder}:{os.environ['PATH']}"}
+    return subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+
+
+@pytest.mark.parametrize("catalog", TABLES)
+@pytest.mark.parametrize("client", ["pyiceberg", "duckdb", "limnos"])
+def test_snippet_reads_the_table(lake: LiveServer, tmp_path: Path, catalog: str, client: str) -> None:
+    """A snippet runs as shown for an unrestricted user: in the default catalog, whose name DuckDB reserves, and in
+    another one with a nested namespace and quotes in the name.
+    """
+    done = run(lake, "ana", catalog, client, tmp_path)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert ("card" if client == "limnos" else "8765-4321") in done.stdout
+
+
+@pytest.mark.parametrize("catalog", TABLES)
+def test_pyiceberg_snippet_reads_masked_values(lake: LiveServer, tmp_path: Path, catalog: str) -> None:
+    """For a restricted user PyIceberg's snippet reads the masked values without another setting: the server's
+    configuration makes PyIceberg plan on the server.
+    """
+    done = run(lake, "bob", catalog, "pyiceberg", tmp_path)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "xxxxx4321" in done.stdout
+    assert "8765" not in done.stdout
+
+
+def test_duckdb_names_the_setting_to_a_restricted_user(lake: LiveServer, tmp_path: Path) -> None:
+    """DuckDB, which plans all scans itself, fails for a restricted user with the setting in its message."""
+    done = run(lake, "bob", "main", "duckdb", tmp_path)
+
+    assert done.returncode != 0
+    assert "read-restricted-set-scan-planning-mode-to-server" in done.stderr
