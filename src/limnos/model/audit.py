@@ -59,6 +59,8 @@ class AuditContext(msgspec.Struct, frozen=True, omit_defaults=True):
     rights: tuple[AuditedDecision, ...] = ()
     user_id: int | None = None
     detail: str = ""
+    change: str = ""
+    """The word for a change whose operation in the feed says less: `grant` or `revoke`, for an altered role."""
 
 
 class AuditRecord(msgspec.Struct, frozen=True):
@@ -107,12 +109,13 @@ def audit_context_text(origin: RequestOrigin, decisions: Iterable[Decision], *, 
     ).decode()
 
 
-def add_detail(account: str | None, detail: str) -> str:
-    """Add a change's description, such as the granted privileges, to an encoded `AuditContext`.
+def add_detail(account: str | None, detail: str, *, change: str = "") -> str:
+    """Add a change's description, such as the granted privileges, and its word to an encoded `AuditContext`.
 
     Returns the new JSON.
     """
-    more = f'"detail":{_encoder.encode(detail).decode()}}}'
+    word = f',"change":{_encoder.encode(change).decode()}' if change else ""
+    more = f'"detail":{_encoder.encode(detail).decode()}{word}}}'
     return f"{{{more}" if account is None or account == "{}" else f"{account[:-1]},{more}"
 
 

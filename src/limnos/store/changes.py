@@ -126,6 +126,8 @@ class ChangeDraft(msgspec.Struct, frozen=True):
     owner_id: int | None = None
     detail: str | None = None
     """A detail for the audit that the columns lack, such as the privileges of a grant."""
+    audit_word: str = ""
+    """The word of the change in the audit; empty for the operation. See `AuditContext.change`."""
 
 
 EPOCH = Sql("SELECT epoch FROM store")

@@ -63,7 +63,7 @@ def test_a_grant_names_privilege_and_object(admin: ConsoleVisitor, lake: DriverN
     body = {"privileges": [{"name": "select_table", "condition": "ALLOW"}]}
     lake.done("PUT", f"/api/metalakes/lake/permissions/roles/{role}/table/main.raw.flights/revoke", body)
 
-    page = admin.read(f"/console/audit?action=alter&path={role}")
+    page = admin.read("/console/audit?path=main.raw.flights")
 
     assert "allow SELECT_TABLE on table main.raw.flights" in page.text
     assert "no longer allow SELECT_TABLE on table main.raw.flights" in page.text

@@ -31,7 +31,7 @@ app = App(name="audit", default_parameter=Parameter(negative=""))
 def audit(
     *,
     who: str | None = None,
-    what: str | None = None,
+    what: Annotated[str | None, Parameter(name=["--what", "--path"])] = None,
     id: int | None = None,
     since: str | None = None,
     until: str | None = None,
@@ -51,7 +51,7 @@ def audit(
     who
         Only actions of this user.
     what
-        Only actions on this path, as it was at the time, and below it: `main.raw`.
+        Only actions on this path, as it was at the time, and below it: `main.raw`. Grants and restrictions count.
     id
         Only actions on the object with this id, under all of its names.
     since
@@ -59,7 +59,7 @@ def audit(
     until
         Before this time, in the same formats.
     action
-        Only this action (`table_create`), change (`drop`) or operation (`load-table`).
+        Only this action (`table_create`), change (`drop`, `grant`, `revoke`) or operation (`load-table`).
     outcome
         Only actions with this outcome.
     request
@@ -75,7 +75,7 @@ def audit(
     }  # fmt: skip
     with common.client() as client:
         rows = [_row(line, whole=common.output_format == "json") for line in _lines(client, expected, limit=limit)]
-    columns = ["at", "user", "outcome", "did", "kind", "path", "right", "client", "request_id"]
+    columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]
     show_rows(rows, columns, output_format=common.output_format, empty="no lines")
 
 
@@ -129,6 +129,7 @@ def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
         "did": line.change or line.operation or "",
         "kind": "" if about is None else about.kind,
         "path": f"{path} -> {line.new_path}" if line.new_path else path,
+        "detail": line.detail or "" if line.outcome == "done" else "",
         "right": _right_sentence(right),
         "client": line.client or "",
         "request_id": line.request_id or "",

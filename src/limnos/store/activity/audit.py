@@ -75,7 +75,7 @@ _FILTERS: Final = {
     "path": "(path = :path OR (path >= :below AND path < :beyond))",
     "since": "at >= :since",
     "until": "at < :until",
-    "action": "(action = :action OR change = :action OR operation = :action)",
+    "action": "(action = :action OR change = :action OR operation = :action OR change = :assignment OR operation = :attempt)",
     "outcome": "outcome = :outcome",
     "request_id": "request_id = :request_id",
     "before": "id < :before",
@@ -83,6 +83,10 @@ _FILTERS: Final = {
     "first": "id >= :first",
     "last": "id <= :last",
 }
+_FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
+    "grant": ("give", "grant-privileges"), "revoke": ("take", "revoke-privileges"),
+}  # fmt: skip
+"""For the words of `--action`: the change of a role assignment, and the operation of a request that was refused."""
 _SCANNED: Final = frozenset({"user_id", "since", "until", "action", "outcome"})
 """Filters without an index in the order of ids: the rows between two matching records are read, too."""
 
@@ -159,8 +163,19 @@ def _filters_of(audit_filter: AuditFilter) -> dict[str, Value]:
 
 
 def _lines_read(filters: Mapping[str, Value], path: str | None, *, limit: int) -> Load[list[AuditRecord]]:
-    rows = yield _page(tuple(filters)), {**filters, **_path_range(path), "limit": limit}
+    rows = yield (
+        _page(tuple(filters)),
+        {**filters, **_path_range(path), **_family(filters.get("action")), "limit": limit},
+    )
     return [AuditRecord(*row) for row in rows]
+
+
+def _family(action: Value) -> dict[str, Value]:
+    """Return the query parameters of an action: `grant` and `revoke` match role assignments and refusals, too."""
+    if action is None:
+        return {}
+    assignment, attempt = _FAMILIES.get(str(action), (action, action))
+    return {"assignment": assignment, "attempt": attempt}
 
 
 def _path_range(path: str | None) -> dict[str, Value]:
@@ -208,6 +223,7 @@ class _AuditedEvent(NamedTuple):
     account: AuditContext
     detail: str = ""
     change: ChangeRow | None = None
+    word: str = ""
 
 
 def lines_due() -> Load[bool]:
@@ -262,7 +278,9 @@ def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
         change = entry.change
         if change.revision != mutation:
             mutation, account = change.revision, own
-        events.append(_AuditedEvent(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change))
+        events.append(
+            _AuditedEvent(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change, own.change)
+        )
     return events
 
 
@@ -297,11 +315,26 @@ def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[in
     decisions = event.account.rights
     rights = tuple(right for right in decisions if right.object_id in _subject_of(change)) or decisions[:RIGHTS_MAX]
     about = AuditedDecision("", change.node_id, change.kind.word, path)
-    record = _build_line(event, node_positions, about=about, change=change.operation, rights=rights)
+    target = _granted_object(event, change, paths=ends)
+    if target is not None:
+        event, about = event._replace(detail=f"{event.detail}, role {change.old_name}"), target
+    record = _build_line(event, node_positions, about=about, change=event.word or change.operation, rights=rights)
     moved = new if new != path else ""
     return msgspec.structs.replace(
         record, new_path=moved, zone=change.zone, revision=change.revision, ordinal=change.ordinal
     )
+
+
+def _granted_object(event: _AuditedEvent, change: ChangeRow, *, paths: _PathBuilder) -> AuditedDecision | None:
+    """Return the object of a grant or revocation on one object, which its record is about; None for other changes."""
+    object_id = change.new_parent
+    if not event.word or object_id is None:
+        return None
+    kind, name = paths.names.get(object_id, ("", ""))
+    position = paths.node_positions.get(object_id)
+    if not kind and position is not None:
+        kind, name = position.kind.word, paths.name(object_id)
+    return AuditedDecision("", object_id, kind, name) if kind else None
 
 
 def _subject_of(change: ChangeRow) -> set[int]:

@@ -86,6 +86,13 @@ def _restrictions_of(rows: Iterable[Row]) -> CatalogRestrictions:
     return CatalogRestrictions(restrictions, denying)
 
 
+def _terms_text(terms: RestrictionTerms) -> str:
+    """Return what a restriction hides, for the audit; empty for terms without a filter and masks."""
+    texts = ["a row filter"] if terms.row_filter else []
+    texts += [f"{each.column} masked by {each.action}" for each in terms.masks]
+    return f": {', '.join(texts)}" if texts else ""
+
+
 class RestrictionWrites(Writes):
     """Writes read restrictions (row filters, column masks) inside a transaction."""
 
@@ -106,7 +113,7 @@ class RestrictionWrites(Writes):
                 f"A catalog has at most {RESTRICTIONS_MAX} restrictions, and {RETAINED_MAX} with those of objects in the"
                 " trash: set them on namespaces, remove some first, or empty the trash"
             )
-        tx.changed(self._draft("restrict", node, name=name))
+        tx.changed(self._draft("restrict", node, text=f"{name}{_terms_text(terms)}"))
 
     def of_zone(self, zone: int) -> list[Restriction]:
         """Read all restrictions of a catalog, also those of objects in the trash."""
@@ -141,11 +148,11 @@ class RestrictionWrites(Writes):
             FormerNameWrites(self.tx).forget(node, name)
         if not self.tx.count(DELETE, {"id": node.id, "name": name}):
             return False
-        self.tx.changed(self._draft("unrestrict", node, name=name))
+        self.tx.changed(self._draft("unrestrict", node, text=name))
         return True
 
     @staticmethod
-    def _draft(operation: str, node: Node, *, name: str) -> ChangeDraft:
+    def _draft(operation: str, node: Node, *, text: str) -> ChangeDraft:
         return ChangeDraft(
-            operation, node.kind, node.id, node.name_space, moves_access=True, detail=f"restriction {name}"
+            operation, node.kind, node.id, node.name_space, moves_access=True, detail=f"restriction {text}"
         )

@@ -343,7 +343,8 @@ class RoleWrites(Writes):
                 },
             )  # fmt: skip
         about = () if label else grants  # a replacement affects the grants on any object
-        self._altered(role, label + self._grants_text(grants, allow="allow", deny="deny"), about=about)
+        text = label + self._grants_text(grants, allow="allow", deny="deny")
+        self._altered(role, text, about=about, audit_word="grant")
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Remove the stored grants that equal one of `grants` in object, privilege and effect (allow or deny).
@@ -358,7 +359,8 @@ class RoleWrites(Writes):
                 "allowed": grant.allowed,
             }
             self.tx.count(WITHDRAW, params)
-        self._altered(role, self._grants_text(grants, allow="no longer allow", deny="no longer deny"), about=grants)
+        text = self._grants_text(grants, allow="no longer allow", deny="no longer deny")
+        self._altered(role, text, about=grants, audit_word="revoke")
 
     def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Replace all grants of a role."""
@@ -387,11 +389,12 @@ class RoleWrites(Writes):
         ]
         return ", ".join(texts) or "no rules"
 
-    def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant]) -> None:
+    def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant], audit_word: str) -> None:
         """Write the change row of changed grants. If all are on one object, its id is in `new_parent`."""
         self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         objects = {grant.object_id for grant in about}
-        self._changed("alter", role, detail=detail, object_id=objects.pop() if len(objects) == 1 else None)
+        object_id = objects.pop() if len(objects) == 1 else None
+        self._changed("alter", role, detail=detail, object_id=object_id, audit_word=audit_word)
 
     def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
         """Write the change row for a role that was granted to or revoked from a principal.
@@ -406,11 +409,17 @@ class RoleWrites(Writes):
         )  # fmt: skip
 
     def _changed(
-        self, operation: str, role: RoleEntity, *, detail: str | None = None, object_id: int | None = None
+        self,
+        operation: str,
+        role: RoleEntity,
+        *,
+        detail: str | None = None,
+        object_id: int | None = None,
+        audit_word: str = "",
     ) -> None:
         self.tx.changed(
             ChangeDraft(
                 operation, Kind.ROLE, role.id, old_parent=role.metalake_id, old_name=role.name, new_parent=object_id,
-                moves_access=True, detail=detail,
+                moves_access=True, detail=detail, audit_word=audit_word,
             )
         )  # fmt: skip
