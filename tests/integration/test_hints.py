@@ -77,7 +77,7 @@ def furnished(server: LiveServer) -> None:
     ("describe hints.a.nowhere --metalake lake", ["limnos list hints.a --metalake lake"]),
     ("ls hints.a.nowhere", ["limnos list hints"]),
     ("drop hints.a --yes", ["limnos list hints.a"]),
-    ("drop brim --yes", ["limnos list brim", "limnos delete brim --yes --force"]),
+    ("drop brim --yes", ["limnos list brim", "limnos delete brim --yes -r"]),
     ("undrop hints.a.gone", ["limnos trash list hints"]),
     ("trash rm hints 999999999 --yes", ["limnos trash list hints"]),
     ("webhook retry 999999999", ["limnos list webhooks"]),

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, Literal
 
 from limnos.cli.flags import GUESSED_FLAGS, SWITCHES
+from limnos.cli.grammar import take_words
 from limnos.cli.operations import BY_VERB_AND_KIND, COMMANDS, GROUP_ALIASES, GROUPS, KIND_WORDS, VERBS, plural
 
 ASK: Final = "__complete"
@@ -64,7 +65,7 @@ def complete(words: Sequence[str]) -> int:
 
 
 def _candidates(before: Sequence[str], prefix: str) -> Iterable[str]:
-    positional = [word for word in before if not word.startswith("-")]
+    positional, flags = take_words(before)
     if prefix.startswith("--"):
         return [flag for flag in {*SWITCHES, *_valued_flags()} if flag.startswith("--")]
     if not positional:
@@ -78,28 +79,20 @@ def _candidates(before: Sequence[str], prefix: str) -> Iterable[str]:
             words += [plural(kind) for kind in kinds] if first == "list" else kinds
     if words and not prefix:
         return words
-    return [*words, *_names(before, positional, prefix=prefix)]
+    return [*words, *_names(positional, flags, prefix=prefix)]
 
 
 def _valued_flags() -> set[str]:
     return {flag.split()[0] for flag in GUESSED_FLAGS.values()} | {"--uri", "--user", "--metalake", "--kind", "--limit"}
 
 
-def _names(before: Sequence[str], positional: Sequence[str], *, prefix: str) -> list[str]:
+def _names(positional: Sequence[str], flags: Sequence[str], *, prefix: str) -> list[str]:
     """Ask the server for names: of users, roles and the like for their commands, else of objects at the path."""
     kinds = {KIND_WORDS[word] for word in positional[:2] if word in KIND_WORDS}
     flat = kinds & {"user", "group", "role", "tag", "metalake"}
     above, dot, _ = prefix.rpartition(".")
-    flags = [
-        token
-        for at, token in enumerate(before)
-        if token.startswith("-") or (before[at - 1 : at] and before[at - 1] in _CONNECTION)
-    ]
     command = [*BY_VERB_AND_KIND["list", flat.pop()].command.split()] if flat else ["list", *([above] if dot else [])]
     return _listed([*command, *flags, "--output", "json", "--timeout", TIMEOUT_S])
-
-
-_CONNECTION: Final = frozenset({"--uri", "--metalake", "--user", "--token", "--token-file", "--ca-file"})
 
 
 def _listed(tokens: Sequence[str]) -> list[str]:

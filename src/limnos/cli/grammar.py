@@ -103,7 +103,7 @@ def _before_dashes(tokens: Sequence[str]) -> Sequence[str]:
 
 def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
     """Return the command's words, then everything else as typed."""
-    words, rest = _take_words(tokens)
+    words, rest = take_words(tokens)
     if not words:
         if is_help:
             return []
@@ -154,7 +154,7 @@ def _check_phrase(lowered: Sequence[str], words: Sequence[str], *, flags: Sequen
             )
 
 
-def _take_words(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
+def take_words(tokens: Sequence[str]) -> tuple[list[str], list[str]]:
     """Separate positional words from flags with their values."""
     words: list[str] = []
     flags: list[str] = []

@@ -18,7 +18,7 @@ from limnos.cli.catalog.tree import check_is_in_tree, require
 from limnos.cli.catalog.walk import Walk, walk
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
-from limnos.cli.output import show_done, visible
+from limnos.cli.output import show_done, show_rows, visible
 from limnos.client import ClientError, ConflictError, NotFoundError
 from limnos.names import display
 
@@ -64,9 +64,12 @@ def drop(
         _check_drop_flags(result, purge=purge, force=force)
         is_previewed = recursive or dry_run
         below = _read_below(client, path, kind=result) if is_previewed else Walk()
-        if is_previewed:
+        if is_previewed and common.output_format == "table":
             print(visible(_preview(path, result, below=below)), file=sys.stderr)
         if dry_run:
+            objects = [{"kind": each.kind, "name": display.render(each.path)} for each in below.objects]
+            if common.output_format != "table":
+                show_rows(objects, ["kind", "name"], output_format=common.output_format)
             return
         confirm(f"Delete {result} {path}{' and its files' if purge else ''}?", yes=yes)
         if recursive and result == "namespace":

@@ -15,6 +15,7 @@ import msgspec
 from cyclopts import Parameter
 
 from limnos.cli.catalog.describe import DESCRIBED, fields_of, lance_sizes, table_contents
+from limnos.cli.catalog.governance import GOVERNED, governance_of
 from limnos.cli.catalog.walk import Walk, tree_lines, walk
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, KindFlag
 from limnos.cli.failures import UsageError
@@ -126,6 +127,8 @@ def describe(path: str | None = None, /, *, kind: KindFlag = None, common: Commo
                 f"this command does not describe a {result}", hint="use its own commands, as 'limnos pipeline'"
             )
         fields = fields_of(client, result, path or common.metalake)
+        if path and result in GOVERNED:
+            fields |= governance_of(client, path, kind=result)
     show_fields(fields, output_format=common.output_format, hidden=("path", "metadata"))
 
 

@@ -6,7 +6,6 @@ May import `client` and `cli`. The server parses filters and masks.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from typing import Annotated
 
@@ -14,6 +13,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
+from limnos.cli.governance.filters import sql_of
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.client.values import NamedPrincipals, ReadRestriction
 
@@ -152,7 +152,7 @@ def _row(restriction: ReadRestriction) -> Row:
 def _filter_text(restriction: ReadRestriction) -> str | None:
     if restriction.denies:
         return f"denies {', '.join(restriction.denies)}"
-    return None if restriction.filter is None else json.dumps(restriction.filter, ensure_ascii=False)
+    return None if restriction.filter is None else sql_of(restriction.filter)
 
 
 def _words(named: NamedPrincipals) -> str:

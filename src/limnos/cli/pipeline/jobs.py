@@ -15,6 +15,7 @@ from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, YesFlag, confirm, properties_of
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_done, show_fields, show_rows
+from limnos.cli.pipeline.short_ids import whole_job_id
 from limnos.client.activity.jobs import JobInfo, JobTemplate
 
 app = App(name="job")
@@ -68,7 +69,7 @@ def show(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The job's id.
     """
     with common.client() as client:
-        result = client.jobs.result(job)
+        result = client.jobs.result(whole_job_id(client, job))
     show_fields(msgspec.structs.asdict(result), output_format=common.output_format)
 
 
@@ -82,7 +83,7 @@ def cancel(job: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The job's id.
     """
     with common.client() as client:
-        info = client.jobs.cancel(job)
+        info = client.jobs.cancel(whole_job_id(client, job))
     show_done(f"{info.job_id} is {info.status}", _row(info), output_format=common.output_format)
 
 

@@ -20,6 +20,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows, visible
+from limnos.cli.pipeline.short_ids import WHOLE, whole_run_id
 
 if TYPE_CHECKING:
     from limnos.pipeline.run.backfill import BackfillResult
@@ -145,7 +146,7 @@ def resume(
     )
     command = _command()
     ended: RunResult = command.resume_run(
-        run_id,
+        _whole_id(common, run_id),
         file=file,
         connection=_connection(common),
         spark=command.SparkOptions(master=master, connect=connect),
@@ -165,7 +166,7 @@ def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
     """
     over = import_extra("limnos.pipeline.run.held_runs", extra="spark")
     with common.client() as client:
-        ended: RunResult = over.publish_held(client, run_id)
+        ended: RunResult = over.publish_held(client, whole_run_id(client, run_id))
     return _show_result(ended, common)
 
 
@@ -177,6 +178,7 @@ def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAU
     run_id
         The run, as `limnos pipeline runs` shows it.
     """
+    run_id = _whole_id(common, run_id)
     confirm(f"Discard run {run_id}?", yes=yes)
     over = import_extra("limnos.pipeline.run.held_runs", extra="spark")
     with common.client() as client:
@@ -208,7 +210,10 @@ def diff(
     """
     command = _command()
     result = command.diff_run(
-        run_id, connection=_connection(common), spark=command.SparkOptions(master=master, connect=connect), rows=rows
+        _whole_id(common, run_id),
+        connection=_connection(common),
+        spark=command.SparkOptions(master=master, connect=connect),
+        rows=rows,
     )
     columns = ["table", "added", "removed", "changed", "columns_added", "columns_removed"]
     show_rows([asdict(each) for each in result], columns, output_format=common.output_format, empty="no table differs")
@@ -269,3 +274,11 @@ def _fields(ended: RunResult) -> dict[str, object]:
 def _show_result(ended: RunResult, common: CommonFlags) -> int:
     show_done(f"run {ended.run} {ended.state}: {ended.message}", _fields(ended), output_format=common.output_format)
     return ended.exit_code
+
+
+def _whole_id(common: CommonFlags, typed: str) -> str:
+    """Return the id of the run whose id begins with what was typed; a whole id without a request."""
+    if len(typed) >= WHOLE:
+        return typed
+    with common.client() as client:
+        return whole_run_id(client, typed)

@@ -15,6 +15,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.output import Format, show_done, show_fields, show_rows
+from limnos.cli.pipeline.short_ids import whole_run_id
 from limnos.client.activity.runs import Run, RunFindingInfo, RunStep
 from limnos.names import display
 
@@ -66,7 +67,7 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         Its id, as `limnos pipeline runs` shows it.
     """
     with common.client() as client:
-        result = client.runs.load(run)
+        result = client.runs.load(whole_run_id(client, run))
     if common.output_format == "json":
         show_fields(msgspec.structs.asdict(result), output_format="json")
         return
@@ -143,7 +144,7 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         Its id, as `limnos pipeline runs` shows it.
     """
     with common.client() as client:
-        result = client.runs.cancel(run)
+        result = client.runs.cancel(whole_run_id(client, run))
     requested = f"run {run} is being cancelled: its process at {result.holder} stops at its next heartbeat"
     text = requested if result.state == "cancelling" else f"run {run} is {result.state}"
     show_done(text, {"id": result.id, "state": result.state}, output_format=common.output_format)

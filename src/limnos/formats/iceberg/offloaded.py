@@ -8,8 +8,9 @@ few fields that it uses) and the document's bytes.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -33,6 +34,9 @@ from limnos.formats.iceberg.registered_metadata import check_registrable
 from limnos.formats.iceberg.repeated_commits import build
 from limnos.formats.iceberg.scan_modes import scan_mode
 from limnos.model.errors import BadRequest
+
+if TYPE_CHECKING:
+    from pyparsing import ParseException
 
 OUTLINE = (
     "table-uuid",
@@ -224,11 +228,28 @@ def filter_read(text: bytes) -> list[bytes]:
     except RecursionError:
         raise BadRequest(f"A row filter has at most {row_filters.DEPTH_MAX} levels: write it flatter") from None
     except (ParseException, ValueError) as error:
-        raise BadRequest(
-            f"This is not a condition on columns, such as region = 'EU' and amount < 100: {error}"
-        ) from None
+        raise BadRequest(_filter_problem(text.decode(), error)) from None
     result = msgspec.json.decode(expression.model_dump_json())
     return [msgspec.json.encode(row_filters.filter_read(result))]
+
+
+_FUNCTION_CALL = re.compile(r"\b(?!in\b|and\b|or\b|not\b)(\w+)\s*\(", re.IGNORECASE)
+
+
+def _filter_problem(text: str, error: ValueError | ParseException) -> str:
+    """Return what is wrong with a row filter, and what conditions there are; without the parser's grammar."""
+    call = _FUNCTION_CALL.search(text)
+    if call is not None:
+        cause = f"functions, such as {call[1]}(), are not supported"
+    elif '"' in text and "'" not in text:
+        cause = "a text is written in single quotes; double quotes are for names of columns"
+    else:
+        at = getattr(error, "loc", 0)
+        cause = f"it cannot be read from '{text[at : at + 20].strip()}' on"
+    return (
+        f"This is not a condition on columns, such as region = 'EU' and amount < 100: {cause}. Conditions compare a"
+        " column with a value (=, <>, <, <=, >, >=, IN, BETWEEN, LIKE 'abc%', IS NULL, IS NAN), joined by AND, OR, NOT"
+    )
 
 
 def restrict(body: bytes, bound: bytes) -> list[bytes]:

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What governs an object, as `show` prints it: tags, restrictions, the jobs that write it, and maintenance.
+
+May import `client` and `names`. Each part is a request of its own; a part that the caller may not read is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from limnos.client import ArgumentError, ClientError
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+
+GOVERNED: Final = frozenset({"catalog", "namespace", "table", "view"})
+"""Kinds of objects that have tags."""
+
+
+def governance_of(client: Client, path: str, *, kind: str) -> dict[str, object]:
+    """Return the fields of what governs an object, without those that are empty or that the caller may not read."""
+    readers: dict[str, Callable[[], object]] = {"tags": lambda: [each.name for each in client.tags.on(path, kind=kind)]}
+    if kind in {"namespace", "table"}:
+        readers["restrictions"] = lambda: [each.name for each in client.restrictions.list(path, kind=kind)]
+    if kind in {"table", "view"}:
+        readers["written_by"] = lambda: _jobs(client, path)
+    if kind == "table":
+        readers["maintenance"] = lambda: sorted({each.kind for each in client.maintenance.explain(path).findings})
+    fields: dict[str, object] = {}
+    for name, read in readers.items():
+        try:
+            value = read()
+        except (ClientError, ArgumentError):
+            continue
+        if value:
+            fields[name] = value
+    return fields
+
+
+def _jobs(client: Client, path: str) -> list[str]:
+    """Return the names of the pipelines and jobs that wrote an object, by its lineage."""
+    graph = client.lineage.up(path)
+    return sorted({assertion.job.name for edge in graph.edges for assertion in edge.said})
