@@ -129,7 +129,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "user secret": ("create", "accounts", "list", "end"),
     "group": ("create", "delete", "list", "describe", "add", "remove"),
     "role": ("create", "delete", "list", "describe"),
-    "access": ("explain", "holders", "reach"),
+    "access": ("explain", "holders", "reach", "what", "who"),
     "owner": ("show", "set"),
     "tag": ("create", "delete", "list", "describe", "add", "remove"),
     "restriction": ("set", "show", "remove"),

@@ -167,6 +167,32 @@ def reach(
     show_rows(rows, columns, output_format=common.output_format, empty="no action is allowed there")
 
 
+@app.command
+def who(path: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """List the users with access to an object, as `access holders`. You need the right to grant on the object.
+
+    Parameters
+    ----------
+    path
+        The object, such as `main.raw.nyc.flights`; by default the metalake.
+    """
+    holders(path, common=common)
+
+
+@app.command
+def what(user: str, path: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """List the objects that a user may read, write, create in, drop or grant on. Needs the privilege to manage grants.
+
+    Parameters
+    ----------
+    user
+        The user, such as `ana`.
+    path
+        A catalog or namespace, such as `main.raw`; by default the metalake.
+    """
+    reach(path, for_=user, common=common)
+
+
 def _note(text: str) -> None:
     print(visible(text), file=sys.stderr)
 

@@ -81,8 +81,7 @@ def grant(
 ) -> None:
     """Grant a preset on an object to a user, group or role; a role to a user or group; or privileges to a role.
 
-    `limnos grant --preset reader main.raw.nyc --to user:ana` · `limnos grant role analyst --to ana` · `limnos grant
-    select_table use_schema --on main.raw.nyc --to analyst`
+    `limnos grant role analyst --to ana` · `limnos grant --preset reader main.raw.nyc --to user:ana`
 
     Parameters
     ----------
