@@ -48,7 +48,7 @@ PURE_ROOMS = frozenset({"names", "model", "formats", "sqlpp"})
 TERMINAL_ROOMS = frozenset({"cli"})
 
 CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "model", "names", "sqlpp"})
-"""Rooms of the base install. Other rooms need an extra and increase the start time: `limnos ls` must not load a
+"""Rooms of the base install. Other rooms need an extra and increase the start time: `limnos list` must not load a
 server.
 """
 

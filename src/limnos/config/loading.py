@@ -37,6 +37,7 @@ FLAGS: Mapping[str, str] = {
     "server.admin": "--admin",
     "database.url": "--database",
     "access.enabled": "--access",
+    "access.authentication": "--authentication",
 }
 """Settings that have their own flag on `server start`."""
 

@@ -157,7 +157,7 @@ def test_grant_and_revoke_with_what_if_change_no_rights(
     assert [each.body["change"] for each in fake.asked] == [change]  # type: ignore[index]
 
 
-def test_who_and_what_ask_for_holders_and_reach(fake: FakeServer, limnos: Run) -> None:
+def test_short_commands_list_holders_and_reach(fake: FakeServer, limnos: Run) -> None:
     """`access who PATH` lists the holders of an object, `access what USER PATH` the objects of a user."""
     fake.on("GET", f"{ACCESS}/holders?path=main.raw&limit=1000", {"kind": "namespace", "asked": [], "holders": []})
     fake.on("GET", f"{ACCESS}/reach?path=main.raw&user=ana&limit=1000", {"user": "ana"})

@@ -47,7 +47,7 @@ def test_connect_tab_has_address_and_table_name_for_each_client(admin: ConsoleVi
         'load_table(("raw", "flights"))',
         "`main`.`raw`.`flights`",
         "http://localhost:8090/iceberg",
-        "limnos describe main.raw.flights",
+        "limnos show main.raw.flights",
     ):
         assert words in page.text
     assert "lim_" not in page.text

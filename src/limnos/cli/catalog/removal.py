@@ -58,7 +58,7 @@ def drop(
         if result not in _DROPPED:
             raise UsageError(
                 f"this command does not delete a {result}",
-                hint="delete a topic with its cluster's own tools, a template with 'limnos delete template'",
+                hint="delete a topic with its cluster's own tools, a template with 'limnos delete template NAME'",
             )
         flags = _DropFlags(common, purge=purge, is_forced=recursive or force)
         _check_drop_flags(result, purge=purge, force=force)

@@ -267,4 +267,4 @@ def check_is_in_tree(kind: str, path: str, *, verb: str) -> None:
 def require(was_there: bool, kind: str, name: str) -> None:  # noqa: FBT001 - the answer of the call it wraps
     """Raise NotFoundError if `was_there` is false: the server reported that the object did not exist."""
     if not was_there:
-        raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-below")
+        raise NotFoundError(f"there is no {kind} '{name}'", status=404, code="not-found")

@@ -20,7 +20,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows, visible
-from limnos.cli.pipeline.short_ids import WHOLE, whole_run_id
+from limnos.cli.pipeline.short_ids import is_short, whole_run_id
 
 if TYPE_CHECKING:
     from limnos.pipeline.run.backfill import BackfillResult
@@ -277,8 +277,8 @@ def _show_result(ended: RunResult, common: CommonFlags) -> int:
 
 
 def _whole_id(common: CommonFlags, typed: str) -> str:
-    """Return the id of the run whose id begins with what was typed; a whole id without a request."""
-    if len(typed) >= WHOLE:
+    """Return the id of the run whose id begins with what was typed; any other text without a request."""
+    if not is_short(typed):
         return typed
     with common.client() as client:
         return whole_run_id(client, typed)

@@ -21,12 +21,17 @@ SEARCHED_MAX: Final = 1000
 """The number of newest runs among which a short id is searched."""
 
 
+def is_short(typed: str) -> bool:
+    """Return whether a text is as long as the beginning of an id that is searched."""
+    return SHORT_MIN <= len(typed) < WHOLE
+
+
 def whole_id(typed: str, *, kind: str, ids: Callable[[], Iterable[str]]) -> str:
     """Return the id that begins with what was typed; the text itself if it is a whole id, or if no id begins so.
 
     Raises UsageError if several ids begin so.
     """
-    if len(typed) >= WHOLE or len(typed) < SHORT_MIN:
+    if not is_short(typed):
         return typed
     matches = sorted({each for each in ids() if each.startswith(typed)})
     if len(matches) > 1:

@@ -262,9 +262,7 @@ class _Search:
     async def _run_named(
         self, tier: int, name: str, *, last: str, judge: Callable[[VisibleNode], SearchMatch | None]
     ) -> None:
-        """Search a tier of name matches: objects whose folded name is in the range from `name` (inclusive) to `name +
-        last` (exclusive).
-        """
+        """Search a tier of name matches: objects whose folded name is at least `name` and below `name + last`."""
         low, high = name, f"{name}{last}"
         if self.narrow is not None:
             inside = [each for each in self.narrow.candidates if low <= each.folded < high]

@@ -75,7 +75,7 @@ def test_table_of_an_unsupported_catalog_has_no_command_or_link(lake: DriverNode
 
     page = ConsoleVisitor(lake).sign_in().read("/console/o/table/lake/other/raw/hops?tab=connect")
 
-    assert "limnos describe other.raw.hops" in page.text
+    assert "limnos show other.raw.hops" in page.text
     assert "limnos sql" not in page.text
     assert query_link(page) == []
 

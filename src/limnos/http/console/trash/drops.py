@@ -122,7 +122,7 @@ def _read(request_view: RequestView, address: ObjectAddress) -> tuple[ObjectDeta
     if is_sourced(request_view) and address.kind is not Kind.CATALOG:
         raise UnsupportedOperation(
             f"The objects of catalog {request_view.catalog.name} are in an external system, and the console does not"
-            " drop these: drop them there, or with `limnos drop`"
+            " delete these: delete them there, or with `limnos delete`"
         )
     traits = request_view.settled.traits
     return details, traits is not None and (traits.is_sourced or traits.shows_directory)
