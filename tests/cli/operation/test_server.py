@@ -14,6 +14,7 @@ import limnos
 from limnos.cli import extras as rooms_module
 from limnos.cli.operation import server, spark
 from limnos.config import LoadedSettings, Settings
+from limnos.config.loading import FLAGS
 from limnos.model.errors import CannotStart
 from limnos.model.secrets import Secret
 from tests.cli.conftest import Run
@@ -73,6 +74,14 @@ def test_start_passes_every_flag_to_its_setting(run: Run, rooms: SimpleNamespace
     assert (settings.database.url, settings.access.enabled) == (Secret("postgresql://h/d"), False)
     assert settings.log.level == "debug"
     assert rooms.asked == [("limnos.app.server", "server")]
+
+
+def test_each_flag_of_a_setting_has_its_name_in_reports() -> None:
+    """The flags of `server start` are those that the report and the reference of settings name, and `--config`."""
+    arguments = server.app["start"].assemble_argument_collection(parse_docstring=True)
+
+    names = {name for argument in arguments for name in argument.names}
+    assert names == {*FLAGS.values(), "--config"}
 
 
 def test_allow_flags_may_be_repeated(run: Run, rooms: SimpleNamespace) -> None:
