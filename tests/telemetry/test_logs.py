@@ -9,6 +9,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 import structlog
@@ -16,7 +17,7 @@ from botocore.parsers import create_parser
 from botocore.session import Session
 
 from limnos.telemetry.logs import configure, get_logger
-from limnos.telemetry.request_ids import current_request_id
+from limnos.telemetry.request_ids import current_request
 
 
 @pytest.fixture(autouse=True)
@@ -71,7 +72,7 @@ def test_lines_carry_the_id_of_their_request() -> None:
     log = get_logger("limnos.test")
 
     async def serve(request_id: str) -> None:
-        current_request_id.set(request_id)
+        current_request.set(SimpleNamespace(id=request_id, loop_use=None))
         await asyncio.sleep(0)
         log.info(request_id)
         logging.getLogger("other").info(request_id)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, MutableMapping
 from contextlib import suppress
 from functools import partial
-from typing import cast
+from typing import Any, cast
 
-from limnos.access.authentication import ANONYMOUS, known_user
+from limnos.access.authentication import Credential, known_user
 from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
 from limnos.http.body_budget import BodyBudget, BodyShare
 from limnos.http.client_timeouts import ClientTimeouts, client_timeouts_of
@@ -26,6 +26,7 @@ from limnos.http.head_admission import HeadAdmission
 from limnos.http.parameters import check_parameters
 from limnos.http.request import IS_GONE, Body, Receive, Request
 from limnos.http.request_audit import NOBODY, TOO_MANY, audit_proof_of, audit_repeat, audit_response
+from limnos.http.request_turns import RequestTurns
 from limnos.http.response import Answer, Response
 from limnos.http.response_cache import (
     CacheableRequest,
@@ -46,7 +47,7 @@ from limnos.http.route_targets import (
 )
 from limnos.http.routing import Route
 from limnos.http.streamed_body import StreamedBody, StreamTruncated
-from limnos.http.throttle import CredentialThrottle, address_of
+from limnos.http.throttle import CredentialThrottle
 from limnos.model.errors import (
     DESCRIPTORS,
     OUT_OF_DESCRIPTORS,
@@ -58,12 +59,11 @@ from limnos.model.errors import (
 from limnos.names.errors import InvalidName
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.request.admission import require_possible_access
-from limnos.services.request.concurrency.loop_turns import Caller, LoopTurns, LoopUse, current_loop_use
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import request_seconds, requests
-from limnos.telemetry.request_ids import current_request_id, next_request_id
+from limnos.telemetry.request_ids import current_request, next_request_id
 from limnos.telemetry.request_log import RequestLog
 
 AsgiScope = MutableMapping[str, object]
@@ -103,7 +103,7 @@ class Application:
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
         self.deadlines = Deadlines(request_timeout_s)
-        self.loop_turns = LoopTurns()
+        self.turns = RequestTurns(services.view)
         self.bodies = BodyBudget(body_bytes_max)
         self._targets: dict[tuple[str, bytes], RouteTarget] = {}
 
@@ -113,7 +113,6 @@ class Application:
             await _lifespan(scope, receive, send)
             return
         request_id = next_request_id()
-        current_request_id.set(request_id)
         status, headers, body = await self._answer(scope, receive, request_id)
         await send({"type": "http.response.start", "status": status, "headers": headers})
         if isinstance(body, bytes):
@@ -218,69 +217,60 @@ class Application:
     ) -> Answer:
         """Answer one request. Raises nothing except a cancellation of its task.
 
-        `peer` is the client's address. `at_once`: the caller sets a deadline if the coroutine has to wait. `cacheable`:
-        the response may be cached. `cached_response`: a cached response, sent if it is still valid. `is_gone` returns
-        whether the client has disconnected.
+        `at_once`: it is begun outside of a task, and continued by `continued`. `cacheable`: the response may be cached.
+        `cached_response` is sent if it is still valid. `is_gone` returns whether the client has disconnected.
         """
         started = time.perf_counter()
-        target = self._targets.get((method, raw)) or self._route(method, raw)
+        target = self._target_of(method, raw)
         request = Request(
             method, raw, target.params, headers, query, body, request_id, target.body_bytes_max, peer, started
         )
-        request.target, request.decided = target.key, [] if self.audit.is_on else None
         request.is_cacheable, request.is_gone = cacheable is not None, is_gone
-        if not isinstance(body, bytes):
-            request.body_share = BodyShare(self.bodies, partial(self._caller_of, request))
+        self._begin(request, target, body=body)
         ctx: Context | None = None
         task = None if at_once else self.watch(target.seconds)
         try:
             if target.handler is None:
                 raise unknown_target(target)
-            if cached_response is not None and cacheable is not None and await self._is_still_valid(cached_response):
-                return self.answer_from_cache(
-                    cached_response, cacheable.key, started, request_id=request_id, peer=peer, headers=headers
-                )
+            if cached_response is not None and cacheable is not None:
+                at_once = False
+                if await self._is_still_valid(cached_response):
+                    return self.answer_from_cache(
+                        cached_response, cacheable.key, started, request_id=request_id, peer=peer, headers=headers
+                    )
             header = b"" if target.anonymous else headers.get(b"authorization") or _header_of_key(target, headers)
             credential = self.services.authenticator.credential(header)
             if credential is None:
+                at_once = False
                 credential = await sign_in(self.services, header, request_id=request_id, asker=request)
-            request.credential = credential
-            ctx = Context(self.services, credential, request_id, asker=request)
-            self._check_head(target, request, ctx=ctx)
-            response = await self._handle(target.handler, request, ctx=ctx, target=target)
-            if self.admission.origins and target.takes_turns:  # health: the same for every origin
-                response.headers = (*response.headers, VARY)
-            if cacheable is not None and response.validity is not None:
-                self._cache_response(cacheable, response, request=request)
+            ctx = self._checked_context(target, request, credential=credential)
+            at_once = at_once and self.turns.is_quiet
+            response = await (
+                target.handler(request, ctx) if at_once else self.turns.handle(request, ctx, target=target)
+            )
+            self._complete(response, target, request, cacheable=cacheable)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
             response = self._failed(error, target, request, ctx)
         finally:
+            if at_once:
+                self.turns.record_step(request, target)
             if request.body_share is not None:
                 request.release_body()
             if task is not None:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
 
-    def _handle(self, handler: Handler, request: Request, *, ctx: Context, target: RouteTarget) -> Awaitable[Response]:
-        """Return the work of a request's handler, which takes turns if it uses much of the event loop."""
-        if not target.takes_turns:
-            return handler(request, ctx)
-        caller = partial(self._caller_of, request)
-        use = LoopUse(self.loop_turns, caller, operation=target.key, arrival_s=request.started)
-        request.loop_use = use
-        current_loop_use.set(use)
-        if self.loop_turns.dear:
-            return use.run_in_turn(partial(handler, request, ctx), waits=not target.anonymous)
-        return use.run(handler(request, ctx))
+    def _begin(self, request: Request, target: RouteTarget, *, body: Body) -> None:
+        request.target, request.decided = target.key, [] if self.audit.is_on else None
+        current_request.set(request)
+        if not isinstance(body, bytes):
+            request.body_share = BodyShare(self.bodies, partial(self.turns.caller_of, request))
 
-    def _caller_of(self, request: Request) -> Caller:
-        """Return who takes turns on the event loop for a request: its user, or its address if no user is known."""
-        user = known_user(self.services.view, request.credential)
-        return ("address", address_of(request.peer)) if user is None or user == ANONYMOUS else ("user", user)
-
-    def _check_head(self, target: RouteTarget, request: Request, *, ctx: Context) -> None:
-        """Check the request's head against the route, and prepare the context for the handler."""
+    def _checked_context(self, target: RouteTarget, request: Request, *, credential: Credential) -> Context:
+        """Check the request's head against the route, and return the context for the handler."""
+        request.credential = credential
+        ctx = Context(self.services, credential, request.id, asker=request)
         headers, route = request.headers, target.route
         if request.query_string and route is not None:
             check_parameters(
@@ -294,11 +284,17 @@ class Application:
         if request.method not in BODILESS:
             request.require_type(target.takes)
             request.admit = partial(self._admit, target, request, ctx)
+        return ctx
 
-    def _cache_response(self, cacheable: CacheableRequest, response: Response, *, request: Request) -> None:
-        """Cache a response, with the data for the audit."""
-        proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
-        self.response_cache.store(cacheable, response, observed=request.target, proven=proven)
+    def _complete(
+        self, response: Response, target: RouteTarget, request: Request, *, cacheable: CacheableRequest | None
+    ) -> None:
+        """Add what responses have in common, and cache the response, with the data for the audit."""
+        if self.admission.origins and target.takes_turns:  # health: the same for every origin
+            response.headers = (*response.headers, VARY)
+        if cacheable is not None and response.validity is not None:
+            proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
+            self.response_cache.store(cacheable, response, observed=request.target, proven=proven)
 
     def refusal(
         self, method: str, url: bytes, failure: Exception, *, peer: str = "", started: float | None = None
@@ -325,11 +321,12 @@ class Application:
 
         The response is counted and logged now, or when the last chunk of a stream is sent.
         """
-        status, method, body, use = response.status, request.method, response.body, request.loop_use
-        request.loop_use = request.admit = None  # they refer to the request: without a cycle it is freed at once
+        status, method, body = response.status, request.method, response.body
+        request.admit = None  # it refers to the request: without a cycle it is freed at once
         sent = [*response.headers, (b"x-request-id", request.id.encode())]
         if response.stream is not None and method != "HEAD":
             count = partial(self._count, target, response, request)
+            use = self.turns.use_of(request) if target.takes_turns else None
             pieces = StreamedBody(
                 response.stream, deadlines=self.deadlines, seconds=target.seconds or self.deadlines.seconds,
                 request_id=request.id, ended=count, loop_use=use,
@@ -358,7 +355,7 @@ class Application:
         if (status >= 400 or self.audit.takes_reads) and self.audit.is_on and target.route is not None:
             user = known_user(self.services.view, request.credential)
             audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
-        request.failure = None  # its traceback refers to the request
+        request.failure = request.loop_use = None  # they refer to the request, too
 
     def _failed(self, error: BaseException, target: RouteTarget, request: Request, ctx: Context | None) -> Response:
         """Return the response for an error that is being handled.
@@ -397,9 +394,15 @@ class Application:
         self.deadlines.watch(task, seconds)
         return task
 
-    def seconds_of(self, method: str, raw: bytes) -> float | None:
-        """Return the timeout configured for this route in seconds, or None."""
-        return (self._targets.get((method, raw)) or self._route(method, raw)).seconds
+    def continued(
+        self, work: Coroutine[Any, Any, Answer], waits_for: object, *, method: str, raw: bytes
+    ) -> tuple[Awaitable[Answer], float | None]:
+        """Return what is left of a response that was begun at once, and the timeout of its route in seconds or None."""
+        target = self._target_of(method, raw)
+        return self.turns.continued(work, waits_for, target=target), target.seconds
+
+    def _target_of(self, method: str, raw: bytes) -> RouteTarget:
+        return self._targets.get((method, raw)) or self._route(method, raw)
 
     def _deadline_error(self, target: RouteTarget, ctx: Context | None) -> LimnosError:
         late = f"The request was not complete within {target.seconds or self.deadlines.seconds:g} s"

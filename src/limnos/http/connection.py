@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from typing import Any, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.client_timeouts import ConnectionPhase
-from limnos.http.fast_path_exchange import FastPathExchange, resume_coroutine, return_answer
+from limnos.http.fast_path_exchange import FastPathExchange, return_answer
 from limnos.http.head_admission import HEAD_BYTES_MAX
 from limnos.http.response import Answer
 from limnos.http.response_cache import (
@@ -33,9 +33,8 @@ from limnos.http.response_cache import (
 )
 from limnos.http.streamed_body import StreamTruncated
 from limnos.model.errors import ServiceUnavailable
-from limnos.services.request.concurrency.loop_turns import current_loop_use
 from limnos.telemetry.logs import get_logger
-from limnos.telemetry.request_ids import current_request_id, next_request_id
+from limnos.telemetry.request_ids import current_request, next_request_id
 
 BODY_BYTES_MAX: Final = 1 << 16
 """The maximum length of a body on the fast path, in bytes; longer ones are received through ASGI, which can apply
@@ -327,7 +326,6 @@ class FastPathProtocol(AdmissionProtocol):
         path, _, query = url.partition(b"?")
         at_once = application.answers_at_once(method)
         request_id = next_request_id()
-        mine = current_request_id.set(request_id)
         try:
             work = application.respond(
                 method, path, query, exchange.headers, bytes(exchange.body), request_id=request_id,
@@ -342,11 +340,11 @@ class FastPathProtocol(AdmissionProtocol):
                         return
                     work = return_answer(ended.value)
                 else:
-                    work = self._resume(work, waits_for, application.seconds_of(method, path))
+                    rest, seconds = application.continued(work, waits_for, method=method, raw=path)
+                    work = self._resume(rest, seconds)
             self.tasks.add(self.loop.create_task(self._finish(exchange, work)))
         finally:
-            current_request_id.reset(mine)
-            current_loop_use.set(None)
+            current_request.set(None)
 
     def send_cached(
         self, exchange: FastPathExchange, response: CachedResponse, key: ResponseCacheKey, started: float
@@ -381,11 +379,11 @@ class FastPathProtocol(AdmissionProtocol):
 
     # -- responses ---------------------------------------------------------------------------------------------
 
-    async def _resume(self, work: Coroutine[Any, Any, Answer], waits_for: object, seconds: float | None) -> Answer:
-        """Continue a coroutine that had to wait, in this task and until its deadline."""
+    async def _resume(self, rest: Awaitable[Answer], seconds: float | None) -> Answer:
+        """Await what is left of work that had to wait, in this task and until its deadline."""
         deadlines, task = self.application.deadlines, self.application.watch(seconds)
         try:
-            return await resume_coroutine(work, waits_for)
+            return await rest
         finally:
             deadlines.release(task)
 

@@ -23,7 +23,7 @@ from structlog.typing import EventDict, ExcInfo, Processor, WrappedLogger
 
 from limnos.model.secrets import MASK, hide_secrets
 from limnos.telemetry import worker
-from limnos.telemetry.request_ids import current_request_id
+from limnos.telemetry.request_ids import current_request
 from limnos.telemetry.request_log import LoggedRequests, RequestLog
 
 LEVELS: Final = ("debug", "info", "warning", "error")
@@ -206,9 +206,9 @@ def _hide(*called: object) -> EventDict:
 
 
 def _add_request_id(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    request_id = current_request_id.get()
-    if request_id is not None:
-        event.setdefault("request_id", request_id)
+    request = current_request.get()
+    if request is not None:
+        event.setdefault("request_id", request.id)
     return event
 
 

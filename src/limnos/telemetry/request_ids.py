@@ -10,12 +10,21 @@ import itertools
 import os
 import secrets
 from contextvars import ContextVar
-from typing import Final
+from typing import Any, Final, Protocol
 
 PREFIX_LENGTH: Final = 12
 
-current_request_id: Final[ContextVar[str | None]] = ContextVar("request_id", default=None)
-"""The id of the current request. Every log line of its task, and of threads that run in its context, carries it."""
+
+class CurrentRequest(Protocol):
+    """What the parts of a request share, in whatever task or thread they run."""
+
+    id: str
+    loop_use: Any
+    """Its use of the event loop (`services.request.concurrency.loop_turns.LoopUse`); None before it waits."""
+
+
+current_request: Final[ContextVar[CurrentRequest | None]] = ContextVar("request", default=None)
+"""The current request. Every log line of its task, and of threads that run in its context, carries its id."""
 
 _prefix = ""
 _count = itertools.count(1)

@@ -176,7 +176,7 @@ def test_concurrent_describes_share_worker_requests(node: DriverNode, place: Pat
     """
     services, counter = node.built.services, RequestCounter(node)
     DESCRIPTIONS.put(services, DescriptionCache(services.files.identity_now, now_ns=lambda: 0))
-    node.built.application.loop_turns.now = lambda: 0.0  # on a slow machine requests would take turns
+    node.built.application.turns.loop_turns.now = lambda: 0.0  # on a slow machine requests would take turns
 
     async def crowd() -> list[tuple[int, object]]:
         users = ["admin", "eve"] * 32

@@ -122,9 +122,8 @@ async def search(
         narrow = None if question.has_filter else await narrow_objects(ctx, home.roots)
         space = SearchSpace(metalake, home=home, narrow=narrow)
         try:
-            answer = await _Search(
-                ctx, space, question=question, limit=max(limit, FACETS_OF) if with_facets else limit
-            ).run()
+            hits_max = max(limit, FACETS_OF) if with_facets else limit
+            answer = await _Search(ctx, space, question=question, limit=hits_max).run()
             facets = facets_of((each.kind, each.path, each.table_format) for each in answer.hits) if with_facets else ()
             # Paths are usually copied, not typed, so they are not corrected.
             is_misspelled = not answer.hits and len(question.path) <= 1
@@ -273,8 +272,7 @@ class _Search:
             if len(self.hits) > self.limit:
                 return
             results = await self.ctx.look_up(partial(name_search.named_read, query, limit=looked + 1))
-            if len(results) > AT_ONCE:
-                await asyncio.sleep(0)  # the read was a long step
+            await asyncio.sleep(0)  # the read may be a long step
             await self._run_tier(tier, results[:looked], judge=judge)
             if len(results) <= looked:
                 return

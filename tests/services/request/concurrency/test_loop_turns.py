@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from itertools import count, pairwise
+from types import SimpleNamespace
 
 import pytest
 
@@ -19,10 +20,10 @@ from limnos.services.request.concurrency.loop_turns import (
     Caller,
     LoopTurns,
     LoopUse,
-    current_loop_use,
     in_turns,
 )
 from limnos.services.request.concurrency.parallel import map_concurrently
+from limnos.telemetry.request_ids import current_request
 
 STEP_S = 2 * FREE_S
 ANA: Caller = ("user", "ana")
@@ -50,7 +51,7 @@ class Node:
     async def serve(self, caller: Caller, work: Coroutine[object, object, str], *, operation: str = "list") -> str:
         """Serve a request as the application does."""
         use = LoopUse(self.turns, lambda: caller, operation=operation, arrival_s=next(self.arrivals))
-        current_loop_use.set(use)
+        current_request.set(SimpleNamespace(id=operation, loop_use=use))
         try:
             return await use.run_in_turn(lambda: work, waits=True)
         finally:

@@ -15,13 +15,13 @@ import asyncio
 import time
 import types
 from collections.abc import Callable, Coroutine, Generator
-from contextvars import ContextVar
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, TypeVar
 
 from limnos.model.errors import ServiceUnavailable
 from limnos.telemetry.metrics import Counter
+from limnos.telemetry.request_ids import CurrentRequest, current_request
 
 FREE_S: Final = 0.005
 """The time on the event loop, in seconds, that a request has before its first turn, and from each turn."""
@@ -169,43 +169,65 @@ class LoopUse:
             self._turns.mark(self._caller(), self._operation, is_dear=False)
         return result
 
+    def record(self, step_s: float) -> None:
+        """Record the time, in seconds, that a step of the request used."""
+        self._used_s += step_s
+        if step_s > SHORT_S or self._used_s >= FREE_S:
+            self._charge(step_s)
+
+    def _charge(self, step_s: float) -> None:
+        if step_s > SHORT_S:
+            self._turns.spend(self._caller(), step_s)
+        if self._used_s >= FREE_S and not self._was_dear:
+            self._was_dear = True
+            self._turns.mark(self._caller(), self._operation, is_dear=True)
+
     @types.coroutine
     def run(self, work: Coroutine[Any, Any, T]) -> Generator[object, Any, T]:
         """Run a coroutine of the request, with a turn before each step that begins after the free time was used.
 
         Parts of the request in other tasks may run at the same time, and use the same free time.
         """
-        advance: Callable[[Any], object] = work.send
-        value: BaseException | None = None
         turns = self._turns
-        now = turns.now
         if turns.spent or turns.waiting:
             try:
                 yield from self._wait()
-            except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
-                advance, value = cast("Callable[[Any], object]", work.throw), error
+            except BaseException:
+                work.close()
+                raise
+        began = turns.now()
+        try:
+            waits_for = work.send(None)
+        except StopIteration as ended:
+            result: T = ended.value
+            return result
+        finally:
+            self.record(turns.now() - began)
+        return (yield from self.resume(work, waits_for))
+
+    @types.coroutine
+    def resume(self, work: Coroutine[Any, Any, T], waits_for: object) -> Generator[object, Any, T]:
+        """Continue, as `run` does, a coroutine of the request whose first step has run: it waits for `waits_for`."""
+        turns = self._turns
+        now = turns.now
+        value: BaseException | None = None
         try:
             while True:
-                began = now()
-                try:
-                    waits_for = advance(value)
-                finally:
-                    value = None  # an error refers to this frame
-                    step_s = now() - began
-                    self._used_s += step_s
-                    if step_s > SHORT_S:
-                        turns.spend(self._caller(), step_s)
-                    if self._used_s >= FREE_S and not self._was_dear:
-                        self._was_dear = True
-                        turns.mark(self._caller(), self._operation, is_dear=True)
                 try:
                     yield waits_for
                     if turns.spent or turns.waiting or self._used_s >= FREE_S:
                         yield from self._wait()
                 except BaseException as error:  # noqa: BLE001 - a cancellation, too, is passed to the coroutine
-                    advance, value = cast("Callable[[Any], object]", work.throw), error
-                else:
-                    advance = work.send
+                    value = error
+                began = now()
+                try:
+                    waits_for = work.send(None) if value is None else work.throw(value)
+                finally:
+                    value = None  # an error refers to this frame
+                    step_s = now() - began
+                    self._used_s += step_s
+                    if step_s > SHORT_S or self._used_s >= FREE_S:  # `record`, without a call for each step
+                        self._charge(step_s)
         except StopIteration as ended:
             result: T = ended.value
             return result
@@ -219,15 +241,13 @@ class LoopUse:
             self.turns_taken += 1
 
 
-current_loop_use: Final[ContextVar[LoopUse | None]] = ContextVar("loop_use", default=None)
-"""The use of the event loop by the current request; None outside of requests."""
-
-
 def in_turns(work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
     """Return a coroutine of the current request that takes its turns, for a task of its own."""
-    use = current_loop_use.get()
-    return work if use is None else _in_turns(use, work)
+    request = current_request.get()
+    return work if request is None else _in_turns(request, work)
 
 
-async def _in_turns(use: LoopUse, work: Coroutine[Any, Any, T]) -> T:
-    return await use.run(work)
+async def _in_turns(request: CurrentRequest, work: Coroutine[Any, Any, T]) -> T:
+    """The request's use of the event loop may be made only when the request waits for the first time."""
+    use: LoopUse | None = request.loop_use
+    return await (work if use is None else use.run(work))

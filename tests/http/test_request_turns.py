@@ -26,7 +26,7 @@ PROBES = ("/health", "/health/live", "/health/ready", "/api/health", "/api/healt
 def dear(node: DriverNode) -> DriverNode:
     """A node on which every step costs more than the free time, and nobody may wait."""
     clock = iter(range(1_000_000))
-    node.built.application.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S, waiting_max=0)
+    node.built.application.turns.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S, waiting_max=0)
     return node
 
 
@@ -62,7 +62,7 @@ def test_requests_of_every_step_are_answered_in_turns(node: DriverNode) -> None:
     """Requests of which each step needs a turn have the same answers as others."""
     asks = [node.ask(*ask).body for ask in ASKS.values()]
     clock = iter(range(1_000_000))
-    node.built.application.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S)
+    node.built.application.turns.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S)
     before = TURNS["given",]
 
     again = [node.ask(*ask) for ask in ASKS.values()]
@@ -78,12 +78,50 @@ def test_pages_of_the_console_take_turns_of_their_user(node: DriverNode) -> None
     """
     admin, other = ConsoleVisitor(node).sign_in(), ConsoleVisitor(node).sign_in("ana")
     clock = iter(range(1_000_000))
-    node.built.application.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S, waiting_max=0)
+    node.built.application.turns.loop_turns = LoopTurns(now=lambda: next(clock) * 2 * FREE_S, waiting_max=0)
 
     pages = [admin.get("/console/"), admin.get("/console/"), other.get("/console/")]
-    node.built.application.loop_turns = LoopTurns()
+    node.built.application.turns.loop_turns = LoopTurns()
 
     assert [each.status for each in pages] == [200, 503, 200]
     assert pages[1].headers["retry-after"] == "2"
     assert "requests are waiting" in text_of(pages[1])
     assert admin.get("/console/").status == 200
+
+
+def respond_at_once(node: DriverNode, path: str) -> tuple[int, bool]:
+    """Begin a request outside of a task, as a connection does. Returns the status, and whether it had to wait."""
+    application, headers = node.built.application, {b"authorization": b"Basic YWRtaW46eA=="}
+
+    async def serve() -> tuple[int, bool]:
+        work = application.respond("GET", path.encode(), b"", headers, b"", request_id="id", at_once=True)
+        try:
+            waits_for = work.send(None)
+        except StopIteration as ended:
+            return ended.value[0], False
+        rest, _ = application.continued(work, waits_for, method="GET", raw=path.encode())
+        return (await rest)[0], True
+
+    return node.runner.run(serve())
+
+
+@pytest.mark.parametrize(
+    "path, operation",
+    [
+        ("/iceberg/v1/lake.main/namespaces", ("iceberg", "list-namespaces")),
+        (f"{OWN}/metalakes/lake/audit", ("admin", "list-audit")),
+    ],
+)
+def test_request_that_is_begun_at_once_is_recorded(
+    node: DriverNode, monkeypatch: pytest.MonkeyPatch, path: str, operation: tuple[str, str]
+) -> None:
+    """A request that is begun outside of a task takes turns: above the free time, the caller's next one begins with
+    one, whether it was answered in one step or had to wait.
+    """
+    monkeypatch.setattr("limnos.http.request_turns.SHORT_S", 0.0)
+    monkeypatch.setattr("limnos.services.request.concurrency.loop_turns.FREE_S", 1e-9)
+
+    status, has_waited = respond_at_once(node, path)
+
+    assert (status, has_waited) == (200, operation[0] == "admin")
+    assert list(node.built.application.turns.loop_turns.dear) == [(("user", "admin"), operation)]
