@@ -44,3 +44,12 @@ def test_jwt_states_user_times_and_id_in_seconds() -> None:
 def test_other_texts_are_no_jwt_of_this_server(text: str) -> None:
     """Tokens of issuers, opaque tokens and truncated JWTs are no JWT of this server."""
     assert split_jwt(text) is None
+
+
+@pytest.mark.parametrize("token_id", ["9" * 17, "9" * 5_000, "-7", "７", " 7", ""])
+def test_claims_without_an_id_of_the_store_are_no_jwt_of_this_server(token_id: str) -> None:
+    """Whoever writes the claims may write any id; one that the store cannot have is refused before it is looked up."""
+    claims = {"iss": "limnos", "sub": "ana", "iat": 1, "exp": 2, "jti": token_id}
+    part = base64.urlsafe_b64encode(json.dumps(claims).encode()).rstrip(b"=").decode()
+
+    assert split_jwt(f"{JWT_PREFIX}{part}.x") is None

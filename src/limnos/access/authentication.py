@@ -19,7 +19,7 @@ import secrets
 import time
 from typing import NamedTuple, Protocol
 
-from limnos.access.jwt_form import JWT_PREFIX, claims_of, split_jwt
+from limnos.access.jwt_form import ID_DIGITS_MAX, JWT_PREFIX, claims_of, split_jwt
 from limnos.model.entities import Token
 from limnos.model.errors import AuthenticationFailed
 from limnos.model.kinds import ROOT_ID
@@ -193,7 +193,7 @@ def _parse_token(text: bytes) -> Credential:
     if (jwt := split_jwt(text.decode("latin-1"))) is not None:
         return Credential(None, jwt[0], hash_secret(jwt[2]), claims=jwt[1])
     head, _, secret = text.decode("latin-1").removeprefix(_PREFIX).partition("_")
-    if not text.startswith(_PREFIX.encode()) or not head.isdecimal() or not secret or len(head) > 16:
+    if not text.startswith(_PREFIX.encode()) or not head.isdecimal() or not secret or len(head) > ID_DIGITS_MAX:
         raise AuthenticationFailed(
             "The Bearer token was not issued by this server: create one with 'limnos token create'"
         )

@@ -18,6 +18,8 @@ from limnos.model.entities import Token
 
 JWT_PREFIX: Final = base64.urlsafe_b64encode(b'{"alg":"HS256","kid":"limnos","typ":"JWT"}').rstrip(b"=").decode() + "."
 """The first part of each JWT of this server. Issuers sign by other algorithms (`issuer_tokens.ALGORITHMS`)."""
+ID_DIGITS_MAX: Final = 16
+"""The maximum number of digits of a token's id. Longer ones are no ids: the store's integers have 64 bits."""
 
 
 class _Claims(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,4 +53,5 @@ def split_jwt(text: str) -> tuple[int, str, str] | None:
         token_id = msgspec.json.decode(document, type=_Claims).jti
     except (binascii.Error, ValueError):
         return None
-    return (int(token_id), claims, secret) if token_id.isascii() and token_id.isdecimal() and secret else None
+    is_id = token_id.isascii() and token_id.isdecimal() and len(token_id) <= ID_DIGITS_MAX
+    return (int(token_id), claims, secret) if is_id and secret else None
