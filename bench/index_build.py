@@ -50,7 +50,7 @@ def build_index(place: Place) -> str:
     with node_at(place.data, database=place.database) as node, loop_slices() as slices:
         gc.collect()
         gc.freeze()  # as a server does after its start
-        began, cpu, steps = time.perf_counter(), time.process_time(), 0
+        began, cpu, steps = time.perf_counter(), time.process_time(), 1
         while node.runner.run(index_step(node.built.services)):
             steps += 1
         cpu, took = time.process_time() - cpu, time.perf_counter() - began

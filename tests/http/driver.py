@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A whole node in process, called without a network: the ASGI application over a real SQLite store."""
+"""A whole node in process, called without a network: the ASGI application over a real store."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from limnos.app.node_builder import ServerNode, build
 from limnos.config.access import AccessSection
 from limnos.config.jobs import JobsSection
 from limnos.config.server import ServerSection
-from limnos.config.settings import EventsSection, NamesSection, Settings
+from limnos.config.settings import DatabaseSection, EventsSection, NamesSection, Settings
 from limnos.config.storage import SourcesSection, StorageSection
 from limnos.http.request import IS_GONE
 from limnos.http.throttle import CredentialThrottle
@@ -178,11 +178,15 @@ def node_at(
     jobs: JobsSection = NO_JOBS,
     names: NamesSection = AS_USUAL,
 ) -> Iterator[DriverNode]:
-    """Serve `data` in process, with metalake `lake` and catalog `main`, both owned by `admin`."""
+    """Serve `data` in process, with metalake `lake` and catalog `main`, both owned by `admin`.
+
+    The store is the database at the URL `database`, or the SQLite file in `data`.
+    """
     limits = {} if kept_bytes_max is None else {"kept_bytes_max": kept_bytes_max}
     server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S, **limits)
+    store = DatabaseSection.model_validate({"url": database})
     settings = Settings(
-        server=server, access=AccessSection(enabled=access, authentication="simple"), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
+        server=server, database=store, access=AccessSection(enabled=access, authentication="simple"), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
     )  # fmt: skip
     with asyncio.Runner() as runner:
         built = build(settings)
@@ -190,7 +194,7 @@ def node_at(
         built.application.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))
-            yield DriverNode(built, data, runner)
+            yield DriverNode(built, data, runner, database=database)
         finally:
             runner.run(built.close())
 

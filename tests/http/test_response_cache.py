@@ -18,6 +18,7 @@ from typing import NamedTuple
 import pytest
 
 from limnos.http import response_cache
+from limnos.http.application import Application
 from limnos.http.response_cache import SENT_AGAIN, CacheableRequest, CachedResponse, ResponseCache
 from limnos.model.errors import ServiceUnavailable
 from limnos.services.request.cache_validity import CacheDependencies
@@ -111,12 +112,16 @@ def look(town: Town, target: str = TABLE, *, user: str | None = "ana", **headers
 
 
 def settle(town: Town, target: str = TABLE, *, user: str | None = "ana", **headers: str) -> int:
-    """Repeat requests until every answer is cached."""
+    """Repeat requests until every answer that can be cached is sent from the cache.
+
+    Both caching nodes send four answers about the table from it; a HEAD with a query is not cached. The two lists
+    depend on too much to be compared: they are cached only if the store has a marker of its last commit, as SQLite.
+    """
     for _ in range(2):
         look(town, target, user=user, **headers)
     before = again()
     status = look(town, target, user=user, **headers)
-    assert again() - before >= 10
+    assert again() - before == 2 * (6 if town.one.database is None else 4)
     return status
 
 
@@ -258,7 +263,7 @@ def story_of_a_fresh_view(town: Town) -> None:
     before = again()
 
     assert town.one.ask("HEAD", TABLE, user="ana").status == 204
-    assert again() == before
+    assert again() == before, f"HEAD {TABLE} for ana is sent from the cache"
 
 
 def story_of_lists(town: Town) -> None:
@@ -360,12 +365,24 @@ def _without(*fields: str) -> Callable[[Patch], None]:
 
 def _no_gate(patch: Patch) -> None:
     """Planted bug: the gate is skipped."""
-    patch.setattr(ResponseCache, "is_valid_now", lambda self, answer: self._lasts(answer.validity))
+
+    async def is_still_valid(self: Application, answer: CachedResponse) -> bool:
+        is_valid = self.response_cache._lasts(answer.validity)
+        SENT_AGAIN["stands",] += is_valid
+        return is_valid
+
+    patch.setattr(Application, "_is_still_valid", is_still_valid)
 
 
 def _no_gate_before_ground(patch: Patch) -> None:
     """Planted bug: the conditions are checked against the view before this request."""
-    patch.setattr(ResponseCache, "is_valid_now", lambda self, answer: self.is_valid_after_gate(answer))
+
+    async def is_still_valid(self: Application, answer: CachedResponse) -> bool:
+        if answer.validity.ground is None:
+            return self.response_cache.is_valid_now(answer)
+        return self.response_cache.is_valid_after_gate(answer)
+
+    patch.setattr(Application, "_is_still_valid", is_still_valid)
 
 
 def _moment_after(patch: Patch) -> None:
@@ -420,13 +437,19 @@ def _without_generation(patch: Patch) -> None:
     patch.setattr(ResponseCache, "is_valid_now", is_valid_now)
 
 
+def detect(town: Town, bug: Callable[[Patch], None], story: str) -> None:
+    """Run a story with a planted bug: it must fail at an answer, not at the number of answers from the cache."""
+    with Patch.context() as patch:
+        bug(patch)
+        with pytest.raises(AssertionError, match=r"^(GET|HEAD) /"):
+            STORIES[story](town)
+
+
 _RIGHTS = ("decision", "standing")
 """A change of access removes these from the view, so other dependencies that are compared may already cover them."""
 BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "kept without asking the gate": (_no_gate, "commit"),
     "the view of before this request": (_no_gate_before_ground, "commit"),
-    "kept with a later moment": (_moment_after, "commit"),
-    "kept without the generation": (_without_generation, "fresh_view"),
     "kept beyond expiry": (_for_ever, "an_hour"),
     "file not asked for": (_file_not_asked, "file"),
     "kept across users": (_across_users, "two_people"),
@@ -440,16 +463,23 @@ BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "token not compared": (_without("token", *_RIGHTS), "token"),
 }
 """Each planted bug, with the story that detects it."""
+BUGS_OF_THE_MARKER: dict[str, tuple[Callable[[Patch], None], str]] = {
+    "kept with a later moment": (_moment_after, "commit"),
+    "kept without the generation": (_without_generation, "fresh_view"),
+}
+"""Bugs of the comparison with the store's marker of its last commit, which only SQLite has."""
 
 
 @pytest.mark.parametrize("name", BUGS)
-def test_injected_bug_is_detected_by_its_story(town: Town, name: str) -> None:
+def test_injected_bug_is_detected_by_its_story(any_town: Town, name: str) -> None:
     """With the bug, its story gets a wrong answer."""
-    bug, story = BUGS[name]
-    with Patch.context() as patch:
-        bug(patch)
-        with pytest.raises(AssertionError):
-            STORIES[story](town)
+    detect(any_town, *BUGS[name])
+
+
+@pytest.mark.parametrize("name", BUGS_OF_THE_MARKER)
+def test_injected_bug_of_the_commit_marker_is_detected_by_its_story(town: Town, name: str) -> None:
+    """With the bug, its story gets an answer that it must not get."""
+    detect(town, *BUGS_OF_THE_MARKER[name])
 
 
 # ------------------------------------------------------------------------------------------- the rest of it
