@@ -248,7 +248,7 @@ class Application:
             response = await (
                 target.handler(request, ctx) if at_once else self.turns.handle(request, ctx, target=target)
             )
-            self._complete(response, target, request, cacheable=cacheable)
+            self._complete(response, target, request=request, cacheable=cacheable)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
             response = self._failed(error, target, request, ctx)
@@ -287,7 +287,7 @@ class Application:
         return ctx
 
     def _complete(
-        self, response: Response, target: RouteTarget, request: Request, *, cacheable: CacheableRequest | None
+        self, response: Response, target: RouteTarget, *, request: Request, cacheable: CacheableRequest | None
     ) -> None:
         """Add what responses have in common, and cache the response, with the data for the audit."""
         if self.admission.origins and target.takes_turns:  # health: the same for every origin
