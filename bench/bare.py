@@ -170,7 +170,9 @@ def copy_of(file: Path, folder: Path) -> Path:
 async def measure(place: Place, folder: Path, *, requests: int) -> dict[str, tuple[float, float]]:
     """Measure and print all kinds of requests on one store. Returns the numbers of statements and of writes of each."""
     counts = {}
-    settings = load(flags={"server.data": str(place.data)}, file=None, environ={}).settings
+    settings = load(
+        flags={"server.data": str(place.data), "access.authentication": "simple"}, file=None, environ={}
+    ).settings
     built = build(settings)
     case = Case(host="127.0.0.1", shape=Shape(NODES), connections=1, part=0, parts=1)
     try:

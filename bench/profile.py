@@ -143,7 +143,7 @@ def _deadline(seconds: float) -> Callable[[], bool]:
 
 
 async def _profile(options: argparse.Namespace, operation: Operation, place: Place) -> None:
-    flags = {"server.data": str(place.data), "database.url": place.database}
+    flags = {"server.data": str(place.data), "database.url": place.database, "access.authentication": "simple"}
     built = build(
         load(flags={key: value for key, value in flags.items() if value is not None}, file=None, environ={}).settings
     )

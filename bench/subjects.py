@@ -109,7 +109,11 @@ def main() -> None:
         prepare(place, Shape(1_000), database_pid=None)
         plant(place, roles=options.roles, rules=options.rules)
         with asyncio.Runner() as runner:
-            built = build(load(flags={"server.data": str(place.data)}, file=None, environ={}).settings)
+            built = build(
+                load(
+                    flags={"server.data": str(place.data), "access.authentication": "simple"}, file=None, environ={}
+                ).settings
+            )
             try:
                 runner.run(measure_all(built, options.rounds))
             finally:

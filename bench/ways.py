@@ -167,7 +167,9 @@ class ServerThread:
                 self._is_up.set()
 
     async def _serve(self) -> None:
-        settings = load(flags={"server.data": str(self._data), "access.authentication": "simple"}, file=None, environ={}).settings
+        settings = load(
+            flags={"server.data": str(self._data), "access.authentication": "simple"}, file=None, environ={}
+        ).settings
         built = build(settings)
         built.application.turns.loop_turns.now = lambda: 0.0  # traced steps are long, and would take turns
         try:

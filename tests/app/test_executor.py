@@ -554,7 +554,8 @@ def test_new_jobs_are_refused_if_the_machine_cannot_confine_them(lake: Lake) -> 
         refused = lake.node.post(RUNS, {"jobTemplateName": "hello"})
         health = lake.node.get("/health")
         assert (refused.status, "cannot confine them" in str(refused["message"])) == (405, True), refused
-        assert (health.status, health.json()["checks"][-1]["name"]) == (200, "jobs")
+        assert health.status == 200
+        assert "jobs" in [each["name"] for each in health.json()["checks"]]
         assert "no-such-user" not in str(health.json()), "health is public"
     assert [("no-such-user" in each, "jobs.confined" in each) for each in job_notes(missing)] == [(True, True)]
     assert job_notes(trusting) == job_notes(Settings()) == []

@@ -178,7 +178,7 @@ class Model:
     def allow(self) -> UserAction:
         """Grant a privilege on a namespace to the readers."""
         space = self.chance.choice(self.spaces)
-        change = ("alter", "role", "readers", "")
+        change = ("grant", "namespace", f"main.{space}", "")
         path = rights_path("readers", "schema", f"main.{space}", "grant")
         return UserAction("PUT", path, rights_body("CREATE_TABLE"), change)
 
@@ -341,7 +341,7 @@ def begin(model: Model) -> None:
             )
         )
         path = rights_path(role, "catalog", "main", "grant")
-        model.must(UserAction("PUT", path, rights_body(*rights), ("alter", "role", role, "")))
+        model.must(UserAction("PUT", path, rights_body(*rights), ("grant", "catalog", "main", "")))
         for user in holders:
             role_names = {"roleNames": [role]}
             model.must(
@@ -425,4 +425,4 @@ def test_every_change_has_one_audit_record_despite_kills(rig: Rig) -> None:
     assert [each["id"] for each in model.lines()][: len(lines)] == [each["id"] for each in lines]
     assert "\n".join(complaints(model, lines, done_though_lost)) == ""
     assert {str(each["outcome"]) for each in lines} == {"done", "refused", "failed"}
-    assert {each[0] for done in model.done.values() for each in done.changes} >= {"create", "commit", "alter"}
+    assert {each[0] for done in model.done.values() for each in done.changes} >= {"create", "commit", "grant"}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
 from types import SimpleNamespace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import uvicorn
@@ -104,8 +104,11 @@ class Application:
         """Return the scripted answer, like the real application."""
         return self._at_once
 
-    def seconds_of(self, *_: object) -> None:
-        """Return the time limit, like the real application."""
+    def continued(
+        self, work: Coroutine[Any, Any, Answer], waits_for: object, **_: object
+    ) -> tuple[Awaitable[Answer], None]:
+        """Return what is left of the answer, and no time limit, like the real application."""
+        return resume_coroutine(work, waits_for), None
 
     def watch(self, seconds: float | None) -> asyncio.Task[object]:
         """Watch the deadline, like the real application."""

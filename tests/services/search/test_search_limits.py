@@ -125,7 +125,7 @@ def test_cached_search_lets_other_requests_run_between_batches(node: DriverNode)
     """A search that finds everything in memory gives the event loop to others before each batch of candidates, also
     if the request uses too little of it to wait for a turn.
     """
-    node.built.application.loop_turns.now = lambda: 0.0
+    node.built.application.turns.loop_turns.now = lambda: 0.0
     make_space(node, "a")
     for number in range(AT_ONCE + 30):
         make_table(node, "a", f"flight_{number:03}")
