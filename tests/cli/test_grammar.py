@@ -139,24 +139,44 @@ def test_groups_equal_those_of_the_parser() -> None:
     assert {name for name in tree if not name.startswith("-")} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("typed,command", [
-    ("list tables main.raw", "list --only table main.raw"),
-    ("list --output json tables main.raw", "list --only table --output json main.raw"),
-    ("--output json list tables main.raw", "list --only table --output json main.raw"),
-    ("--user ana user list", "user list --user ana"),
-    ("--user audit audit", "audit --user audit"),
-    ("user --output=json list", "user list --output=json"),
-    ("create user ben", "user add ben"), ("user create ben", "user add ben"), ("user add ben", "user add ben"),
-    ("table list main", "list --only table main"), ("namespace create main.a", "create namespace main.a"),
-    ("ls", "list"), ("describe main", "show main"), ("mv a.b a.c", "rename a.b a.c"), ("drop a.b", "delete a.b"),
-    ("drop table main.a.t", "delete --kind table main.a.t"), ("show schema main.a", "show --kind namespace main.a"),
-    ("run pipeline p.yaml", "pipeline run p.yaml"), ("check storage main", "storage check main"),
-    ("trash ls main", "trash list main"), ("jobs run nightly", "job run nightly"), ("LIST Tables main", "list --only table main"),
-    ("show `user`", "show `user`"), ("show user --kind catalog", "show user --kind catalog"),
-    ("list users --user users", "user list --user users"), ("delete secret bot 7", "user secret end bot 7"),
-    ("sql -c list", "sql -c list"), ("job register x -- list", "job register x -- list"), ("help", "--help"),
-    ("help list", "list --help"), ("list -h", "list --help"), ("list users --help", "user list --help"), ("user", "user --help"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "typed,command",
+    [
+        ("list tables main.raw", "list --only table main.raw"),
+        ("list --output json tables main.raw", "list --only table --output json main.raw"),
+        ("--output json list tables main.raw", "list --only table --output json main.raw"),
+        ("--user ana user list", "user list --user ana"),
+        ("--user audit audit", "audit --user audit"),
+        ("user --output=json list", "user list --output=json"),
+        ("create user ben", "user add ben"),
+        ("user create ben", "user add ben"),
+        ("user add ben", "user add ben"),
+        ("table list main", "list --only table main"),
+        ("namespace create main.a", "create namespace main.a"),
+        ("ls", "list"),
+        ("describe main", "show main"),
+        ("mv a.b a.c", "rename a.b a.c"),
+        ("drop a.b", "delete a.b"),
+        ("drop table main.a.t", "delete --kind table main.a.t"),
+        ("show schema main.a", "show --kind namespace main.a"),
+        ("run pipeline p.yaml", "pipeline run p.yaml"),
+        ("check storage main", "storage check main"),
+        ("trash ls main", "trash list main"),
+        ("jobs run nightly", "job run nightly"),
+        ("LIST Tables main", "list --only table main"),
+        ("show `user`", "show `user`"),
+        ("show user --kind catalog", "show user --kind catalog"),
+        ("list users --user users", "user list --user users"),
+        ("delete secret bot 7", "user secret end bot 7"),
+        ("sql -c list", "sql -c list"),
+        ("job register x -- list", "job register x -- list"),
+        ("help", "--help"),
+        ("help list", "list --help"),
+        ("list -h", "list --help"),
+        ("list users --help", "user list --help"),
+        ("user", "user --help"),
+    ],
+)
 def test_typed_line_becomes_its_command(typed: str, command: str) -> None:
     """Verbs and kinds in either order, flags anywhere, other spellings and any case give the same command."""
     assert shlex.join(grammar.resolve(shlex.split(typed))) == shlex.join(shlex.split(command))

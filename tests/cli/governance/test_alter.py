@@ -55,11 +55,14 @@ def test_allowed_locations_are_a_property_of_the_catalog(fake: FakeServer, limno
     assert fake.asked[1].body == {"updates": {}, "removals": ["comment"]}
 
 
-@pytest.mark.parametrize("words,message", [
-    (["main.raw.t", "--kind", "view", "--column", "a=b"], "a view has no columns to describe"),
-    (["main.raw", "--kind", "namespace", "--allowed-location", "s3://a"], "a namespace has no allowed locations"),
-    (["main.raw"], "nothing to change is given"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words,message",
+    [
+        (["main.raw.t", "--kind", "view", "--column", "a=b"], "a view has no columns to describe"),
+        (["main.raw", "--kind", "namespace", "--allowed-location", "s3://a"], "a namespace has no allowed locations"),
+        (["main.raw"], "nothing to change is given"),
+    ],
+)
 def test_changes_that_the_kind_lacks_are_usage_errors(
     fake: FakeServer, limnos: Run, words: list[str], message: str
 ) -> None:

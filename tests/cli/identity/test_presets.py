@@ -27,8 +27,12 @@ def test_grant_names_the_role_and_each_privilege(fake: FakeServer, limnos: Run) 
         "  granted USE_CATALOG on catalog main",
     ]
     assert fake.asked[-1].body == {
-        "change": "grant", "preset": "reader", "kind": "table", "path": ["main", "raw", "t"], "user": "ana",
-    }  # fmt: skip
+        "change": "grant",
+        "preset": "reader",
+        "kind": "table",
+        "path": ["main", "raw", "t"],
+        "user": "ana",
+    }
 
 
 def test_revoke_names_what_stays(fake: FakeServer, limnos: Run) -> None:

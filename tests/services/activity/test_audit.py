@@ -98,9 +98,14 @@ def test_filters_without_an_index_are_read_in_parts(
     every = lines(desk)
     ana = next(each.user_id for each in every if each.user == "ana")
     criteria: list[dict[str, Any]] = [
-        {"action": "namespace_create"}, {"action": "create", "path": "main"}, {"outcome": "done"}, {"outcome": "failed"},
-        {"user_id": ana}, {"since": every[4].at, "until": every[-2].at}, {"action": "create", "user": "admin"},
-    ]  # fmt: skip
+        {"action": "namespace_create"},
+        {"action": "create", "path": "main"},
+        {"outcome": "done"},
+        {"outcome": "failed"},
+        {"user_id": ana},
+        {"since": every[4].at, "until": every[-2].at},
+        {"action": "create", "user": "admin"},
+    ]
     ends = {"after": 0, "before": every[-1].id + 1}
     asks = [(AuditFilter(**{order: ends[order]}, **each), limit) for each in criteria for limit in (2, 3, 100)]
     whole = [desk.run(audit_read(desk.ctx(), LAKE, filters=each, limit=limit)) for each, limit in asks]

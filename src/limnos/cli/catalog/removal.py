@@ -76,12 +76,9 @@ def drop(
             _drop_below(client, below, flags=flags)
         _DROPPED[result](client, path, flags)
     back = "" if purge else _way_back(path, result, below=below)
-    show_done(
-        f"deleted {result} {path}{back}",
-        {"dropped": path, "kind": result, "below": len(below.objects)} if flags.is_forced else
-        {"dropped": path, "kind": result},
-        output_format=common.output_format,
-    )  # fmt: skip
+    below_count = {"below": len(below.objects)} if flags.is_forced else {}
+    done = {"dropped": path, "kind": result, **below_count}
+    show_done(f"deleted {result} {path}{back}", done, output_format=common.output_format)
 
 
 def _read_below(client: Client, path: str, *, kind: str) -> Walk:

@@ -38,26 +38,38 @@ def change_preset(command: PresetCommand, common: CommonFlags) -> None:
         kind = "metalake" if command.path is None else command.kind or client.objects.kind(command.path)
         if command.is_question:
             consequence = client.access.what_if_preset(
-                command.preset, command.path or (), kind=kind, user=holder.argument("user"),
-                group=holder.argument("group"), role=holder.argument("role"), grants=command.verb == "grant",
-            )  # fmt: skip
+                command.preset,
+                command.path or (),
+                kind=kind,
+                user=holder.argument("user"),
+                group=holder.argument("group"),
+                role=holder.argument("role"),
+                grants=command.verb == "grant",
+            )
             show_consequence(consequence, output_format=common.output_format)
             return
         outcome = _change(client, command, holder=holder, kind=kind)
     where = f"{kind} {command.path or common.metalake}"
     result = {
-        "preset": command.preset, "object": command.path or common.metalake, "kind": kind, holder.kind: holder.name,
+        "preset": command.preset,
+        "object": command.path or common.metalake,
+        "kind": kind,
+        holder.kind: holder.name,
         **msgspec.to_builtins(outcome),
-    }  # fmt: skip
+    }
     show_done(_message(command, outcome, holder=holder, where=where), result, output_format=common.output_format)
 
 
 def _change(client: Client, command: PresetCommand, *, holder: Holder, kind: str) -> PresetOutcome:
     change = client.access.grant_preset if command.verb == "grant" else client.access.revoke_preset
     return change(
-        command.preset, command.path or (), kind=kind, user=holder.argument("user"), group=holder.argument("group"),
+        command.preset,
+        command.path or (),
+        kind=kind,
+        user=holder.argument("user"),
+        group=holder.argument("group"),
         role=holder.argument("role"),
-    )  # fmt: skip
+    )
 
 
 def _message(command: PresetCommand, outcome: PresetOutcome, *, holder: Holder, where: str) -> str:

@@ -44,8 +44,10 @@ def find_holder(client: Client, text: str) -> Holder:
     if holder is not None:
         return holder
     reads: dict[HolderKind, Callable[[str], object]] = {
-        "user": client.users.get, "group": client.groups.get, "role": client.roles.get,
-    }  # fmt: skip
+        "user": client.users.get,
+        "group": client.groups.get,
+        "role": client.roles.get,
+    }
     kinds = [kind for kind, read in reads.items() if _exists(read, text)]
     if len(kinds) == 1:
         return Holder(kinds[0], text)

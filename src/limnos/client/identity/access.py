@@ -282,13 +282,24 @@ class Access(Resource[S]):
 
 
 def _preset_body(
-    change: str, preset: str, *, path: str | Sequence[str], kind: str, user: str | None, group: str | None,
+    change: str,
+    preset: str,
+    *,
+    path: str | Sequence[str],
+    kind: str,
+    user: str | None,
+    group: str | None,
     role: str | None,
-) -> dict[str, object]:  # fmt: skip
+) -> dict[str, object]:
     return {
-        "change": change, "preset": preset, "kind": kind, "path": parts_of(path, least=0) if path else (),
-        "user": user, "group": group, "role": role,
-    }  # fmt: skip
+        "change": change,
+        "preset": preset,
+        "kind": kind,
+        "path": parts_of(path, least=0) if path else (),
+        "user": user,
+        "group": group,
+        "role": role,
+    }
 
 
 def _object_query(path: str | Sequence[str], kind: str | None) -> dict[str, str | None]:

@@ -84,8 +84,9 @@ _FILTERS: Final = {
     "last": "id <= :last",
 }
 _FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
-    "grant": ("give", "grant-privileges"), "revoke": ("take", "revoke-privileges"),
-}  # fmt: skip
+    "grant": ("give", "grant-privileges"),
+    "revoke": ("take", "revoke-privileges"),
+}
 """For the words of `--action`: the change of a role assignment, and the operation of a request that was refused."""
 _SCANNED: Final = frozenset({"user_id", "since", "until", "action", "outcome"})
 """Filters without an index in the order of ids: the rows between two matching records are read, too."""

@@ -48,8 +48,10 @@ def test_preset_is_recorded_for_each_object(lake: DriverNode) -> None:
 
     records = changes(lake, "path=main&action=grant")
     assert [(change, path) for change, path, _ in records] == [
-        ("grant", TABLE), ("grant", "main.raw"), ("grant", "main"),
-    ]  # fmt: skip
+        ("grant", TABLE),
+        ("grant", "main.raw"),
+        ("grant", "main"),
+    ]
     assert all(detail.endswith("role user:ana") for _, _, detail in records)
 
 

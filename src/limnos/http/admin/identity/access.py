@@ -236,9 +236,14 @@ async def _preset_consequence(ctx: Context, metalake: str, *, body: WhatIfReques
     if body.change not in ("grant", "revoke") or body.preset is None or body.kind is None:
         raise BadRequest("Grant or revoke a preset, and name the kind and path of its object")
     preset = PresetRequestBody(
-        change="grant" if body.change == "grant" else "revoke", preset=body.preset, kind=body.kind, path=body.path,
-        user=body.user, group=body.group, role=body.role,
-    )  # fmt: skip
+        change="grant" if body.change == "grant" else "revoke",
+        preset=body.preset,
+        kind=body.kind,
+        path=body.path,
+        user=body.user,
+        group=body.group,
+        role=body.role,
+    )
     return await access_consequences.preset_consequence(ctx, await _preset_request(ctx, metalake, body=preset))
 
 
