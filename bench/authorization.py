@@ -30,9 +30,12 @@ if TYPE_CHECKING:
 CONNECTIONS: Final = 128
 TABLES: Final = 8
 COUNTED: Final = {
-    "asked": "limnos_gate_reads_total", "shared": "limnos_gate_shared_total", "quiet": "limnos_gate_quiet_total",
-    "cold": "limnos_cold_reads_total", "kept": "limnos_answers_kept_total",
-}  # fmt: skip
+    "asked": "limnos_gate_reads_total",
+    "shared": "limnos_gate_shared_total",
+    "quiet": "limnos_gate_quiet_total",
+    "cold": "limnos_cold_reads_total",
+    "kept": "limnos_answers_kept_total",
+}
 COLD_STATEMENTS: Final = 3
 """Statements of a cache miss: the changes, and missing facts of a path and a document. An upper bound here."""
 
@@ -83,9 +86,15 @@ def measured(server: Server, method: str, *, seconds: float, connections: int) -
     """Send the requests on all connections for some seconds."""
     requests = requests_of(server, method)
     load = Load(
-        host=server.host, port=server.port, requests=requests * (connections // TABLES), connections=connections, once=False, warm=20,
-        seconds=seconds, count_max=10**9,
-    )  # fmt: skip
+        host=server.host,
+        port=server.port,
+        requests=requests * (connections // TABLES),
+        connections=connections,
+        once=False,
+        warm=20,
+        seconds=seconds,
+        count_max=10**9,
+    )
     with Generator() as generator:
         generator.warm(load)
         before = counters(server)

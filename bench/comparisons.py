@@ -90,9 +90,15 @@ class ComparedServer:
         """Send requests over all connections for some seconds. Returns CPU µs per request."""
         parts = urlsplit(self.uri)
         load = Load(
-            host=parts.hostname or "", port=parts.port or 0, requests=tuple(requests), connections=CONNECTIONS, once=once,
-            warm=WARM_EACH, seconds=seconds, count_max=max(1, len(requests) - CONNECTIONS * WARM_EACH) if once else 10**9,
-        )  # fmt: skip
+            host=parts.hostname or "",
+            port=parts.port or 0,
+            requests=tuple(requests),
+            connections=CONNECTIONS,
+            once=once,
+            warm=WARM_EACH,
+            seconds=seconds,
+            count_max=max(1, len(requests) - CONNECTIONS * WARM_EACH) if once else 10**9,
+        )
         answered, (used_ns,) = self._generator.run(load, [TreeCpu([self.pid])])
         return used_ns / 1000 / answered.count
 
@@ -125,7 +131,14 @@ def compare(comparisons: Sequence[Comparison], *, rounds: int, seconds: float) -
                 best[side.title] = min(best.get(side.title, cost), cost)
         first = best[each.sides[0].title]
         yield [
-            SideResult(each.key, each.title, side.title, best[side.title], best[side.title] / first, aim,
-                     None if side.peak_mb is None else side.peak_mb())
+            SideResult(
+                each.key,
+                each.title,
+                side.title,
+                best[side.title],
+                best[side.title] / first,
+                aim,
+                None if side.peak_mb is None else side.peak_mb(),
+            )
             for side, aim in zip(each.sides, each.aims, strict=True)
-        ]  # fmt: skip
+        ]

@@ -225,9 +225,11 @@ def measured(folder: Path, options: argparse.Namespace) -> list[Figure]:
         fill(server, options.crowd)
         browser = Browser(server)
         return [
-            *first_load(browser), *page_costs(server, browser, lake=lake, times=options.times),
-            *search_quality(server, lake, questions=options.questions), *chromium_costs(server, browser, lake=lake),
-        ]  # fmt: skip
+            *first_load(browser),
+            *page_costs(server, browser, lake=lake, times=options.times),
+            *search_quality(server, lake, questions=options.questions),
+            *chromium_costs(server, browser, lake=lake),
+        ]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -56,9 +56,15 @@ def head_load(host: str, port: int, *, token: str, path: str) -> Load:
     """Return a load of two seconds that sends HEAD for a path over one connection."""
     head = f"HEAD {path} HTTP/1.1\r\nHost: {host}:{port}\r\nAuthorization: Bearer {token}\r\n\r\n"
     return Load(
-        host=host, port=port, requests=(head.encode(),), connections=1, once=False, warm=20, seconds=2.0,
+        host=host,
+        port=port,
+        requests=(head.encode(),),
+        connections=1,
+        once=False,
+        warm=20,
+        seconds=2.0,
         count_max=10**9,
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True, slots=True)

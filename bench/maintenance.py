@@ -60,10 +60,14 @@ def _snapshot(number: int, *, location: str, at_ms: int) -> list[object]:
     """Return the updates that add a snapshot with totals of a healthy table."""
     summary = {"operation": "append", "total-data-files": "4", "total-files-size": "1000", "total-delete-files": "0"}
     snapshot = {
-        "snapshot-id": number, "sequence-number": number, "timestamp-ms": at_ms, "schema-id": 0, "summary": summary,
+        "snapshot-id": number,
+        "sequence-number": number,
+        "timestamp-ms": at_ms,
+        "schema-id": 0,
+        "summary": summary,
         "manifest-list": f"{location}/metadata/snap-{number}-1-00000000-0000-0000-0000-000000000000.avro",
         **({"parent-snapshot-id": number - 1} if number > 1 else {}),
-    }  # fmt: skip
+    }
     point = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number}
     return [{"action": "add-snapshot", "snapshot": snapshot}, point]
 
@@ -86,9 +90,11 @@ def _copy_table(database: Path, *, copies: int) -> int:
         for table, key in (("node", "id"), ("document", "node_id")):
             columns = [each[1] for each in connection.execute(f"PRAGMA table_info({table})")]
             changed = {
-                key: "c.n", "name": "'copy' || c.n", "location": "location || c.n",
+                key: "c.n",
+                "name": "'copy' || c.n",
+                "location": "location || c.n",
                 "metadata_location": "metadata_location",
-            }  # fmt: skip
+            }
             values = ", ".join(changed.get(each, each) for each in columns)
             connection.execute(
                 f"WITH RECURSIVE c (n) AS (SELECT {first} UNION ALL SELECT n + 1 FROM c WHERE n < {first + copies - 1})"

@@ -28,10 +28,11 @@ TURNS: Final = 11
 _START_MS: Final = 4_000_000_000_000
 """A time after that of all written files."""
 _POLICIES: Final = {
-    "system_iceberg_table_maintenance": {}, "system_iceberg_compaction": {},
+    "system_iceberg_table_maintenance": {},
+    "system_iceberg_compaction": {},
     "system_iceberg_snapshot_expiration": {"olderThanDays": 1, "retainLast": 1, "minSnapshotCount": 0},
     "system_iceberg_orphan_file_removal": {},
-}  # fmt: skip
+}
 
 
 def measure_commits(folder: Path) -> list[Figure]:
@@ -170,9 +171,14 @@ def task_context(node: DriverNode) -> TaskContext:
     """Return the context of a round of a task on a node."""
     services = node.built.services
     return TaskContext(
-        0, store=services.store, permit=upkeep_permit("bench"), allowed=services.defaults.allowed,
-        warehouse=services.defaults.warehouse, lease_ms=60_000, services=services,
-    )  # fmt: skip
+        0,
+        store=services.store,
+        permit=upkeep_permit("bench"),
+        allowed=services.defaults.allowed,
+        warehouse=services.defaults.warehouse,
+        lease_ms=60_000,
+        services=services,
+    )
 
 
 def _maintain(node: DriverNode, at: MaintenancePosition) -> None:

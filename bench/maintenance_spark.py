@@ -228,9 +228,14 @@ def measure_writers(folder: Path, *, tables: int, seconds: float) -> list[Figure
 
 
 def _run_writers(
-    spark: SparkSession, node: DriverNode, *, names: dict[str, str], seconds: float, counts: dict[str, list[int]],
+    spark: SparkSession,
+    node: DriverNode,
+    *,
+    names: dict[str, str],
+    seconds: float,
+    counts: dict[str, list[int]],
     most: dict[str, int],
-) -> None:  # fmt: skip
+) -> None:
     """Let writers execute statements on all tables in turn, and count statements and files.
 
     Each minute a line has the counts, and the maximum number of files of each kind of table since the last line.

@@ -180,9 +180,15 @@ def _yardstick(log: Path) -> Iterator[Callable[[Generator, int], float]]:
 
         def measure(generator: Generator, connections: int) -> float:
             load = Load(
-                host=host, port=port, requests=(request,) * connections, connections=connections, once=False, warm=20,
-                seconds=YARDSTICK_S, count_max=1_000_000,
-            )  # fmt: skip
+                host=host,
+                port=port,
+                requests=(request,) * connections,
+                connections=connections,
+                once=False,
+                warm=20,
+                seconds=YARDSTICK_S,
+                count_max=1_000_000,
+            )
             answered, run_ns = generator.run(load, [TreeCpu([pid])])
             return sum(run_ns) / answered.count / 1000
 
@@ -206,19 +212,27 @@ def _measure(
     """Measure one round."""
     requests = tuple(operation.requests(case))
     load = Load(
-        host=target.server.host, port=target.server.port, requests=requests, connections=case.connections,
-        once=operation.once, seconds=seconds, count_max=operation.count_max,
+        host=target.server.host,
+        port=target.server.port,
+        requests=requests,
+        connections=case.connections,
+        once=operation.once,
+        seconds=seconds,
+        count_max=operation.count_max,
         warm=_warm(operation, case, requests=len(requests)),
-    )  # fmt: skip
+    )
     clocks = [TreeCpu([pid]) for pid in target.server.pids]
     try:
         if operation.beside is None:
             answered, run_ns = generator.run(load, clocks)
         else:
             beside = replace(
-                load, requests=tuple(operation.beside.requests(case)), connections=1, warm=WARM_EACH_MIN,
+                load,
+                requests=tuple(operation.beside.requests(case)),
+                connections=1,
+                warm=WARM_EACH_MIN,
                 per_second=operation.beside.per_second,
-            )  # fmt: skip
+            )
             answered, run_ns = run_beside(generator, load, clocks, company=company, beside=beside)
     except LoadError as error:
         raise LoadError(f"{operation.title} ({target.store}, {target.shape.nodes:,} nodes): {error}") from None
@@ -234,9 +248,14 @@ def _files_alone(operation: Operation, target: Target) -> list[float]:
 
 
 def _best(
-    operation: Operation, target: Target, connections: int, rounds: Sequence[RoundFigures], *, alone_us: float,
+    operation: Operation,
+    target: Target,
+    connections: int,
+    rounds: Sequence[RoundFigures],
+    *,
+    alone_us: float,
     files_us: float | None,
-) -> Measurement:  # fmt: skip
+) -> Measurement:
     ordered = sorted(rounds, key=lambda each: each.cpu_us)
     best = ordered[0 if operation.beside is None else len(ordered) // 2]  # the minimum of a difference is biased
     answered = best.answered

@@ -216,12 +216,19 @@ def _create_views(case: Case) -> list[bytes]:
     """Views of ten columns."""
     serial = next(_serial)
     version = {
-        "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {"engine-name": "bench"}, "default-namespace": ["made"],
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {"engine-name": "bench"},
+        "default-namespace": ["made"],
         "representations": [{"type": "sql", "sql": "SELECT * FROM made.t WHERE column_0001 > 10", "dialect": "spark"}],
-    }  # fmt: skip
+    }
     body = {
-        "name": f"view_{serial:03}_00000", "schema": new_table("", width=10)["schema"], "view-version": version, "properties": {},
-    }  # fmt: skip
+        "name": f"view_{serial:03}_00000",
+        "schema": new_table("", width=10)["schema"],
+        "view-version": version,
+        "properties": {},
+    }
     whole = request(case, "POST", f"{namespace_path(['made'])}/views", user="writer", body=body)
     return [whole.replace(b"_00000", b"_%05d" % i) for i in range(12_000)]
 
@@ -251,12 +258,18 @@ def _commits(case: Case) -> list[bytes]:
     serial = next(_serial)
     return [
         request(
-            case, "POST", table_path(["commits"], f"t{table}"), user="writer",
-            body={"requirements": [], "updates": [{"action": "set-properties", "updates": {"bench": f"{serial}.{turn}"}}]},
+            case,
+            "POST",
+            table_path(["commits"], f"t{table}"),
+            user="writer",
+            body={
+                "requirements": [],
+                "updates": [{"action": "set-properties", "updates": {"bench": f"{serial}.{turn}"}}],
+            },
         )
         for turn in range(8)
         for table in range(tables)
-    ]  # fmt: skip
+    ]
 
 
 def _sets(size: int) -> Callable[[Case], list[bytes]]:
@@ -268,12 +281,15 @@ def _sets(size: int) -> Callable[[Case], list[bytes]]:
         sets = sets_max // case.connections * case.connections or sets_max  # with many connections some share a table
         return [
             request(
-                case, "POST", f"{PREFIX}/transactions/commit", user="writer",
+                case,
+                "POST",
+                f"{PREFIX}/transactions/commit",
+                user="writer",
                 body={"table-changes": [_change(number * size + each, f"{serial}.{turn}") for each in range(size)]},
             )
             for turn in range(8)
             for number in range(sets)
-        ]  # fmt: skip
+        ]
 
     return make
 
@@ -295,13 +311,19 @@ def _keyed_commits(case: Case) -> list[bytes]:
     serial = next(_serial)
     return [
         request(
-            case, "POST", table_path(["commits"], f"t{table}"), user="writer",
-            body={"requirements": [], "updates": [{"action": "set-properties", "updates": {"bench": f"{serial}.{turn}"}}]},
+            case,
+            "POST",
+            table_path(["commits"], f"t{table}"),
+            user="writer",
+            body={
+                "requirements": [],
+                "updates": [{"action": "set-properties", "updates": {"bench": f"{serial}.{turn}"}}],
+            },
             more=(f"Idempotency-Key: {new_uuid(time.time_ns() // 1_000_000)}",),
         )
         for turn in range(12_000 // tables)
         for table in range(tables)
-    ]  # fmt: skip
+    ]
 
 
 def _repeated_commits(case: Case) -> list[bytes]:
@@ -402,12 +424,15 @@ def _gravitino_alters(case: Case) -> list[bytes]:
     serial = next(_serial)
     return [
         request(
-            case, "PUT", f"{SCHEMAS}/commits/tables/t{table}", user="writer",
+            case,
+            "PUT",
+            f"{SCHEMAS}/commits/tables/t{table}",
+            user="writer",
             body={"updates": [{"@type": "setProperty", "property": "bench", "value": f"{serial}.{turn}"}]},
         )
         for turn in range(8)
         for table in range(tables)
-    ]  # fmt: skip
+    ]
 
 
 def _changes(case: Case) -> list[bytes]:
@@ -429,16 +454,31 @@ def _crowds() -> tuple[Operation, ...]:
     for size in seed.CROWDS:
         word = f"{size:,} siblings"
         operations += [
-            Operation(key=f"crowd-page-{size}", title=f"page of {PAGE_SIZE} among {word}", requests=_crowd_pages(size), nodes_min=size),
             Operation(
-                key=f"crowd-create-{size}", title=f"create among {word}", requests=_crowd_creates(size), writes=True,
-                once=True, nodes_min=size, count_max=4_000,
+                key=f"crowd-page-{size}",
+                title=f"page of {PAGE_SIZE} among {word}",
+                requests=_crowd_pages(size),
+                nodes_min=size,
             ),
             Operation(
-                key=f"crowd-mixed-{size}", title=f"three pages and a create, {word}", requests=_crowd_mixed(size),
-                writes=True, once=True, nodes_min=size, count_max=8_000,
+                key=f"crowd-create-{size}",
+                title=f"create among {word}",
+                requests=_crowd_creates(size),
+                writes=True,
+                once=True,
+                nodes_min=size,
+                count_max=4_000,
             ),
-        ]  # fmt: skip
+            Operation(
+                key=f"crowd-mixed-{size}",
+                title=f"three pages and a create, {word}",
+                requests=_crowd_mixed(size),
+                writes=True,
+                once=True,
+                nodes_min=size,
+                count_max=8_000,
+            ),
+        ]
     return tuple(operations)
 
 
@@ -453,29 +493,44 @@ def _lists(size: int) -> tuple[Operation, ...]:
     word = f"{size:,}"
     return (
         Operation(
-            key=f"list-{size}-schema", title=f"list {word} tables, schema grant", requests=_list(size, "reader"),
-            aim_us=aim, names=size,
+            key=f"list-{size}-schema",
+            title=f"list {word} tables, schema grant",
+            requests=_list(size, "reader"),
+            aim_us=aim,
+            names=size,
         ),
         Operation(
-            key=f"list-{size}-single", title=f"list {word} tables, 3,000 single grants",
-            requests=_list(size, "picker"), aim_us=aim, names=_PICKED[size],
+            key=f"list-{size}-single",
+            title=f"list {word} tables, 3,000 single grants",
+            requests=_list(size, "picker"),
+            aim_us=aim,
+            names=_PICKED[size],
         ),
         Operation(
-            key=f"list-{size}-deny", title=f"list {word} tables, one denied", requests=_list(size, "denied"),
-            aim_us=aim, names=size - 1,
+            key=f"list-{size}-deny",
+            title=f"list {word} tables, one denied",
+            requests=_list(size, "denied"),
+            aim_us=aim,
+            names=size - 1,
         ),
-    )  # fmt: skip
+    )
 
 
 OPERATIONS: Final = (
     Operation(key="head", title="HEAD table", requests=_hot("HEAD"), aim_us=0.8 * ALONE_WHEN_AIMED_US),
     Operation(key="load-6k", title="load table, 6 KB", requests=_hot("GET"), aim_us=1.1 * ALONE_WHEN_AIMED_US),
     Operation(
-        key="beside-head", title="HEAD table, 200 commits/s beside", requests=_hot("HEAD"), beside=_COMMITS_BESIDE,
+        key="beside-head",
+        title="HEAD table, 200 commits/s beside",
+        requests=_hot("HEAD"),
+        beside=_COMMITS_BESIDE,
         aim_us=1.3 * ALONE_WHEN_AIMED_US,
     ),
     Operation(
-        key="beside-load-6k", title="load table, 200 commits/s beside", requests=_hot("GET"), beside=_COMMITS_BESIDE,
+        key="beside-load-6k",
+        title="load table, 200 commits/s beside",
+        requests=_hot("GET"),
+        beside=_COMMITS_BESIDE,
         aim_us=1.6 * ALONE_WHEN_AIMED_US,
     ),
     Operation(key="load-200k", title="load table, 200 KB", requests=_wide),
@@ -486,35 +541,73 @@ OPERATIONS: Final = (
     Operation(
         key="deep-cold", title="the same, never asked before", requests=_cold_namespaces, once=True, big_tree_only=True
     ),
-    Operation(key="create-table", title="create table", requests=_create_tables, aim_us=150, writes=True, once=True, files=(2, 2_300)),
+    Operation(
+        key="create-table",
+        title="create table",
+        requests=_create_tables,
+        aim_us=150,
+        writes=True,
+        once=True,
+        files=(2, 2_300),
+    ),
     Operation(key="create-view", title="create view", requests=_create_views, writes=True, once=True, files=(2, 1_900)),
     Operation(key="load-view", title="load view", requests=_load_views, writes=True, once=True, count_max=39_000),
-    Operation(key="commit", title="commit, set one property", requests=_commits, aim_us=200, writes=True, files=(0, 6_500)),
-    Operation(key="commit-2", title="commit of 2 tables, set one property of each", requests=_sets(2), writes=True, files=(0, 13_000)),
+    Operation(
+        key="commit", title="commit, set one property", requests=_commits, aim_us=200, writes=True, files=(0, 6_500)
+    ),
+    Operation(
+        key="commit-2",
+        title="commit of 2 tables, set one property of each",
+        requests=_sets(2),
+        writes=True,
+        files=(0, 13_000),
+    ),
     Operation(key="commit-20", title="commit of 20 tables, set one property of each", requests=_sets(20), writes=True),
     Operation(
-        key="commit-keyed", title="idempotent commit, each under a key", requests=_keyed_commits, writes=True, once=True,
+        key="commit-keyed",
+        title="idempotent commit, each under a key",
+        requests=_keyed_commits,
+        writes=True,
+        once=True,
         files=(0, 6_500),
     ),
-    Operation(key="commit-repeated", title="the same commit again, under its key", requests=_repeated_commits, writes=True),
     Operation(
-        key="create-namespace", title="create namespace among 5,000", requests=_create_namespaces, writes=True, once=True,
+        key="commit-repeated", title="the same commit again, under its key", requests=_repeated_commits, writes=True
+    ),
+    Operation(
+        key="create-namespace",
+        title="create namespace among 5,000",
+        requests=_create_namespaces,
+        writes=True,
+        once=True,
         count_max=1_000,
     ),
     Operation(key="gravitino-load", title="Gravitino: load table, 6 KB", requests=_gravitino_loads),
     Operation(
-        key="gravitino-list", title="Gravitino: list 1,000 tables, 3,000 single grants", requests=_gravitino_list, names=_PICKED[1_000],
+        key="gravitino-list",
+        title="Gravitino: list 1,000 tables, 3,000 single grants",
+        requests=_gravitino_list,
+        names=_PICKED[1_000],
     ),
     Operation(
-        key="gravitino-create", title="Gravitino: create table", requests=_gravitino_creates, writes=True, once=True, files=(2, 2_300),
+        key="gravitino-create",
+        title="Gravitino: create table",
+        requests=_gravitino_creates,
+        writes=True,
+        once=True,
+        files=(2, 2_300),
     ),
     Operation(
-        key="gravitino-alter", title="Gravitino: alter table, set one property", requests=_gravitino_alters, writes=True, files=(0, 6_500),
+        key="gravitino-alter",
+        title="Gravitino: alter table, set one property",
+        requests=_gravitino_alters,
+        writes=True,
+        files=(0, 6_500),
     ),
     Operation(key="feed", title="changes: a hundred of a catalog's", requests=_changes),
     Operation(key="feed-quiet", title="changes: none", requests=_no_changes),
     *_crowds(),
-)  # fmt: skip
+)
 
 
 def aim_of(operation: Operation, *, store: str, connections: int) -> float | None:

@@ -86,9 +86,11 @@ def opened(heap: str) -> Iterator[Bench]:
         with served(data, 1) as (pid, uri, _):
             token = (data / "admin.token").read_text().strip()
             settings = {
-                "spark.driver.memory": heap, "spark.scheduler.mode": "FAIR", "spark.log.level": "ERROR",
+                "spark.driver.memory": heap,
+                "spark.scheduler.mode": "FAIR",
+                "spark.log.level": "ERROR",
                 "spark.sql.session.timeZone": "UTC",
-            }  # fmt: skip
+            }
             spark = session(uri, token=token, config=settings)
             try:
                 spark.sql(f"CREATE NAMESPACE {_SPACE}")
@@ -126,9 +128,11 @@ def merge(bench: Bench, *, rows: int, into: int) -> tuple[Callable[[], object], 
         )
     query = f"SELECT id, a, b + :salt AS b FROM {_SPACE}.changes"
     declared = pipeline(
-        "merges", catalog="main", parameters={"salt": "double"},
+        "merges",
+        catalog="main",
+        parameters={"salt": "double"},
         steps=[step("bench.merged", sql=query, write={"mode": "merge", "keys": ["id"]})],
-    )  # fmt: skip
+    )
     project = Project(declared, Path())
     salts = iter(range(1, 1 << 30))
 
@@ -154,9 +158,11 @@ def day(bench: Bench, *, facts: int) -> tuple[Callable[[], object], Callable[[],
     starts = iter(range(facts, 1 << 60, each))
     copied = step("bench.copied", sql=f"SELECT id, grp, a, b * 2 AS b FROM {source}", write="append", incremental=True)
     newest = step(
-        "bench.newest", sql=f"SELECT id, upper(a) AS a, b FROM {source}",
-        write={"mode": "merge", "keys": ["id"]}, incremental=True,
-    )  # fmt: skip
+        "bench.newest",
+        sql=f"SELECT id, upper(a) AS a, b FROM {source}",
+        write={"mode": "merge", "keys": ["id"]},
+        incremental=True,
+    )
     project = Project(pipeline("days", catalog="main", steps=[copied, newest]), Path())
 
     def come() -> None:

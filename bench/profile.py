@@ -87,11 +87,21 @@ class Caller:
             sent.append(message)
 
         scope: Message = {
-            "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": call.method, "scheme": "http",
-            "path": call.raw_path.decode("latin-1"), "raw_path": call.raw_path, "query_string": call.query_string,
-            "root_path": "", "headers": list(call.headers), "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 2),
-            "state": {}, "extensions": {},
-        }  # fmt: skip
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "method": call.method,
+            "scheme": "http",
+            "path": call.raw_path.decode("latin-1"),
+            "raw_path": call.raw_path,
+            "query_string": call.query_string,
+            "root_path": "",
+            "headers": list(call.headers),
+            "client": ("127.0.0.1", 1),
+            "server": ("127.0.0.1", 2),
+            "state": {},
+            "extensions": {},
+        }
         await self._application(scope, receive, send)
         if sent[0]["status"] not in (200, 204):
             raise LoadError(f"{sent[0]['status']} for {call.method} {call.raw_path!r}: {sent[-1].get('body')!r:.600}")

@@ -31,9 +31,20 @@ async def cost_us(stream: TextIO, *, json: bool) -> float:
         began = time.process_time()
         for number in range(REQUESTS):
             log.add(
-                (time.perf_counter(), 0.000213, f"5f0c3a9be17d{number:06x}", "GET", b"/iceberg/v1/lake.main/namespaces/a/tables/t",
-                 "load-table", 200, "ana", "127.0.0.1", 6_120, "")
-            )  # fmt: skip
+                (
+                    time.perf_counter(),
+                    0.000213,
+                    f"5f0c3a9be17d{number:06x}",
+                    "GET",
+                    b"/iceberg/v1/lake.main/namespaces/a/tables/t",
+                    "load-table",
+                    200,
+                    "ana",
+                    "127.0.0.1",
+                    6_120,
+                    "",
+                )
+            )
             if number % BATCH == 0:
                 log.flush()
         log.flush()

@@ -266,9 +266,7 @@ def caught_up(server: Server, *, changes: int, environment: Callable[[dict[str, 
     print(f"  {changes:,} changes behind: {cpu:.1f} s of CPU, {time.perf_counter() - began:.0f} s", flush=True)
 
 
-def commit_costs(
-    make: Callable[[str, dict[str, str]], tuple[Server, Client]], *, rounds: int
-) -> None:  # fmt: skip
+def commit_costs(make: Callable[[str, dict[str, str]], tuple[Server, Client]], *, rounds: int) -> None:
     """Print the CPU of commits without and with the index of words, by the best round of each."""
     sides = {"off": make("off", OFF), "on": make("on", {})}
     for _, client in sides.values():
@@ -287,8 +285,10 @@ def commit_costs(
                 best[side].append((clock.look() - before) / 1000 / COMMITS)
         off, on = min(best["off"]), min(best["on"])
         pairs = statistics.median(b / a for a, b in zip(best["off"], best["on"], strict=True))
-        print(f"  commit, {title}: off {off:.0f} µs, on {on:.0f} µs, {on / off:.3f} times (median of pairs {pairs:.3f})",
-              flush=True)  # fmt: skip
+        print(
+            f"  commit, {title}: off {off:.0f} µs, on {on:.0f} µs, {on / off:.3f} times (median of pairs {pairs:.3f})",
+            flush=True,
+        )
 
 
 def commits(client: Client, count: int, *, comment: bool = False) -> None:

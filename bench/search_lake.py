@@ -106,11 +106,13 @@ class Lake:
             names.setdefault(f"{name}_{dice.randint(1990, 2030)}" if dice.random() < 0.3 else name)
         return [
             SearchedTable(
-                levels, name, tuple(dict.fromkeys(f"{self._word(dice)}_{each}" for each in "abcdefgh")),
+                levels,
+                name,
+                tuple(dict.fromkeys(f"{self._word(dice)}_{each}" for each in "abcdefgh")),
                 " ".join(self._word(dice) for _ in range(COMMENT_WORDS)),
             )
             for name in names
-        ]  # fmt: skip
+        ]
 
     def any_table(self, dice: random.Random) -> SearchedTable:
         """Return a random table."""
@@ -184,8 +186,10 @@ def _write_words(filler: Filler, texts: list[tuple[int, int, str, str, str]], *,
     if not is_sqlite:
         lexemes = "array_to_tsvector(array_remove(string_to_array({}, ' '), ''))"
         both = lexemes.format("name"), lexemes.format("name || ' ' || columns || ' ' || comment")
-        filler.run(f"INSERT INTO search_text ({', '.join(columns)}, name_vector, all_vector)"
-                   f" SELECT {', '.join(columns)}, {', '.join(both)} FROM planted")  # fmt: skip
+        filler.run(
+            f"INSERT INTO search_text ({', '.join(columns)}, name_vector, all_vector)"
+            f" SELECT {', '.join(columns)}, {', '.join(both)} FROM planted"
+        )
         filler.run("TRUNCATE planted")
 
 

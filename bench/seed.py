@@ -226,8 +226,12 @@ class Forest:
     def _node(self, template: Row, parent_id: int, name: str) -> int:
         node_id = self.draw_id()
         changed: dict[str, Value] = {
-            "id": node_id, "parent_id": parent_id, "name": name, "folded": fold(name), "revision": self._revision,
-        }  # fmt: skip
+            "id": node_id,
+            "parent_id": parent_id,
+            "name": name,
+            "folded": fold(name),
+            "revision": self._revision,
+        }
         self._nodes.append(
             tuple(changed.get(column, old) for column, old in zip(self._node_columns, template, strict=True))
         )
@@ -261,10 +265,12 @@ class Forest:
         body = old["body"]
         assert isinstance(body, bytes | memoryview)
         changed: dict[str, Value] = {
-            "node_id": node_id, "uuid": uuid, "location": new_location,
+            "node_id": node_id,
+            "uuid": uuid,
+            "location": new_location,
             "metadata_location": str(old["metadata_location"]).replace(location, new_location),
             "body": _replaced(bytes(body), marks),
-        }  # fmt: skip
+        }
         changed["digest"] = None  # the template's would not fit; unknown ones are not compared
         self._documents.append(tuple(changed.get(column, value) for column, value in old.items()))
         place = dict(zip(self._place_columns, document.place, strict=True))
@@ -288,9 +294,15 @@ class Forest:
         """Create a user."""
         principal_id = self.draw_id()
         row: dict[str, Value] = {
-            "id": principal_id, "metalake_id": self.metalake_id, "kind": int(Kind.USER), "name": name, "enabled": True, "deleted": 0,
-            "created_by": "bench", "created_at": self._now_ms,
-        }  # fmt: skip
+            "id": principal_id,
+            "metalake_id": self.metalake_id,
+            "kind": int(Kind.USER),
+            "name": name,
+            "enabled": True,
+            "deleted": 0,
+            "created_by": "bench",
+            "created_at": self._now_ms,
+        }
         self.filler.copy("principal", tuple(row), [tuple(row.values())])
         return principal_id
 
@@ -415,8 +427,16 @@ def _plant_users(
     denials = [(tables[len(tables) // 2], Kind.TABLE, p.SELECT_TABLE, False) for tables in listed]
     forest.role("reading_but", [*reader, *denials], held_by=forest.principal("denied"))
     forest.role("picking", _picked(catalog, lists, listed), held_by=forest.principal("picker"))
-    rights = (p.USE_CATALOG, p.USE_SCHEMA, p.CREATE_SCHEMA, p.CREATE_TABLE, p.MODIFY_TABLE, p.SELECT_TABLE,
-              p.CREATE_VIEW, p.SELECT_VIEW)  # fmt: skip
+    rights = (
+        p.USE_CATALOG,
+        p.USE_SCHEMA,
+        p.CREATE_SCHEMA,
+        p.CREATE_TABLE,
+        p.MODIFY_TABLE,
+        p.SELECT_TABLE,
+        p.CREATE_VIEW,
+        p.SELECT_VIEW,
+    )
     forest.role("writing", [(*catalog, right, True) for right in rights], held_by=forest.principal("writer"))
 
 

@@ -93,9 +93,13 @@ def running(
     """Run a server for the body of a `with`, after its `ready URL`. Yields process id, host and port."""
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, text=True, start_new_session=True,
+            command,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
             env={**os.environ, **environment},
-        )  # fmt: skip
+        )
         lines: queue.Queue[str | None] = queue.Queue()
         pump = threading.Thread(target=_pump, args=(process.stdout, lines), daemon=True)
         pump.start()

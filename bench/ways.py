@@ -43,8 +43,21 @@ if TYPE_CHECKING:
 
 ROOT: Final = f"{Path(limnos.__file__).parent}/"
 LAYERS: Final = (
-    "names", "model", "telemetry", "config", "formats", "sqlpp", "files", "sources", "store", "view", "access", "services", "http", "app",
-)  # fmt: skip
+    "names",
+    "model",
+    "telemetry",
+    "config",
+    "formats",
+    "sqlpp",
+    "files",
+    "sources",
+    "store",
+    "view",
+    "access",
+    "services",
+    "http",
+    "app",
+)
 """The layers of a request, from the bottom."""
 WARM: Final = 12
 """Requests of a kind before the first traced one."""
@@ -57,8 +70,13 @@ ICEBERG: Final = "/iceberg/v1/lake.main"
 GRAVITINO: Final = "/api/metalakes/lake"
 SCHEMA: Final = {"type": "struct", "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
 PRIVILEGES: Final = (
-    "use_catalog", "use_schema", "create_schema", "create_table", "select_table", "modify_table",
-)  # fmt: skip
+    "use_catalog",
+    "use_schema",
+    "create_schema",
+    "create_table",
+    "select_table",
+    "modify_table",
+)
 _HEIGHTS: Final = {layer: height for height, layer in enumerate(LAYERS)}
 
 
@@ -327,7 +345,7 @@ WAYS: Final = (
     Way("metadata", "SQL++: the names of a dataverse's two datasets, the same statement again", _sqlpp(_DATASETS)),
     Way("metadata-new", "SQL++: the same in a statement that is new each time", _new(_DATASETS)),
     Way("metadata-all", "SQL++: dataverses with the number of their datasets, about 90", _sqlpp(_COUNTS)),
-)  # fmt: skip
+)
 """The traced requests, in order: later ones see the objects of earlier ones."""
 
 

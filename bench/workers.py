@@ -84,9 +84,15 @@ def measured(pid: int, uri: str, token: str, *, method: str, connections: int, s
     head = f"{method} /iceberg/v1/lake.main/namespaces/a/tables/t HTTP/1.1\r\nHost: {parts.netloc}\r\n"
     request = f"{head}Authorization: Bearer {token}\r\n\r\n".encode()
     load = Load(
-        host=parts.hostname or "", port=parts.port or 0, requests=(request,) * connections, connections=connections,
-        once=False, warm=50, seconds=seconds, count_max=10**9,
-    )  # fmt: skip
+        host=parts.hostname or "",
+        port=parts.port or 0,
+        requests=(request,) * connections,
+        connections=connections,
+        once=False,
+        warm=50,
+        seconds=seconds,
+        count_max=10**9,
+    )
     with Generator() as generator:
         answered, (used_ns,) = generator.run(load, [TreeCpu([pid])])
     return used_ns / 1000 / answered.count, answered.count / answered.seconds
@@ -147,9 +153,11 @@ def main() -> None:
             one, one_rate = best[1, method, CONNECTIONS]
             for connections in (CONNECTIONS, CONNECTIONS * options.workers):
                 more, rate = best[options.workers, method, connections]
-                print(f"{method} table: {one:.1f} µs with 1 worker at {CONNECTIONS} connections, {more:.1f} with "
-                      f"{options.workers} at {connections // options.workers} each: {more / one:.2f} × "
-                      f"({one_rate:.0f} and {rate:.0f} requests/s beside the load generator)")  # fmt: skip
+                print(
+                    f"{method} table: {one:.1f} µs with 1 worker at {CONNECTIONS} connections, {more:.1f} with "
+                    f"{options.workers} at {connections // options.workers} each: {more / one:.2f} × "
+                    f"({one_rate:.0f} and {rate:.0f} requests/s beside the load generator)"
+                )
         with served(data, options.workers) as (pid, uri, _):
             seconds, tried, refused = comes_back(pid, uri)
         print(

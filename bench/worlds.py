@@ -247,9 +247,13 @@ def _table_of_files(server: ComparedServer, name: str, *, count: int) -> None:
         manifests.append(listed(f"{place}/metadata/m{first}.avro", data, added_files_count=FILES_OF_MANIFEST))
     (folder / "metadata" / "snap-1.avro").write_bytes(manifest_list(manifests))
     snapshot = {
-        "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": metadata["last-updated-ms"] + 1, "manifest-list": f"{place}/metadata/snap-1.avro",
-        "summary": {"operation": "append"}, "schema-id": 0,
-    }  # fmt: skip
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "timestamp-ms": metadata["last-updated-ms"] + 1,
+        "manifest-list": f"{place}/metadata/snap-1.avro",
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
     updates = [
         {"action": "add-snapshot", "snapshot": snapshot},
         {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1},
@@ -261,9 +265,12 @@ def _file(path: str, number: int) -> dict[str, object]:
     numbers = range(1, COLUMNS + 1)
     low, high = (number * 10).to_bytes(8, "little"), (number * 10 + 9).to_bytes(8, "little")
     return data_file(
-        path, value_counts=dict.fromkeys(numbers, 10), null_value_counts=dict.fromkeys(numbers, 0), lower_bounds=dict.fromkeys(numbers, low),
+        path,
+        value_counts=dict.fromkeys(numbers, 10),
+        null_value_counts=dict.fromkeys(numbers, 0),
+        lower_bounds=dict.fromkeys(numbers, low),
         upper_bounds=dict.fromkeys(numbers, high),
-    )  # fmt: skip
+    )
 
 
 def _path_of(location: str) -> Path:

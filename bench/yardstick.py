@@ -58,9 +58,15 @@ async def serve() -> None:
     """Serve on a free loopback port until SIGTERM."""
     listening = socket.create_server(("127.0.0.1", 0), backlog=2048)
     config = uvicorn.Config(
-        application, http="httptools", loop="none", lifespan="off", log_config=None, access_log=False,
-        server_header=False, date_header=False,
-    )  # fmt: skip
+        application,
+        http="httptools",
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+    )
     sys.stdout.write(f"ready http://127.0.0.1:{listening.getsockname()[1]}\n")
     sys.stdout.flush()
     await uvicorn.Server(config).serve(sockets=[listening])

@@ -81,11 +81,18 @@ def fields(count: int) -> list[dict[str, object]]:
     words = ("price_id", "click_name", "sensor_amount", "account_at", "customer_day", "flight_ok", "return_total")
     return [
         {
-            "id": at + 1, "name": f"{words[at % 7]}_{at}", "required": at % 9 == 0, "type": types[at % 7],
-            **({"doc": f"What the source says of field {at}; checked nightly against the ledger."} if at % 3 == 0 else {}),
+            "id": at + 1,
+            "name": f"{words[at % 7]}_{at}",
+            "required": at % 9 == 0,
+            "type": types[at % 7],
+            **(
+                {"doc": f"What the source says of field {at}; checked nightly against the ledger."}
+                if at % 3 == 0
+                else {}
+            ),
         }
         for at in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def fill(server: LakeServer) -> None:
@@ -101,14 +108,25 @@ def fill(server: LakeServer) -> None:
             {"id": 1, "name": "flight_id", "required": True, "type": "long", "doc": "number in the bureau's files"},
             {"id": 2, "name": "carrier", "required": False, "type": "string"},
             {
-                "id": 3, "name": "origin", "required": False, "doc": NASTY,
-                "type": {"type": "struct", "fields": [
-                    {"id": 4, "name": "airport", "required": True, "type": "string"},
-                    {"id": 5, "name": "delays", "required": False, "type": {"type": "list", "element-id": 6, "element": "int", "element-required": False}},
-                ]},
+                "id": 3,
+                "name": "origin",
+                "required": False,
+                "doc": NASTY,
+                "type": {
+                    "type": "struct",
+                    "fields": [
+                        {"id": 4, "name": "airport", "required": True, "type": "string"},
+                        {
+                            "id": 5,
+                            "name": "delays",
+                            "required": False,
+                            "type": {"type": "list", "element-id": 6, "element": "int", "element-required": False},
+                        },
+                    ],
+                },
             },
         ],
-    }  # fmt: skip
+    }
     flights = {
         "name": "flights",
         "schema": nested,
@@ -153,9 +171,11 @@ def iceberg_catalog(server: LakeServer) -> Catalog:
     from pyiceberg.catalog import load_catalog
 
     properties: dict[str, Any] = {
-        "type": "rest", "uri": f"{server.url}/iceberg", "warehouse": "main",
+        "type": "rest",
+        "uri": f"{server.url}/iceberg",
+        "warehouse": "main",
         "auth": {"type": "basic", "basic": {"username": "admin", "password": ""}},
-    }  # fmt: skip
+    }
     return load_catalog("lake", **properties)
 
 
@@ -195,14 +215,26 @@ def fill_runs(server: LakeServer) -> None:
             "held": number < 3,
         }
         server.ask(
-            "PUT", f"{own}/runs/{RUN}/steps/{step['name']}",
+            "PUT",
+            f"{own}/runs/{RUN}/steps/{step['name']}",
             {
-                "attempt": 1, "state": "done", "rows": 60 * (number + 1), "bytes": 5_000, "started_at": begin,
-                "ended_at": begin + 25_000, "findings": [finding],
+                "attempt": 1,
+                "state": "done",
+                "rows": 60 * (number + 1),
+                "bytes": 5_000,
+                "started_at": begin,
+                "ended_at": begin + 25_000,
+                "findings": [finding],
             },
-        )  # fmt: skip
+        )
     server.ask("POST", f"{own}/runs/{RUN}/finish", {"attempt": 1, "state": "held", "message": "held for a look"})
-    pairs = [("raw.trips", "curated.clean"), ("curated.clean", "curated.daily"), ("curated.daily", "curated.report"), ("curated.clean", "curated.report"), ("curated.report", "raw.trips")]  # fmt: skip
+    pairs = [
+        ("raw.trips", "curated.clean"),
+        ("curated.clean", "curated.daily"),
+        ("curated.daily", "curated.report"),
+        ("curated.clean", "curated.report"),
+        ("curated.report", "raw.trips"),
+    ]
     for number, (source, target) in enumerate(pairs):
         server.ask("POST", f"{own}/lineage", lineage_event(f"main.{source}", f"main.{target}", job=f"job {number}"))
 
@@ -256,16 +288,19 @@ def fill_vectors(server: LakeServer) -> None:
             pa.field("id", pa.int64(), nullable=False),
             pa.field("text", pa.string(), metadata={"comment": "The passage, as the embedding model read it"}),
             pa.field("source", pa.struct([pa.field("page", pa.int32()), pa.field("tags", pa.list_(pa.string()))])),
-            pa.field("embedding", pa.list_(pa.float32(), 64)), pa.field("image", pa.list_(pa.float32(), 8)),
-        ]  # fmt: skip
+            pa.field("embedding", pa.list_(pa.float32(), 64)),
+            pa.field("image", pa.list_(pa.float32(), 8)),
+        ]
         rows = pa.table(
             [
-                range(begin, begin + count), [f"passage {row} about an airport" for row in range(begin, begin + count)],
-                [{"page": row, "tags": ["osl", "night"]} for row in range(begin, begin + count)], numbers,
+                range(begin, begin + count),
+                [f"passage {row} about an airport" for row in range(begin, begin + count)],
+                [{"page": row, "tags": ["osl", "night"]} for row in range(begin, begin + count)],
+                numbers,
                 [each[:8] for each in numbers],
             ],
             schema=pa.schema(fields),
-        )  # fmt: skip
+        )
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, rows.schema) as writer:
             writer.write_table(rows)
@@ -288,9 +323,13 @@ def fill_others(server: LakeServer) -> None:
     """Add a view, a model, an empty namespace, and users with fewer rights than `ana`: `carl` and `guest`."""
     iceberg, lake = "/iceberg/v1/lake.main", "/api/metalakes/lake"
     version = {
-        "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["raw"],
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": ["raw"],
         "representations": [{"type": "sql", "sql": "SELECT id, city FROM trips WHERE fare > 5", "dialect": "spark"}],
-    }  # fmt: skip
+    }
     columns = [
         {"id": 1, "name": "id", "required": False, "type": "long", "doc": "number of the trip"},
         {"id": 2, "name": "city", "required": False, "type": "string"},
@@ -318,11 +357,15 @@ def fill_others(server: LakeServer) -> None:
 def lineage_event(source: str, target: str, *, job: str) -> dict[str, object]:
     """Return an event of OpenLineage about one edge."""
     return {
-        "eventType": "COMPLETE", "eventTime": "2026-11-22T10:00:00Z", "producer": "https://example.com",
+        "eventType": "COMPLETE",
+        "eventTime": "2026-11-22T10:00:00Z",
+        "producer": "https://example.com",
         "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
-        "run": {"runId": RUN}, "job": {"namespace": "nyc", "name": job},
-        "inputs": [{"namespace": "limnos://lake", "name": source}], "outputs": [{"namespace": "limnos://lake", "name": target}],
-    }  # fmt: skip
+        "run": {"runId": RUN},
+        "job": {"namespace": "nyc", "name": job},
+        "inputs": [{"namespace": "limnos://lake", "name": source}],
+        "outputs": [{"namespace": "limnos://lake", "name": target}],
+    }
 
 
 PAGES = {
@@ -415,10 +458,25 @@ USER_PAGES = {
     "admin": tuple(PAGES),
     "ana": ("home", "namespace", "table", "people", "jobs", "restrictions"),
     "carl": ("home", "catalog", "namespace", "table", "access", "search", "audit", "tags", "drop", "trash"),
-    "guest": ("home", "catalog", "table", "search", "pipelines", "people", "policies", "maintenance", "tokens",
-              "worksheet", "operations", "storage", "missing", "lineage", "fileset"),
+    "guest": (
+        "home",
+        "catalog",
+        "table",
+        "search",
+        "pipelines",
+        "people",
+        "policies",
+        "maintenance",
+        "tokens",
+        "worksheet",
+        "operations",
+        "storage",
+        "missing",
+        "lineage",
+        "fileset",
+    ),
     "stranger": ("home", "catalog", "search", "audit", "sessions", "worksheet"),
-}  # fmt: skip
+}
 """The pages that each user opens: `carl` may use namespaces and no table, `guest` has no privileges; `stranger` is not
 a user.
 """

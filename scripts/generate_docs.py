@@ -57,11 +57,16 @@ _LOGGED_ONLY = frozenset({"cannot-start", "start-warning"})
 def error_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
     """Return one row per class with a `code`: code, meaning (the docstring's first paragraph), statuses, package."""
     rows = [
-        (code, " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()), _statuses(node.name, code, package), package)
+        (
+            code,
+            " ".join((ast.get_docstring(node) or "").partition("\n\n")[0].split()),
+            _statuses(node.name, code, package),
+            package,
+        )
         for package, tree in parsed
         for node in ast.walk(tree)
         if isinstance(node, ast.ClassDef) and (code := _code(node))
-    ]  # fmt: skip
+    ]
     head = ["| " + " | ".join(ERROR_COLUMNS) + " |", "|" + "---|" * len(ERROR_COLUMNS)]
     return head + [
         f"| `{code}` | {_cell(meaning)} | {statuses} | {package} |"
@@ -175,9 +180,20 @@ def statement_rows() -> list[str]:
 
 
 KIND_COLUMNS = (
-    "kind", "type", "names", "in catalogs of", "privileges", "owner", "tagged", "protected", "restricted", "trash", "exported", "transaction",
+    "kind",
+    "type",
+    "names",
+    "in catalogs of",
+    "privileges",
+    "owner",
+    "tagged",
+    "protected",
+    "restricted",
+    "trash",
+    "exported",
+    "transaction",
     "SQL++",
-)  # fmt: skip
+)
 
 
 def kind_rows() -> list[str]:
@@ -188,9 +204,19 @@ def kind_rows() -> list[str]:
         catalogs = tuple("any" if each == ANY_CATALOG else each for each in row.catalogs or ())
         privileges = tuple(word.upper() for word in row.privileges or ())
         aspects = (
-            row.gravitino, row.name_space, catalogs, privileges, row.owned, row.attachable, row.protected, row.restricted, row.trash,
-            bool(row.export), row.transactions, row.sqlpp,
-        )  # fmt: skip
+            row.gravitino,
+            row.name_space,
+            catalogs,
+            privileges,
+            row.owned,
+            row.attachable,
+            row.protected,
+            row.restricted,
+            row.trash,
+            bool(row.export),
+            row.transactions,
+            row.sqlpp,
+        )
         rows.append(f"| {kind.word.replace('_', ' ')} | {' | '.join(map(_aspect, aspects))} |")
     return rows
 
@@ -241,11 +267,25 @@ def pages() -> dict[Path, str]:
     tables["reference/object-kinds.md"] = kind_rows()
     tables["reference/privileges.md"] = privilege_rows()
     tables["reference/sqlpp.md"] = [
-        "| statement | does to the tree | which takes |", "|---|---|---|", *statement_rows(), "", "## Functions", "",
-        "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.", "", "| family | functions, with the number of their arguments |", "|---|---|", *function_rows(),
-        "", "`current_date`, `current_time`, `current_datetime` and `now` (0) are the statement's own moment.", "Functions of AsterixDB that are not built in:", "",
-        "| about | functions |", "|---|---|", *(f"| {family} | {', '.join(sorted(names))} |" for family, names in ABSENT.items()),
-    ]  # fmt: skip
+        "| statement | does to the tree | which takes |",
+        "|---|---|---|",
+        *statement_rows(),
+        "",
+        "## Functions",
+        "",
+        "Those of AsterixDB that are built in here, under all their names; `_` and `-` are one in names.",
+        "",
+        "| family | functions, with the number of their arguments |",
+        "|---|---|",
+        *function_rows(),
+        "",
+        "`current_date`, `current_time`, `current_datetime` and `now` (0) are the statement's own moment.",
+        "Functions of AsterixDB that are not built in:",
+        "",
+        "| about | functions |",
+        "|---|---|",
+        *(f"| {family} | {', '.join(sorted(names))} |" for family, names in ABSENT.items()),
+    ]
     tables["reference/settings.md"] = reference().rstrip("\n").split("\n")
     docs = ROOT / "docs"
     page_texts = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}

@@ -61,8 +61,15 @@ CONTENTS = {
 }
 """Content types among which a handler selects by the request."""
 ALWAYS: list[type[LimnosError]] = [
-    BadRequest, AuthenticationFailed, PermissionDenied, NotFound, UnsupportedOperation, TooManyAttempts, LimnosError, ServiceUnavailable,
-]  # fmt: skip
+    BadRequest,
+    AuthenticationFailed,
+    PermissionDenied,
+    NotFound,
+    UnsupportedOperation,
+    TooManyAttempts,
+    LimnosError,
+    ServiceUnavailable,
+]
 """Errors of every operation that reads a credential."""
 TOKENS: list[type[LimnosError]] = [BadRequest, AuthenticationFailed, TooManyAttempts, LimnosError, ServiceUnavailable]
 """Errors of operations with a credential in the body."""
@@ -92,21 +99,30 @@ BEFORE = (
 ERRORS: dict[str, Json] = {
     "iceberg": {
         "error": {
-            "type": "object", "required": ["message", "type", "code"],
+            "type": "object",
+            "required": ["message", "type", "code"],
             "properties": {
-                "message": {"type": "string"}, "type": {"type": "string"}, "code": {"type": "integer"},
+                "message": {"type": "string"},
+                "type": {"type": "string"},
+                "code": {"type": "integer"},
             },
         },
     },
     "gravitino": {
-        "code": {"type": "integer"}, "type": {"type": "string"}, "message": {"type": "string"},
+        "code": {"type": "integer"},
+        "type": {"type": "string"},
+        "message": {"type": "string"},
         "stack": {"type": "array", "items": {"type": "string"}},
     },
     "lance": {
-        "error": {"type": "string"}, "code": {"type": "integer"}, "detail": {"type": "string"}, "instance": {"type": "string"},
+        "error": {"type": "string"},
+        "code": {"type": "integer"},
+        "detail": {"type": "string"},
+        "instance": {"type": "string"},
     },
     "asterix": {
-        "requestID": {"type": "string"}, "status": {"type": "string", "enum": ["fatal", "timeout"]},
+        "requestID": {"type": "string"},
+        "status": {"type": "string", "enum": ["fatal", "timeout"]},
         "errors": {
             "type": "array",
             "items": {"type": "object", "properties": {"code": {"type": "integer"}, "msg": {"type": "string"}}},
@@ -114,24 +130,33 @@ ERRORS: dict[str, Json] = {
     },
     "admin": {
         "error": {
-            "type": "object", "required": ["code", "message", "request_id"],
+            "type": "object",
+            "required": ["code", "message", "request_id"],
             "properties": {
-                "code": {"type": "string"}, "message": {"type": "string"}, "request_id": {"type": "string"},
-                "decision": {"type": "object", "description": "The access decision: the verdict, and each reason for it."},
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "request_id": {"type": "string"},
+                "decision": {
+                    "type": "object",
+                    "description": "The access decision: the verdict, and each reason for it.",
+                },
             },
         },
     },
-}  # fmt: skip
+}
 """The properties of each protocol's error body."""
 KEY: Json = {
-    "name": "Idempotency-Key", "in": "header", "schema": {"type": "string", "format": "uuid"},
+    "name": "Idempotency-Key",
+    "in": "header",
+    "schema": {"type": "string", "format": "uuid"},
     "description": "A UUID of version 7. A repeated request with the same key is not executed again and gets the first response.",
-}  # fmt: skip
+}
 """The header of repeatable requests."""
 OAUTH: Json = {
-    "type": "object", "required": ["error", "error_description"],
+    "type": "object",
+    "required": ["error", "error_description"],
     "properties": {"error": {"type": "string"}, "error_description": {"type": "string"}},
-}  # fmt: skip
+}
 """A refusal of a token request in OAuth's form (RFC 6749, section 5.2)."""
 REQUIRED = {
     "iceberg": ["error"],
@@ -379,12 +404,17 @@ def document_of(protocol: Protocol) -> Json:
         "components": {
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "An API token."},
-                "simple": {"type": "http", "scheme": "basic", "description": "The user name only, if the server accepts it without a password (`access.authentication`)."},
+                "simple": {
+                    "type": "http",
+                    "scheme": "basic",
+                    "description": "The user name only, if the server accepts it without a password (`access.authentication`).",
+                },
             },
             "responses": {str(status): _failure(status) for status in MEANINGS if f"responses/{status}" in str(paths)},
-            "schemas": {**dict(sorted(components.items())), "Error": error} | ({"OAuthError": OAUTH} if "OAuthError" in str(paths) else {}),
+            "schemas": {**dict(sorted(components.items())), "Error": error}
+            | ({"OAuthError": OAUTH} if "OAuthError" in str(paths) else {}),
         },
-    }  # fmt: skip
+    }
 
 
 def documents() -> dict[Path, str]:

@@ -217,9 +217,14 @@ class _Handler(BaseHTTPRequestHandler):
         assert self.headers["authorization"] == "Bearer own"
         self.store.lent += 1
         words = {
-            "SignedOid": PROGRAM, "SignedTid": TENANT, "SignedStart": _between(body, "Start"), "SignedExpiry": _between(body, "Expiry"),
-            "SignedService": "b", "SignedVersion": self.headers["x-ms-version"], "Value": self.store.lent_key,
-        }  # fmt: skip
+            "SignedOid": PROGRAM,
+            "SignedTid": TENANT,
+            "SignedStart": _between(body, "Start"),
+            "SignedExpiry": _between(body, "Expiry"),
+            "SignedService": "b",
+            "SignedVersion": self.headers["x-ms-version"],
+            "Value": self.store.lent_key,
+        }
         told_back = "".join(f"<{name}>{value}</{name}>" for name, value in words.items())
         return self.answer(
             200, f"<UserDelegationKey>{told_back}</UserDelegationKey>".encode(), content_type="application/xml"
@@ -299,9 +304,12 @@ class _Handler(BaseHTTPRequestHandler):
 def _about(data: bytes) -> dict[str, str]:
     """Return the properties of an object."""
     return {
-        "etag": '"e"', "last_modified": "Thu, 01 Jan 2026 00:00:00 GMT", "x_ms_blob_type": "BlockBlob",
-        "x_ms_blob_content_length": str(len(data)), "x_ms_creation_time": "Thu, 01 Jan 2026 00:00:00 GMT",
-    }  # fmt: skip
+        "etag": '"e"',
+        "last_modified": "Thu, 01 Jan 2026 00:00:00 GMT",
+        "x_ms_blob_type": "BlockBlob",
+        "x_ms_blob_content_length": str(len(data)),
+        "x_ms_creation_time": "Thu, 01 Jan 2026 00:00:00 GMT",
+    }
 
 
 def _between(body: str, name: str) -> str:

@@ -95,9 +95,11 @@ class PostgresServer:
         self._count = 0
         self._recycled: str | None = None
         self.admin(
-            "ALTER SYSTEM SET fsync = off", "ALTER SYSTEM SET full_page_writes = off",
-            "ALTER SYSTEM SET max_connections = 200", "SELECT pg_reload_conf()",
-        )  # fmt: skip
+            "ALTER SYSTEM SET fsync = off",
+            "ALTER SYSTEM SET full_page_writes = off",
+            "ALTER SYSTEM SET max_connections = 200",
+            "SELECT pg_reload_conf()",
+        )
 
     def admin(self, *statements: str) -> None:
         """Run statements on the server's own database."""

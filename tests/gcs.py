@@ -25,9 +25,10 @@ from cryptography.hazmat.primitives.asymmetric import padding, rsa
 BUCKET = "lake"
 EMAIL = "tables@project.iam.example"
 _ROLES = {
-    "inRole:roles/storage.objectViewer": {"get", "list"}, "inRole:roles/storage.legacyObjectReader": {"get"},
+    "inRole:roles/storage.objectViewer": {"get", "list"},
+    "inRole:roles/storage.legacyObjectReader": {"get"},
     "inRole:roles/storage.legacyBucketWriter": {"create", "delete", "list"},
-}  # fmt: skip
+}
 _NAMED = re.compile(r"resource\.name\.startsWith\('([^']*)'\)")
 _LISTED = re.compile(r"api\.getAttribute\('storage\.googleapis\.com/objectListPrefix', ''\)\.startsWith\('([^']*)'\)")
 
@@ -62,9 +63,12 @@ class GcsServer:
             "token_uri": "http://127.0.0.1:1/evil",
         }
         return {
-            "gcs.service.host": self.uri, "gcs.token-service-endpoint": self.uri, "gcs.service-account-key": json.dumps(service_account),
-            "gcs.vended-credentials-enabled": "true", "gcs.project-id": "project",
-        }  # fmt: skip
+            "gcs.service.host": self.uri,
+            "gcs.token-service-endpoint": self.uri,
+            "gcs.service-account-key": json.dumps(service_account),
+            "gcs.vended-credentials-enabled": "true",
+            "gcs.project-id": "project",
+        }
 
     def may(self, token: str, verb: str, *, key: str = "", prefix: str = "") -> bool:
         """Return whether a token may do something."""

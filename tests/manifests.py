@@ -19,8 +19,13 @@ Fields = Mapping[str, object]
 def data_file(path: str, **more: object) -> dict[str, object]:
     """Return a data file's entry in a manifest: by default Parquet, ten rows, unpartitioned. Maps are plain dicts."""
     fields: dict[str, object] = {
-        "content": DATA, "file_path": path, "file_format": "PARQUET", "partition": {}, "record_count": 10, "file_size_in_bytes": 1_000,
-    }  # fmt: skip
+        "content": DATA,
+        "file_path": path,
+        "file_format": "PARQUET",
+        "partition": {},
+        "record_count": 10,
+        "file_size_in_bytes": 1_000,
+    }
     pairs = {
         name: [{"key": key, "value": each} for key, each in value.items()] if isinstance(value, dict) else value
         for name, value in more.items()
@@ -59,11 +64,24 @@ def listed(
 ) -> dict[str, object]:
     """Return a manifest's entry in a manifest list."""
     return {
-        "manifest_path": path, "manifest_length": len(data), "partition_spec_id": 0, "content": int(deletes), "sequence_number": sequence,
-        "min_sequence_number": 0, "added_snapshot_id": snapshot, "added_files_count": 1, "existing_files_count": 0, "deleted_files_count": 0,
-        "added_rows_count": 10, "existing_rows_count": 0, "deleted_rows_count": 0, "partitions": None, "key_metadata": None, "first_row_id": None,
+        "manifest_path": path,
+        "manifest_length": len(data),
+        "partition_spec_id": 0,
+        "content": int(deletes),
+        "sequence_number": sequence,
+        "min_sequence_number": 0,
+        "added_snapshot_id": snapshot,
+        "added_files_count": 1,
+        "existing_files_count": 0,
+        "deleted_files_count": 0,
+        "added_rows_count": 10,
+        "existing_rows_count": 0,
+        "deleted_rows_count": 0,
+        "partitions": None,
+        "key_metadata": None,
+        "first_row_id": None,
         **more,
-    }  # fmt: skip
+    }
 
 
 def manifest_list(manifests: Iterable[Fields], *, version: int = 3) -> bytes:

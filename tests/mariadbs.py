@@ -39,10 +39,20 @@ class MariaServer:
         base = _unpacked(folder / "base")
         (folder / "data").mkdir()
         command = [
-            str(base / "bin" / "mariadbd"), "--no-defaults", f"--basedir={base}", f"--datadir={folder / 'data'}", f"--lc-messages-dir={base / 'share'}",
-            f"--tmpdir={folder}", f"--socket={folder / 's'}", "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=32M", "--innodb-fast-shutdown=2",
-            "--skip-name-resolve", f"--lower-case-table-names={int(small)}", *(["--user=root"] if os.geteuid() == 0 else []),
-        ]  # fmt: skip
+            str(base / "bin" / "mariadbd"),
+            "--no-defaults",
+            f"--basedir={base}",
+            f"--datadir={folder / 'data'}",
+            f"--lc-messages-dir={base / 'share'}",
+            f"--tmpdir={folder}",
+            f"--socket={folder / 's'}",
+            "--innodb-log-file-size=8M",
+            "--innodb-buffer-pool-size=32M",
+            "--innodb-fast-shutdown=2",
+            "--skip-name-resolve",
+            f"--lower-case-table-names={int(small)}",
+            *(["--user=root"] if os.geteuid() == 0 else []),
+        ]
         self._log = folder / "log"
         with self._log.open("wb") as log:
             subprocess.run([*command, "--bootstrap"], input=_tables(base).encode(), check=True, stdout=log, stderr=log)

@@ -43,9 +43,18 @@ class HiveServer:
         archives = os.pathsep.join((str(folder), str(Path(package.origin).parent / "jars" / "*")))
         java = str(find_java(cache=cache_directory()).home / "bin" / "java")
         command = [
-            java, "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Djava.io.tmpdir={folder}", f"-Dderby.stream.error.file={folder}/derby.log",
-            "-cp", archives, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", str(self.port),
-        ]  # fmt: skip
+            java,
+            "-Xmx256m",
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            f"-Djava.io.tmpdir={folder}",
+            f"-Dderby.stream.error.file={folder}/derby.log",
+            "-cp",
+            archives,
+            "org.apache.hadoop.hive.metastore.HiveMetaStore",
+            "-p",
+            str(self.port),
+        ]
         self._log = folder / "log"
         with self._log.open("wb") as log:
             self._process = subprocess.Popen(command, stdout=log, stderr=log, cwd=folder)
@@ -86,9 +95,13 @@ def _settings(warehouse: Path) -> str:
     settings = {
         "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
         "javax.jdo.option.ConnectionDriverName": "org.apache.derby.iapi.jdbc.AutoloadedDriver",
-        "datanucleus.schema.autoCreateAll": "true", "hive.metastore.schema.verification": "false", "datanucleus.connectionPoolingType": "none",
-        "hive.metastore.warehouse.dir": f"file://{warehouse}", "hive.async.log.enabled": "false", "hive.stats.autogather": "false",
-    }  # fmt: skip
+        "datanucleus.schema.autoCreateAll": "true",
+        "hive.metastore.schema.verification": "false",
+        "datanucleus.connectionPoolingType": "none",
+        "hive.metastore.warehouse.dir": f"file://{warehouse}",
+        "hive.async.log.enabled": "false",
+        "hive.stats.autogather": "false",
+    }
     properties = (f"<property><name>{name}</name><value>{value}</value></property>" for name, value in settings.items())
     return f"<configuration>{''.join(properties)}</configuration>"
 

@@ -84,17 +84,25 @@ class ObjectStoreServer:
     def properties(self) -> dict[str, str]:
         """Catalog properties that access the store, optionally with a role."""
         return {
-            "s3.endpoint": self.uri, "s3.region": "us-east-1", "s3.path-style-access": "true", "s3.access-key-id": self.keys[0],
-            "s3.secret-access-key": self.keys[1], "s3-role-arn": ROLE,
-        }  # fmt: skip
+            "s3.endpoint": self.uri,
+            "s3.region": "us-east-1",
+            "s3.path-style-access": "true",
+            "s3.access-key-id": self.keys[0],
+            "s3.secret-access-key": self.keys[1],
+            "s3-role-arn": ROLE,
+        }
 
     def client(self, *keys: str) -> Any:  # noqa: ANN401 - boto3 has no types
         """Return a plain client, by default the owner's."""
         key, secret, token = keys or (*self.keys, None)
         return boto3.client(
-            "s3", endpoint_url=self.uri, aws_access_key_id=key, aws_secret_access_key=secret, aws_session_token=token,
+            "s3",
+            endpoint_url=self.uri,
+            aws_access_key_id=key,
+            aws_secret_access_key=secret,
+            aws_session_token=token,
             region_name="us-east-1",
-        )  # fmt: skip
+        )
 
     def names(self, prefix: str = "") -> list[str]:
         """Return the names of all objects below a prefix."""

@@ -24,14 +24,30 @@ FOLDERS: Final = (
 )
 MODULES: Final = frozenset(
     {
-        "cli/identity/test_access.py", "cli/pipeline/test_jobs.py", "formats/iceberg/test_types.py", "http/test_cloudevents.py", "http/test_request_audit.py",
-        "http/admin/activity/test_reports.py", "http/admin/activity/test_runs.py", "http/admin/identity/test_service_accounts.py", "http/admin/identity/test_tokens.py", "http/admin/catalog/test_trash.py",
-        "pipeline/test_checkpoints.py", "pipeline/test_schedulers.py", "pipeline/run/test_backfill.py",
-        "pipeline/run/test_parameters.py", "pipeline/run/test_schedule.py", "services/activity/test_audit.py", "services/activity/test_audit_exports.py",
-        "services/runs/test_run_retention.py", "sources/test_credentials.py", "sources/test_mysql_tables.py", "sources/test_s3_signing.py",
+        "cli/identity/test_access.py",
+        "cli/pipeline/test_jobs.py",
+        "formats/iceberg/test_types.py",
+        "http/test_cloudevents.py",
+        "http/test_request_audit.py",
+        "http/admin/activity/test_reports.py",
+        "http/admin/activity/test_runs.py",
+        "http/admin/identity/test_service_accounts.py",
+        "http/admin/identity/test_tokens.py",
+        "http/admin/catalog/test_trash.py",
+        "pipeline/test_checkpoints.py",
+        "pipeline/test_schedulers.py",
+        "pipeline/run/test_backfill.py",
+        "pipeline/run/test_parameters.py",
+        "pipeline/run/test_schedule.py",
+        "services/activity/test_audit.py",
+        "services/activity/test_audit_exports.py",
+        "services/runs/test_run_retention.py",
+        "sources/test_credentials.py",
+        "sources/test_mysql_tables.py",
+        "sources/test_s3_signing.py",
         "store/test_time_sources.py",
     }
-)  # fmt: skip
+)
 """Tests of code with times: query values, logs, retention, expiry, signatures, schedules."""
 
 

@@ -162,16 +162,21 @@ CHANGES = (
         "a role is taken from a group", _has_by_group, lambda home: home.give("revoke", to="groups"), ALLOWED, REFUSED
     ),
     Change(
-        "a role is given to a group", lambda home: (home.right(), home.join())[0],
-        lambda home: home.give(to="groups"), REFUSED, ALLOWED,
+        "a role is given to a group",
+        lambda home: (home.right(), home.join())[0],
+        lambda home: home.give(to="groups"),
+        REFUSED,
+        ALLOWED,
     ),
     Change("a user leaves a group", _has_by_group, Home.leave, ALLOWED, REFUSED),
     Change("a user is disabled", _has, lambda home: home.enabled(is_so=False), ALLOWED, REFUSED),
-    Change("another is made the owner", lambda home: home.own(home.user), lambda home: home.own("admin"), ALLOWED, REFUSED),
+    Change(
+        "another is made the owner", lambda home: home.own(home.user), lambda home: home.own("admin"), ALLOWED, REFUSED
+    ),
     Change("the user is made the owner", _nothing, lambda home: home.own(home.user), REFUSED, ALLOWED),
     Change("renamed: by the old name", _has_on_all, Home.rename, ALLOWED, MISSING),
     Change("renamed: by the new name", _asks_for_new, Home.rename, MISSING, ALLOWED),
     Change("dropped", _has_on_all, Home.drop, ALLOWED, MISSING),
     Change("dropped, and another of its name made", _has, Home.recreate, ALLOWED, REFUSED),
     Change("a role is taken while the store is away", _has, _goes_away, ALLOWED, REFUSED),
-)  # fmt: skip
+)

@@ -79,9 +79,12 @@ def cells(world: World, faces: Sequence[Face] = FACES) -> list[list[Cell]]:
 def section(title: str, rows: list[list[Cell]]) -> str:
     """Render the matrix of one store."""
     lines = [
-        f"### {title}", "", f"| change | {' | '.join(face.title for face in FACES)} |", "|---" * (len(FACES) + 1) + "|",
+        f"### {title}",
+        "",
+        f"| change | {' | '.join(face.title for face in FACES)} |",
+        "|---" * (len(FACES) + 1) + "|",
         *(f"| {change.title} | {' | '.join(map(str, row))} |" for change, row in zip(CHANGES, rows, strict=True)),
-    ]  # fmt: skip
+    ]
     return "\n".join((*lines, ""))
 
 

@@ -32,14 +32,23 @@ FILES: Final = "results absent"
 _TEXTS: Final[tuple[tuple[str, re.Pattern[str]], ...]] = tuple(
     (reason, re.compile(pattern, re.IGNORECASE | re.DOTALL))
     for reason, pattern in (
-        (FEEDS, r"\b(create|connect|start|stop|drop)\s+feed\b|\bingestion\s+policy\b|\bwith\s+meta\s*\(|\bfeed_datasource\b"),
-        (LIBRARIES, r"\b(create|drop)\s+(library|adapter)\b|[\w)]#\w+\s*\(|\bas\s+\"[\w.:]+\"\s*,?\s*\"?[\w.]*\"?\s+at\s+\w+"),
+        (
+            FEEDS,
+            r"\b(create|connect|start|stop|drop)\s+feed\b|\bingestion\s+policy\b|\bwith\s+meta\s*\(|\bfeed_datasource\b",
+        ),
+        (
+            LIBRARIES,
+            r"\b(create|drop)\s+(library|adapter)\b|[\w)]#\w+\s*\(|\bas\s+\"[\w.:]+\"\s*,?\s*\"?[\w.]*\"?\s+at\s+\w+",
+        ),
         (ADAPTERS, r"\busing\s+`?(hdfs|s3|azureblob|azuredatalake|gcs|org\.apache[\w.]*)`?\s*\(|%adapter%|\bhdfs://"),
         (NODE_GROUPS, r"\bnodegroup\s+\w+\s+(if\s+not\s+exists\s+)?on\b|\b(create|drop)\s+nodegroup\b"),
-        (STORAGE, r"\b(dump_index|dump-index|inject_failure|inject-failure|storage_size|storage-size|completed_requests|completed-requests|active_requests|active-requests|jobs|ping|tid|rebalance|flush_dataset|compact\s+dataset|sleep)\s*\(|\bcompact\s+dataset\b|\brefresh\s+external\b|\bexternal-dataset-storage\b"),
+        (
+            STORAGE,
+            r"\b(dump_index|dump-index|inject_failure|inject-failure|storage_size|storage-size|completed_requests|completed-requests|active_requests|active-requests|jobs|ping|tid|rebalance|flush_dataset|compact\s+dataset|sleep)\s*\(|\bcompact\s+dataset\b|\brefresh\s+external\b|\bexternal-dataset-storage\b",
+        ),
         (PLANS, r"^\s*(set\b[^;]*;\s*|use\b[^;]*;\s*)*(explain|advise)\b"),
     )
-)  # fmt: skip
+)
 
 
 def ineligible_reason(case: Case, *, root: Path) -> str | None:

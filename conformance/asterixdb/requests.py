@@ -18,12 +18,31 @@ if TYPE_CHECKING:
 _PARAMETER: Final = re.compile(
     r"^\s*(?:--|//|#)\s*param\s+(?P<name>[\w$-]+)(?::(?P<type>\w+))?=(?P<value>.*)$", re.MULTILINE
 )
-_REMARK: Final = re.compile(r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus|maxresultreads)[ =:]*(?P<value>.*)$", re.MULTILINE)  # fmt: skip
+_REMARK: Final = re.compile(
+    r"^\s*(?:--|//|#)\s*(?P<name>requesttype|handlevariable|statuscode|body|compareunordered|ignoreextrafields|extractresult|extractstatus|maxresultreads)[ =:]*(?P<value>.*)$",
+    re.MULTILINE,
+)
 _BODY: Final = re.compile(r"^--body=(?P<value>.*)$", re.MULTILINE | re.DOTALL)
 _LICENCE: Final = re.compile(r"/\*.*?\*/", re.DOTALL)
 _NODE: Final = re.compile(r"asterix_nc\d://(?=(data|target)/)")
 MACRO: Final = "macro start"
-TEXT_KINDS: Final = ("async", "cachedplan", "ddl", "deferred", "delete-syntax-change", "insert-syntax", "metrics", "parse", "plans", "pollquery", "profile", "query", "signature", "update", "validate")  # fmt: skip
+TEXT_KINDS: Final = (
+    "async",
+    "cachedplan",
+    "ddl",
+    "deferred",
+    "delete-syntax-change",
+    "insert-syntax",
+    "metrics",
+    "parse",
+    "plans",
+    "pollquery",
+    "profile",
+    "query",
+    "signature",
+    "update",
+    "validate",
+)
 RESULT_KINDS: Final = (
     "async",
     "deferred",
@@ -103,6 +122,11 @@ def _web_request(kind: str, text: str, *, handle: str, status: int | None, part:
     if query_string and method == "GET":
         path = f"{path}?{query_string}"
     return StepRequest(
-        kind, method=method, path=path, handle=handle, status=status, part=part,
+        kind,
+        method=method,
+        path=path,
+        handle=handle,
+        status=status,
+        part=part,
         body=None if body is None else body["value"].strip(),
-    )  # fmt: skip
+    )

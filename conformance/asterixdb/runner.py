@@ -41,9 +41,13 @@ _STATUS: Final = re.compile(r"HTTP/1\.1 (\d{3})\b")
 """An expected error that is the status of the response."""
 _POLL_S: Final = 0.5
 ACCEPTS: Final = {
-    "Text": "application/x-adm", "Clean-JSON": "application/json", "Lossless-JSON": "application/json; lossless=true",
-    "Lossless-ADM-JSON": "application/json; lossless-adm=true", "CSV": "text/csv", "CSV_Header": "text/csv; header=present",
-}  # fmt: skip
+    "Text": "application/x-adm",
+    "Clean-JSON": "application/json",
+    "Lossless-JSON": "application/json; lossless=true",
+    "Lossless-ADM-JSON": "application/json; lossless-adm=true",
+    "CSV": "text/csv",
+    "CSV_Header": "text/csv; header=present",
+}
 
 
 @dataclass(frozen=True, slots=True)

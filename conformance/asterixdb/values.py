@@ -20,7 +20,15 @@ _SPACE: Final = re.compile(r"[\s,]*")
 _STRING: Final = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*(?:[eE][-+]?\d+)?|\.\d+(?:[eE][-+]?\d+)?)(?:i8|i16|i32|i64|f|d)?")
 _WORD: Final = re.compile(r"[A-Za-z][\w-]*")
-_WORDS: Final[dict[str, object]] = {"true": True, "false": False, "null": None, "missing": None, "NaN": math.nan, "INF": math.inf, "Infinity": math.inf}  # fmt: skip
+_WORDS: Final[dict[str, object]] = {
+    "true": True,
+    "false": False,
+    "null": None,
+    "missing": None,
+    "NaN": math.nan,
+    "INF": math.inf,
+    "Infinity": math.inf,
+}
 _TIME: Final = re.compile(r"(?<=\d\d:\d\d:\d\d)\.000(?=$|Z|[+-])")
 _ZONE: Final = re.compile(r"(?<=\d\d:\d\d:\d\d)((?:\.\d{3})?)Z$")
 TOLERANCE: Final = 1e-6

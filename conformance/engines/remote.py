@@ -60,9 +60,15 @@ class Lines:
 
     def _started(self, folder: Path, log: IO[bytes]) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            list(self.command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=log, text=True, cwd=folder, encoding="utf-8",
+            list(self.command),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+            cwd=folder,
+            encoding="utf-8",
             env={**os.environ, "TZ": "UTC", "PYTHONPATH": str(ROOT), **self.environment},
-        )  # fmt: skip
+        )
 
     def ask(self, verb: str, *arguments: object) -> Any:  # noqa: ANN401 - what the verb gives
         """Return a verb's result.

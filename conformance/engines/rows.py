@@ -19,21 +19,45 @@ Row = Sequence[object]
 
 PLAIN = {"id": "long", "city": "string"}
 TYPED = {
-    "id": "long", "name": "string", "amount": "decimal", "born": "date", "seen": "timestamp", "at": "timestamptz", "tags": "list",
+    "id": "long",
+    "name": "string",
+    "amount": "decimal",
+    "born": "date",
+    "seen": "timestamp",
+    "at": "timestamptz",
+    "tags": "list",
     "place": "struct",
-}  # fmt: skip
+}
 """`amount` has 12 digits, 2 of them after the point; `tags` are strings; `place` has `x`, a long, and `label`, a
 string.
 """
 
 FIRST: list[Row] = [
-    [1, "Ada", "12.50", "2026-01-02", "2026-01-02T03:04:05.123456", "2026-01-02T03:04:05.123456Z", ["a", "b"], [1, "here"]],
+    [
+        1,
+        "Ada",
+        "12.50",
+        "2026-01-02",
+        "2026-01-02T03:04:05.123456",
+        "2026-01-02T03:04:05.123456Z",
+        ["a", "b"],
+        [1, "here"],
+    ],
     [2, "gone", "0.01", "2026-01-02", "2026-01-02T00:00:00", "2026-01-02T23:59:59.999999Z", [], [2, "there"]],
     [3, None, None, None, None, "2026-01-03T00:00:00Z", None, None],
-]  # fmt: skip
+]
 SECOND: list[Row] = [
-    [4, "Zoë 'q'", "-9999999999.99", "1969-12-31", "1969-12-31T23:59:59.999999", "1969-12-31T23:59:59.999999Z", ["ü"], [-4, None]],
-]  # fmt: skip
+    [
+        4,
+        "Zoë 'q'",
+        "-9999999999.99",
+        "1969-12-31",
+        "1969-12-31T23:59:59.999999",
+        "1969-12-31T23:59:59.999999Z",
+        ["ü"],
+        [-4, None],
+    ],
+]
 DELETED = 2
 
 

@@ -19,14 +19,20 @@ def make_view(
 ) -> None:
     """Create a view of one column `id` of a type, with a text in one dialect, as the admin."""
     version = {
-        "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {}, "default-namespace": [namespace],
+        "version-id": 1,
+        "timestamp-ms": 1_700_000_000_000,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": [namespace],
         "representations": [{"type": "sql", "dialect": dialect, "sql": text}],
-    }  # fmt: skip
+    }
     fields = [{"id": 1, "name": "id", "required": False, "type": kind}]
     body = {"name": name, "schema": {"type": "struct", "fields": fields}, "view-version": version, "properties": {}}
     request = urllib.request.Request(
-        f"{lake.iceberg}/v1/lake.{catalog}/namespaces/{namespace}/views", data=json.dumps(body).encode(), method="POST",
+        f"{lake.iceberg}/v1/lake.{catalog}/namespaces/{namespace}/views",
+        data=json.dumps(body).encode(),
+        method="POST",
         headers={"Authorization": f"Bearer {lake.admin}", "Content-Type": "application/json"},
-    )  # fmt: skip
+    )
     with urllib.request.urlopen(request, timeout=_ANSWER_S) as answer:
         answer.read()

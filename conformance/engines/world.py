@@ -79,9 +79,13 @@ def place_of(lake: Lake, catalog: str, *, folder: str) -> Place:
     """Return a catalog's place for an engine."""
     tokens = {"admin": lake.admin, "reader": lake.reader, "wrong": WRONG, "program": lake.program}
     return Place(
-        uri=lake.iceberg, warehouse=catalog, tokens=tokens, work=lake.work / folder, is_remote=catalog == REMOTE,
+        uri=lake.iceberg,
+        warehouse=catalog,
+        tokens=tokens,
+        work=lake.work / folder,
+        is_remote=catalog == REMOTE,
         store=lake.store,
-    )  # fmt: skip
+    )
 
 
 def witness_of(lake: Lake, catalog: str) -> Witness:

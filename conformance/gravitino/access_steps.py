@@ -24,9 +24,20 @@ from gravitino.client.metadata_object_role_operations import MetadataObjectRoleO
 from gravitino.namespace import Namespace
 
 EVERYTHING = (
-    "CreateCatalog", "UseCatalog", "CreateSchema", "UseSchema", "CreateTag", "ApplyTag", "ManageUsers", "ManageGroups",
-    "CreateRole", "ManageGrants", "RegisterJobTemplate", "UseJobTemplate", "RunJob",
-)  # fmt: skip
+    "CreateCatalog",
+    "UseCatalog",
+    "CreateSchema",
+    "UseSchema",
+    "CreateTag",
+    "ApplyTag",
+    "ManageUsers",
+    "ManageGroups",
+    "CreateRole",
+    "ManageGrants",
+    "RegisterJobTemplate",
+    "UseJobTemplate",
+    "RunJob",
+)
 """Privileges on the metalake for users with rights; objects in their own catalogs they own."""
 
 

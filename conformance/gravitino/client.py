@@ -90,8 +90,12 @@ def run_script(uri: str) -> ScriptOutput:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
     done = subprocess.run(
         [str(interpreter()), "-W", "ignore", str(SCRIPT), uri],
-        env=environment, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
     if done.returncode:
         raise RuntimeError(f"The client's script broke off:\n{done.stderr[-4000:]}")
     return read(done.stdout, UNCALLED)

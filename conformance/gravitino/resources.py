@@ -94,9 +94,11 @@ def catalogs(steps: Steps) -> None:
     """Create one catalog of each type; list, alter, test, disable, drop."""
     lake, see = steps.lake, steps.see
     for name, kind, provider in (
-        ("tables", Catalog.Type.RELATIONAL, "lakehouse-iceberg"), ("models", Catalog.Type.MODEL, None),
-        ("files", Catalog.Type.FILESET, None), ("gone", Catalog.Type.MODEL, None),
-    ):  # fmt: skip
+        ("tables", Catalog.Type.RELATIONAL, "lakehouse-iceberg"),
+        ("models", Catalog.Type.MODEL, None),
+        ("files", Catalog.Type.FILESET, None),
+        ("gone", Catalog.Type.MODEL, None),
+    ):
         own = f"{name}_{steps.user}"
         see(
             f"create_catalog {name}",
@@ -159,8 +161,9 @@ def tables(steps: Steps) -> None:
     on.create_table(name, COLUMNS, "c", {})
     changes = (
         TableChange.add_column(["x"], Types.ShortType.get(), "new", TableChange.ColumnPosition.first()),
-        TableChange.rename_column(["n"], "m"), TableChange.update_column_comment(["id"], "d"),
-    )  # fmt: skip
+        TableChange.rename_column(["n"], "m"),
+        TableChange.update_column_comment(["id"], "d"),
+    )
     see("alter_table", lambda: [each.name() for each in on.alter_table(name, *changes).columns()], ["x", "id", "m"])
     see("list_tables", lambda: sorted(each.name() for each in on.list_tables(SPACE)), ["kept", "t"])
     see("load_table missing", lambda: on.load_table(NameIdentifier.of("a", "none")), "NoSuchTableException")
@@ -249,10 +252,13 @@ def functions(steps: Steps) -> None:
     see("list_functions", lambda: [each.name() for each in on.list_functions(SPACE)], ["f"])
     see("list_function_infos", lambda: [each.comment() for each in on.list_function_infos(SPACE)], ["c"])
     for change in (
-        FunctionChange.update_comment("d"), FunctionChange.add_definition(FunctionDefinitions.of(y, integer, [trino])),
-        FunctionChange.add_impl(x, trino), FunctionChange.update_impl(x, FunctionImpl.RuntimeType.TRINO, trino),
-        FunctionChange.remove_impl(x, FunctionImpl.RuntimeType.TRINO), FunctionChange.remove_definition(y),
-    ):  # fmt: skip
+        FunctionChange.update_comment("d"),
+        FunctionChange.add_definition(FunctionDefinitions.of(y, integer, [trino])),
+        FunctionChange.add_impl(x, trino),
+        FunctionChange.update_impl(x, FunctionImpl.RuntimeType.TRINO, trino),
+        FunctionChange.remove_impl(x, FunctionImpl.RuntimeType.TRINO),
+        FunctionChange.remove_definition(y),
+    ):
         see(
             f"alter_function {type(change).__name__}",
             lambda change=change: on.alter_function(name, change).comment(),

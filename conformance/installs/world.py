@@ -86,8 +86,9 @@ class Place:
     def environ(self) -> dict[str, str]:
         """The environment variables of its programs: nothing of the checkout."""
         return {name: os.environ[name] for name in KEPT if name in os.environ} | {
-            "LIMNOS_PROFILES": str(self.work / "profiles.json"), "LIMNOS_OUTPUT": "json",
-        }  # fmt: skip
+            "LIMNOS_PROFILES": str(self.work / "profiles.json"),
+            "LIMNOS_OUTPUT": "json",
+        }
 
     def run(self, *words: str, code: int = 0, **environ: str) -> str:
         """Run `limnos …`; returns both outputs. Raises Unmet for another exit code."""
@@ -173,8 +174,9 @@ class Server:
         """Send a request as the admin."""
         headers = {
             "Authorization": f"Bearer {(self.data / 'admin.token').read_text().strip()}",
-            "Content-Type": "application/json", "Accept": "application/vnd.gravitino.v1+json, application/json",
-        }  # fmt: skip
+            "Content-Type": "application/json",
+            "Accept": "application/vnd.gravitino.v1+json, application/json",
+        }
         data = None if body is None else json.dumps(body).encode()
         request = urllib.request.Request(self.uri + path, data=data, headers=headers, method=method)
         try:

@@ -78,8 +78,13 @@ class CompiledDriver:
         # The password is passed in the environment, where other users of the machine cannot read it.
         command = [str(self._java), "-Xmx512m", "-cp", self._path, *arguments]
         done = subprocess.run(
-            command, env={**os.environ, "LIMNOS_PASSWORD": password}, capture_output=True, text=True, check=False, timeout=900
-        )  # fmt: skip
+            command,
+            env={**os.environ, "LIMNOS_PASSWORD": password},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=900,
+        )
         if done.returncode:
             raise RuntimeError(f"{arguments[0]} ended with {done.returncode}:\n{done.stderr[-4000:]}")
         return done.stdout.splitlines()

@@ -104,10 +104,12 @@ def run_store(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path)
                 log = OUTPUT / f"kit-{suite}-{store}.log"
                 uri = f"{server.uri}/iceberg"
                 run_tests(kit, suite, uri=uri, token=token, work=work / suite, methods=methods, log=log)
-    return max([
-        report(suite, read_report(work / suite / "report"), store=store, partial=bool(methods))
-        for suite, methods in chosen.items()
-    ])  # fmt: skip
+    return max(
+        [
+            report(suite, read_report(work / suite / "report"), store=store, partial=bool(methods))
+            for suite, methods in chosen.items()
+        ]
+    )
 
 
 def run_far(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -> int:
@@ -119,10 +121,12 @@ def run_far(kit: Kit, store: str, chosen: dict[str, list[str]], *, work: Path) -
             with serving_far(suite, store, work=work / suite, flags=database_flags(suite)) as (uri, token):
                 log = OUTPUT / f"kit-{suite}-{store}.log"
                 run_tests(kit, suite, uri=uri, token=token, work=work / suite, methods=methods, log=log, catalog="far")
-    return max([
-        report(suite, read_report(work / suite / "report"), store=store, partial=bool(methods))
-        for suite, methods in chosen.items()
-    ])  # fmt: skip
+    return max(
+        [
+            report(suite, read_report(work / suite / "report"), store=store, partial=bool(methods))
+            for suite, methods in chosen.items()
+        ]
+    )
 
 
 @contextmanager

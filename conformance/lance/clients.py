@@ -25,9 +25,16 @@ _REQUESTS: Final = {"create_table_scalar_index": "create_table_index", "list_all
 _IN_DICTS: Final = frozenset({"create_table_version", "describe_table_version", "batch_delete_table_versions"})
 _TAKE_ROWS: Final = frozenset({"create_table", "insert_into_table", "merge_insert_into_table"})
 _APIS: Final = (
-    generated.NamespaceApi, generated.TableApi, generated.DataApi, generated.IndexApi, generated.TagApi, generated.BranchApi,
-    generated.TransactionApi, generated.MaterializedViewApi, generated.MetadataApi,
-)  # fmt: skip
+    generated.NamespaceApi,
+    generated.TableApi,
+    generated.DataApi,
+    generated.IndexApi,
+    generated.TagApi,
+    generated.BranchApi,
+    generated.TransactionApi,
+    generated.MaterializedViewApi,
+    generated.MetadataApi,
+)
 
 
 class RequestRefused(Exception):

@@ -25,8 +25,25 @@ from conformance.lance.reasons import ADDED, REASONS
 from conformance.lance.requests import REQUESTS, ReferenceRequest
 
 PAGE = Path(__file__).with_name("differences.md")
-_VARY = frozenset({"location", "table_uri", "transaction_id", "e_tag", "manifest_path", "manifest_size", "timestamp_millis", "manifestSize",
-                   "createAt", "index_uuid", "created_at", "size_bytes", "total_bytes", "uuid", "_rowid"})  # fmt: skip
+_VARY = frozenset(
+    {
+        "location",
+        "table_uri",
+        "transaction_id",
+        "e_tag",
+        "manifest_path",
+        "manifest_size",
+        "timestamp_millis",
+        "manifestSize",
+        "createAt",
+        "index_uuid",
+        "created_at",
+        "size_bytes",
+        "total_bytes",
+        "uuid",
+        "_rowid",
+    }
+)
 """Fields with unpredictable values: only their presence counts."""
 
 
@@ -179,15 +196,29 @@ def page(seen: ComparisonResult) -> str:
         for field, actions in sorted(seen.added.items())
     ]
     lines = [
-        "# Differences from Lance's own server", "",
+        "# Differences from Lance's own server",
+        "",
         f"The {len(REQUESTS)} requests of `requests.py` are sent to `lance.namespace.RestAdapter` over a directory and to this server; values",
         "that must differ (ids, times, locations, texts) are removed. `python -m conformance.lance write` writes this page;",
-        "`conformance/run lance differences` fails for differences that are not on it.", "",
-        "## Reasons", "", *reasons, "",
-        f"## {len(seen.differences)} different answers", "",
-        "| request | ours | the reference's | why |", "|---|---|---|---|", *map(str, seen.differences), "",
-        "## Additional fields", "", "| field | by | why |", "|---|---|---|", *added, "",
-    ]  # fmt: skip
+        "`conformance/run lance differences` fails for differences that are not on it.",
+        "",
+        "## Reasons",
+        "",
+        *reasons,
+        "",
+        f"## {len(seen.differences)} different answers",
+        "",
+        "| request | ours | the reference's | why |",
+        "|---|---|---|---|",
+        *map(str, seen.differences),
+        "",
+        "## Additional fields",
+        "",
+        "| field | by | why |",
+        "|---|---|---|",
+        *added,
+        "",
+    ]
     return "\n".join(lines)
 
 

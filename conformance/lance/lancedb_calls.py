@@ -90,7 +90,7 @@ OVER_NAMESPACE: Final[dict[str, Own]] = {
     "list_tables": _listed,
     "drop_table": lambda db, ident, _f, _: db.drop_table(ident[-1], namespace_path=ident[:-1]),
     "rename_table": _rename,
-}  # fmt: skip
+}
 
 
 def _inserted(db: Foreign, ident: list[str], fields: Json, rows: pa.Table | None) -> object:
@@ -151,24 +151,36 @@ REMOTE: Final[dict[str, Own]] = {
     "query_table": lambda db, ident, fields, _: _searched(db, ident, fields).to_arrow(),
     "explain_table_query_plan": lambda db, ident, fields, _: _searched(db, ident, fields).explain_plan(verbose=True),
     "analyze_table_query_plan": lambda db, ident, fields, _: _searched(db, ident, fields).analyze_plan(),
-    "alter_table_add_columns": lambda db, ident, fields, _: _version_said(_opened(db, ident).add_columns({each["name"]: each["expression"] for each in fields["new_columns"]})),  # type: ignore[attr-defined]
-    "alter_table_alter_columns": lambda db, ident, fields, _: _version_said(_opened(db, ident).alter_columns(*fields["alterations"])),  # type: ignore[misc]
-    "alter_table_drop_columns": lambda db, ident, fields, _: _version_said(_opened(db, ident).drop_columns(fields["columns"])),
-    "create_table_index": lambda db, ident, fields, _: _opened(db, ident).create_index(metric="l2", vector_column_name=fields["column"], index_type=fields["index_type"], num_partitions=2),
+    "alter_table_add_columns": lambda db, ident, fields, _: _version_said(
+        _opened(db, ident).add_columns({each["name"]: each["expression"] for each in fields["new_columns"]})
+    ),  # type: ignore[attr-defined]
+    "alter_table_alter_columns": lambda db, ident, fields, _: _version_said(
+        _opened(db, ident).alter_columns(*fields["alterations"])
+    ),  # type: ignore[misc]
+    "alter_table_drop_columns": lambda db, ident, fields, _: _version_said(
+        _opened(db, ident).drop_columns(fields["columns"])
+    ),
+    "create_table_index": lambda db, ident, fields, _: _opened(db, ident).create_index(
+        metric="l2", vector_column_name=fields["column"], index_type=fields["index_type"], num_partitions=2
+    ),
     "create_table_scalar_index": _scalar_index,
     "list_table_indices": _indices,
     "describe_table_index_stats": _stats,
     "get_table_stats": lambda db, ident, _f, _: _opened(db, ident).stats(),
-    "update_field_metadata": lambda db, ident, fields, _: _version_said(_opened(db, ident).update_field_metadata(*fields["updates"])),  # type: ignore[misc]
+    "update_field_metadata": lambda db, ident, fields, _: _version_said(
+        _opened(db, ident).update_field_metadata(*fields["updates"])
+    ),  # type: ignore[misc]
     "list_all_tables": lambda db, _i, _f, _: {"tables": [f"lance${name}" for name in db.table_names(limit=1000)]},
     "create_table_tag": lambda db, ident, fields, _: _opened(db, ident).tags.create(fields["tag"], fields["version"]),
     "update_table_tag": lambda db, ident, fields, _: _opened(db, ident).tags.update(fields["tag"], fields["version"]),
     "delete_table_tag": lambda db, ident, fields, _: _opened(db, ident).tags.delete(fields["tag"]),
     "list_table_tags": lambda db, ident, _f, _: {"tags": _opened(db, ident).tags.list()},
-    "get_table_tag_version": lambda db, ident, fields, _: {"version": _opened(db, ident).tags.get_version(fields["tag"])},
+    "get_table_tag_version": lambda db, ident, fields, _: {
+        "version": _opened(db, ident).tags.get_version(fields["tag"])
+    },
     "list_table_versions": lambda db, ident, _f, _: {"versions": _opened(db, ident).list_versions()},
     "restore_table": lambda db, ident, fields, _: _opened(db, ident).restore(fields["version"]),
-}  # fmt: skip
+}
 
 
 DATABASES: Final[dict[str, Own]] = {

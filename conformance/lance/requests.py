@@ -79,7 +79,13 @@ SPACES: Final = (
     _space("create", "another namespace", {"properties": {"k": "v"}}, at="namespace/lance$w"),
     _space("create", "a taken name, exist ok", {"mode": "ExistOk"}, why="modes"),
     _space("create", "a taken name, exist_ok", {"mode": "exist_ok"}, why="modes"),
-    _space("create", "over an empty one", {"mode": "Overwrite", "properties": {"k": "w"}}, at="namespace/lance$w", why="modes"),
+    _space(
+        "create",
+        "over an empty one",
+        {"mode": "Overwrite", "properties": {"k": "w"}},
+        at="namespace/lance$w",
+        why="modes",
+    ),
     _space("create", "no such mode", {"mode": "sometimes"}, why="modes"),
     _space("create", "a mode that is a number", {"mode": 7}),
     _space("create", "no parent", {}, at="namespace/lance$none$b"),
@@ -92,7 +98,13 @@ SPACES: Final = (
     _space("create", "a list for a body", [1], at="namespace/lance$n"),
     _space("create", "null for a body", "null", at="namespace/lance$w$nothing", why="null"),
     _space("create", "fields that nobody knows", {"future": {"x": 1}}, at="namespace/lance$n"),
-    _space("create", "a name with a plus for a space", {"id": ["lance", "w", "two words"]}, at="namespace/lance$w$two+words", why="plus"),
+    _space(
+        "create",
+        "a name with a plus for a space",
+        {"id": ["lance", "w", "two words"]},
+        at="namespace/lance$w$two+words",
+        why="plus",
+    ),
     _space("create", "an empty name", {}, at="namespace/lance$w$$e", why="empty names"),
     _space("create", "a name of two dots", {}, at="namespace/lance$w$%2e%2e", why="dots"),
     _space("describe", "a namespace"),
@@ -100,10 +112,16 @@ SPACES: Final = (
     _space("describe", "none in none", at="namespace/lance$none$b"),
     _space("describe", "the root", at="namespace/$"),
     _space("describe", "another delimiter", at="namespace/lance::a", body={}),
-    ReferenceRequest("namespace describe: by another delimiter", "POST", "namespace/lance::a/describe?delimiter=::", {}),
+    ReferenceRequest(
+        "namespace describe: by another delimiter", "POST", "namespace/lance::a/describe?delimiter=::", {}
+    ),
     ReferenceRequest("namespace describe: by a dot", "POST", "namespace/lance.a/describe?delimiter=.", {}),
-    ReferenceRequest("namespace describe: by an empty delimiter", "POST", "namespace/lance$a/describe?delimiter=", {}, "delimiters"),
-    ReferenceRequest("namespace describe: the root without an id", "POST", "namespace/describe?delimiter=.", {}, "root"),
+    ReferenceRequest(
+        "namespace describe: by an empty delimiter", "POST", "namespace/lance$a/describe?delimiter=", {}, "delimiters"
+    ),
+    ReferenceRequest(
+        "namespace describe: the root without an id", "POST", "namespace/describe?delimiter=.", {}, "root"
+    ),
     _space("exists", "a namespace"),
     _space("exists", "none", at="namespace/lance$none"),
     _space("exists", "the root", at="namespace/$"),
@@ -134,7 +152,7 @@ SPACES: Final = (
     ReferenceRequest("no such route", "POST", "namespace/lance$a/dance", {}, "error bodies"),
     ReferenceRequest("no such method", "PUT", "namespace/lance$a/describe", {}, "error bodies"),
     ReferenceRequest("GET where POST is meant", "GET", "namespace/lance$a/describe", None, "error bodies"),
-)  # fmt: skip
+)
 """Requests about namespaces."""
 
 MAKING: Final = (
@@ -179,7 +197,12 @@ MAKING: Final = (
     _table("describe", "none in no namespace", {}, at="table/lance$none$t", why="missing parents"),
     _table("describe", "a namespace", {}, at="table/lance$a"),
     _table("describe", "a declared one", {"load_detailed_metadata": True}, at="table/lance$a$d"),
-    _table("describe", "whether it is declared", {"check_declared": True, "load_detailed_metadata": False}, at="table/lance$a$d"),
+    _table(
+        "describe",
+        "whether it is declared",
+        {"check_declared": True, "load_detailed_metadata": False},
+        at="table/lance$a$d",
+    ),
     _table("describe", "an id that is another", {"id": ["lance", "a", "x"]}),
     _table("exists", "a table"),
     _table("exists", "none", at="table/lance$a$none"),
@@ -191,7 +214,7 @@ MAKING: Final = (
     _listed("one table", "namespace/lance$a/table/list?limit=1", why="page tokens"),
     _listed("all tables", "table", why="all tables"),
     _listed("all tables, with a slash", "table/", why="all tables"),
-)  # fmt: skip
+)
 """Requests about tables as objects."""
 
 ROW_WORK: Final = (
@@ -208,13 +231,22 @@ ROW_WORK: Final = (
     _table("insert?branch=none", "no such branch", FEW, at=W, why="branches"),
     _table("insert", "into a declared one", FEW, at="table/lance$a$d"),
     _table("insert?mode=overwrite", "in place of all", FEW, at="table/lance$a$d"),
-    _table("merge_insert?on=id&when_matched_update_all=true&when_not_matched_insert_all=true", "by a key", stream(ROWS.slice(295, 5))),
+    _table(
+        "merge_insert?on=id&when_matched_update_all=true&when_not_matched_insert_all=true",
+        "by a key",
+        stream(ROWS.slice(295, 5)),
+    ),
     _table("merge_insert", "no key", FEW),
     _table("merge_insert?on=none", "no such key", FEW, why="columns"),
     _table("merge_insert?on=id", "nothing to be done", FEW, at=W, why="idle merges"),
     _table("merge_insert?on=id&when_matched_update_all=true&timeout=soon", "no such time", FEW, at=W, why="times"),
     _table("merge_insert?on=id&when_matched_update_all=maybe", "no such flag", FEW, at=W),
-    _table("merge_insert?on=id&when_matched_update_all=true", "other columns", stream(pa.table({"other": [1]})), why="schemas"),
+    _table(
+        "merge_insert?on=id&when_matched_update_all=true",
+        "other columns",
+        stream(pa.table({"other": [1]})),
+        why="schemas",
+    ),
     _table("update", "a column", {"updates": [["text", "'x'"]], "predicate": "id = 1"}),
     _table("update", "every row", {"updates": [["text", "'y'"]]}),
     _table("update", "nothing", {"updates": []}, why="empty changes"),
@@ -238,12 +270,35 @@ ROW_WORK: Final = (
     _table("count_rows", "no such version", {"version": 99}),
     _table("count_rows", "none", {}, at="table/lance$a$none"),
     _table("query", "near a vector", {"k": 3, "vector": _ONE, "columns": {"column_names": ["id"]}}),
-    _table("query", "with row ids", {"k": 2, "vector": _ONE, "columns": {"column_names": ["id"]}, "with_row_id": True, "offset": 1}, why="offsets"),
+    _table(
+        "query",
+        "with row ids",
+        {"k": 2, "vector": _ONE, "columns": {"column_names": ["id"]}, "with_row_id": True, "offset": 1},
+        why="offsets",
+    ),
     _table("query", "a filter", {"k": 5, "vector": {}, "filter": "id < 3", "columns": {"column_names": ["id"]}}),
-    _table("query", "a filter beforehand", {"k": 2, "vector": _ONE, "filter": "id > 200", "prefilter": True, "columns": {"column_names": ["id"]}}),
-    _table("query", "other names", {"k": 2, "vector": {}, "columns": {"column_aliases": {"x": "id + 1"}}, "filter": "id < 5"}),
-    _table("query", "both sorts of columns", {"k": 2, "vector": {}, "columns": {"column_names": ["id"], "column_aliases": {"x": "id"}}}, why="both columns"),
-    _table("query", "several vectors", {"k": 2, "vector": {"multi_vector": [NEAR, NEAR]}, "columns": {"column_names": ["id"]}}, why="several vectors"),
+    _table(
+        "query",
+        "a filter beforehand",
+        {"k": 2, "vector": _ONE, "filter": "id > 200", "prefilter": True, "columns": {"column_names": ["id"]}},
+    ),
+    _table(
+        "query",
+        "other names",
+        {"k": 2, "vector": {}, "columns": {"column_aliases": {"x": "id + 1"}}, "filter": "id < 5"},
+    ),
+    _table(
+        "query",
+        "both sorts of columns",
+        {"k": 2, "vector": {}, "columns": {"column_names": ["id"], "column_aliases": {"x": "id"}}},
+        why="both columns",
+    ),
+    _table(
+        "query",
+        "several vectors",
+        {"k": 2, "vector": {"multi_vector": [NEAR, NEAR]}, "columns": {"column_names": ["id"]}},
+        why="several vectors",
+    ),
     _table("query", "a vector of another length", {"k": 2, "vector": {"single_vector": [1.0]}}),
     _table("query", "a vector of texts", {"k": 2, "vector": {"single_vector": ["a"]}}),
     _table("query", "no number of rows", {"vector": _ONE}),
@@ -254,7 +309,16 @@ ROW_WORK: Final = (
     _table("query", "a bad filter", {"k": 2, "vector": {}, "filter": "id <"}, why="predicates"),
     _table("query", "a filter on no column", {"k": 2, "vector": {}, "filter": "none < 1"}, why="columns"),
     _table("query", "no such version", {"k": 2, "vector": {}, "version": 99}, why="bad versions"),
-    _table("query", "words without an index", {"k": 2, "vector": {}, "full_text_query": {"string_query": {"query": "cat", "columns": ["text"]}}, "columns": {"column_names": ["id"]}}),
+    _table(
+        "query",
+        "words without an index",
+        {
+            "k": 2,
+            "vector": {},
+            "full_text_query": {"string_query": {"query": "cat", "columns": ["text"]}},
+            "columns": {"column_names": ["id"]},
+        },
+    ),
     _table("query", "no JSON", "{{"),
     _table("query", "none", {"k": 2, "vector": {}}, at="table/lance$a$none"),
     _table("explain_plan", "a query", {"query": {"k": 2, "vector": _ONE}}),
@@ -262,11 +326,15 @@ ROW_WORK: Final = (
     _table("explain_plan", "a bad query", {"query": {"k": 2, "vector": {}, "filter": "id <"}}, why="predicates"),
     _table("analyze_plan", "a query", {"k": 2, "vector": _ONE}),
     _table("analyze_plan", "a bad query", {"k": 2, "vector": {}, "filter": "none < 1"}, why="columns"),
-)  # fmt: skip
+)
 """Requests about rows."""
 
 INSIDE: Final = (
-    _table("create_index", "near vectors", {"column": "vector", "index_type": "IVF_FLAT", "num_partitions": 2, "distance_type": "l2"}),
+    _table(
+        "create_index",
+        "near vectors",
+        {"column": "vector", "index_type": "IVF_FLAT", "num_partitions": 2, "distance_type": "l2"},
+    ),
     _table("create_index", "a taken name", {"column": "vector", "index_type": "IVF_FLAT", "num_partitions": 2}),
     _table("create_scalar_index", "numbers", {"column": "id", "index_type": "BTREE"}),
     _table("create_scalar_index", "no such column", {"column": "none", "index_type": "BTREE"}),
@@ -285,8 +353,12 @@ INSIDE: Final = (
     _table("stats", "of none", {}, at="table/lance$a$none"),
     _table("add_columns", "one", {"new_columns": [{"name": "twice", "expression": "id * 2"}]}),
     _table("add_columns", "a taken name", {"new_columns": [{"name": "id", "expression": "1"}]}, why="taken columns"),
-    _table("add_columns", "a bad expression", {"new_columns": [{"name": "bad", "expression": "id *"}]}, why="predicates"),
-    _table("add_columns", "no such column", {"new_columns": [{"name": "bad", "expression": "none * 2"}]}, why="columns"),
+    _table(
+        "add_columns", "a bad expression", {"new_columns": [{"name": "bad", "expression": "id *"}]}, why="predicates"
+    ),
+    _table(
+        "add_columns", "no such column", {"new_columns": [{"name": "bad", "expression": "none * 2"}]}, why="columns"
+    ),
     _table("add_columns", "no expression", {"new_columns": [{"name": "bad"}]}, why="empty columns"),
     _table("add_columns", "none", {"new_columns": []}, at=W, why="empty changes"),
     _table("alter_columns", "a name", {"alterations": [{"path": "twice", "rename": "double"}]}),
@@ -297,8 +369,19 @@ INSIDE: Final = (
     _table("drop_columns", "none", {"columns": []}, at=W, why="empty changes"),
     _table("schema_metadata/update", "texts", {"a": "b"}),
     _table("schema_metadata/update", "numbers", {"a": 1}),
-    _table("update_field_metadata", "a column", {"updates": [{"path": "id", "metadata": {"u": "one"}}]}, at=W, why="unserved"),
-    _table("update_field_metadata", "no such column", {"updates": [{"path": "none", "metadata": {"u": "one"}}]}, why="unserved"),
+    _table(
+        "update_field_metadata",
+        "a column",
+        {"updates": [{"path": "id", "metadata": {"u": "one"}}]},
+        at=W,
+        why="unserved",
+    ),
+    _table(
+        "update_field_metadata",
+        "no such column",
+        {"updates": [{"path": "none", "metadata": {"u": "one"}}]},
+        why="unserved",
+    ),
     ReferenceRequest("table tags/list: none yet", "POST", f"{T}/tags/list", None),
     _table("tags/create", "a tag", {"tag": "first", "version": 1}),
     _table("tags/create", "a taken name", {"tag": "first", "version": 1}),
@@ -326,7 +409,9 @@ INSIDE: Final = (
     _table("branches/delete", "a branch", {"name": "dev"}),
     _table("branches/delete", "none", {"name": "none"}),
     ReferenceRequest("table version/list: all", "POST", f"{T}/version/list", None, "e_tags"),
-    ReferenceRequest("table version/list: newest first", "POST", f"{T}/version/list?descending=true&limit=2", None, "e_tags"),
+    ReferenceRequest(
+        "table version/list: newest first", "POST", f"{T}/version/list?descending=true&limit=2", None, "e_tags"
+    ),
     ReferenceRequest("table version/list: no such branch", "POST", f"{T}/version/list?branch=none", None, "branches"),
     ReferenceRequest("table version/list: none", "POST", "table/lance$a$none/version/list", None),
     _table("version/describe", "one", {"version": 2}, why="e_tags"),
@@ -334,17 +419,39 @@ INSIDE: Final = (
     _table("version/describe", "the newest", {}, why="e_tags"),
     _table("version/delete", "an old one", {"ranges": [{"start_version": 2, "end_version": 3}]}),
     _table("version/delete", "no ranges", {"ranges": []}, why="empty changes"),
-    _table("version/delete", "a range that goes back", {"ranges": [{"start_version": 5, "end_version": 2}]}, why="ranges"),
-    _table("version/create", "a manifest that is not there", {"version": 99, "manifest_path": "nowhere/x.manifest"}, why="version creates"),
+    _table(
+        "version/delete", "a range that goes back", {"ranges": [{"start_version": 5, "end_version": 2}]}, why="ranges"
+    ),
+    _table(
+        "version/create",
+        "a manifest that is not there",
+        {"version": 99, "manifest_path": "nowhere/x.manifest"},
+        why="version creates",
+    ),
     _table("restore", "an old version", {"version": 1}),
     _table("restore", "no such version", {"version": 99}, why="bad versions"),
     _table("restore", "no version", {}),
-    ReferenceRequest("transaction/describe: none", "POST", "transaction/lance$a$t$00000000-0000-0000-0000-000000000000/describe", {}),
+    ReferenceRequest(
+        "transaction/describe: none", "POST", "transaction/lance$a$t$00000000-0000-0000-0000-000000000000/describe", {}
+    ),
     ReferenceRequest("transaction/describe: of no table", "POST", "transaction/lance$a$none$x/describe", {}),
-    ReferenceRequest("transaction/alter: none", "POST", "transaction/lance$a$t$x/alter", {"actions": [{"setStatusAction": {"status": "Canceled"}}]}),
+    ReferenceRequest(
+        "transaction/alter: none",
+        "POST",
+        "transaction/lance$a$t$x/alter",
+        {"actions": [{"setStatusAction": {"status": "Canceled"}}]},
+    ),
     _table("backfill_column", "a column", {"column": "id"}, why="unserved"),
-    ReferenceRequest("materialized_view/create: a view", "POST", "materialized_view/lance$a$v/create", {"kind": "query", "source_query": "q", "output_schema": "s"}, "unserved"),
-    ReferenceRequest("materialized_view/refresh: a view", "POST", "materialized_view/lance$a$v/refresh", {}, "unserved"),
+    ReferenceRequest(
+        "materialized_view/create: a view",
+        "POST",
+        "materialized_view/lance$a$v/create",
+        {"kind": "query", "source_query": "q", "output_schema": "s"},
+        "unserved",
+    ),
+    ReferenceRequest(
+        "materialized_view/refresh: a view", "POST", "materialized_view/lance$a$v/refresh", {}, "unserved"
+    ),
     ReferenceRequest("batch-create: nothing", "POST", "table/version/batch-create", {"entries": []}, "unserved"),
     ReferenceRequest("batch-commit: nothing", "POST", "table/batch-commit", {"operations": []}, "unserved"),
     _table("rename", "a table", {"new_table_name": "s2"}, at="table/lance$w$s", why="unserved"),
@@ -356,6 +463,6 @@ INSIDE: Final = (
     ReferenceRequest("table drop: it again", "POST", f"{T}/drop", None),
     ReferenceRequest("table drop: with a body", "POST", "table/lance$a$p/drop", {"id": ["lance", "a", "p"]}),
     _listed("what is left", "namespace/lance$a/table/list"),
-)  # fmt: skip
+)
 """Requests about the content of a table, and its end."""
 REQUESTS: Final = (*SPACES, *MAKING, *ROW_WORK, *INSIDE)

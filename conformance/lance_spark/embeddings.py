@@ -52,9 +52,11 @@ def embedded(spark: SparkSession, file: Path) -> DataFrame:
 
     lines = spark.read.text(str(file)).withColumn("id", monotonically_increasing_id())
     stages = [
-        RegexTokenizer(inputCol="value", outputCol="words", pattern=r"\W+"), HashingTF(numFeatures=SIZE, inputCol="words", outputCol="counts"),
-        IDF(inputCol="counts", outputCol="weights"), Normalizer(inputCol="weights", outputCol="even"),
-    ]  # fmt: skip
+        RegexTokenizer(inputCol="value", outputCol="words", pattern=r"\W+"),
+        HashingTF(numFeatures=SIZE, inputCol="words", outputCol="counts"),
+        IDF(inputCol="counts", outputCol="weights"),
+        Normalizer(inputCol="weights", outputCol="even"),
+    ]
     vectors = Pipeline(stages=stages).fit(lines).transform(lines)
     return vectors.select(
         "id", col("value").alias("text"), vector_to_array(col("even"), dtype="float32").alias("vector")

@@ -28,12 +28,27 @@ SITE: Final = "_site"
 """The attribute of a use's value with its number."""
 _HOOK: Final = "__lesser_use__"
 _SPECIAL: Final = {
-    "catalog_create": "catalog_list", "metalake_create": "metalake_load", "privilege_grant": "role_load", "role_assign": "role_list",
-    "group_members": "group_load", "job_cancel": "job_load", "job_run": "job_template_load", "user_manage": "user_list", "group_manage": "group_list",
-    "undrop": "catalog_load", "protect": "catalog_load", "unprotect": "catalog_load", "owner_set": "metadata_load", "webhook_manage": "metalake_load",
-    "audit_read": "metalake_load", "metalake_export": "metalake_load", "table_register": "table_list", "model_link": "model_load",
-    "table_exists": "table_list", "view_exists": "view_list",
-}  # fmt: skip
+    "catalog_create": "catalog_list",
+    "metalake_create": "metalake_load",
+    "privilege_grant": "role_load",
+    "role_assign": "role_list",
+    "group_members": "group_load",
+    "job_cancel": "job_load",
+    "job_run": "job_template_load",
+    "user_manage": "user_list",
+    "group_manage": "group_list",
+    "undrop": "catalog_load",
+    "protect": "catalog_load",
+    "unprotect": "catalog_load",
+    "owner_set": "metadata_load",
+    "webhook_manage": "metalake_load",
+    "audit_read": "metalake_load",
+    "metalake_export": "metalake_load",
+    "table_register": "table_list",
+    "model_link": "model_load",
+    "table_exists": "table_list",
+    "view_exists": "view_list",
+}
 
 
 class Site(NamedTuple):
@@ -158,9 +173,11 @@ def _doors(tree: ast.AST) -> Iterator[int]:
 def is_use(node: ast.AST) -> bool:
     """Return whether a node reads a member of Action."""
     return (
-        isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "Action"
+        isinstance(node, ast.Attribute)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == "Action"
         and node.attr in Action.__members__
-    )  # fmt: skip
+    )
 
 
 class Planter(ast.NodeTransformer, MetaPathFinder):
@@ -194,7 +211,7 @@ class Planter(ast.NodeTransformer, MetaPathFinder):
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> importlib.machinery.ModuleSpec | None:  # fmt: skip
+    ) -> importlib.machinery.ModuleSpec | None:
         """Load the packages' modules with this loader."""
         if not fullname.startswith(PACKAGES):
             return None

@@ -68,20 +68,60 @@ CHECKS = (
     response_schema_conformance,
 )
 OTHERS = {
-    "c": ("main", "lance", "models", "files", "topics", "gone"), "m": ("lake", "gone"), "s": ("a", "gone"), "namespace": ("a", "gone"),
-    "prefix": ("lake.main", "lake.lance", "lake.gone"), "p": ("flights", "nyc", "gone"), "r": ("hands", "readers"), "u": ("ana", "reader", "owner"),
-    "type": ("METALAKE", "CATALOG", "SCHEMA", "TABLE", "COLUMN", "ROLE", "TAG", "VIEW", "FUNCTION", "MODEL", "FILESET", "TOPIC", "JOB"),
-    "fullName": ("lake", "main", "main.a", "main.a.t", "main.a.t.id", "hands", "red", "main.a.v", "models.a.churn", "files.a.f", "nyc"),
-    "namespace_id": ("$", "lance", "lance$a", "lance$gone"), "table_id": ("lance$a$t", "lance$a$gone"),
-    "v": ("v", "red", "1", "0", "gone"), "version": ("0", "1", "-1", "9999999999999999999999"), "id": ("1", "0", "x"),
-}  # fmt: skip
+    "c": ("main", "lance", "models", "files", "topics", "gone"),
+    "m": ("lake", "gone"),
+    "s": ("a", "gone"),
+    "namespace": ("a", "gone"),
+    "prefix": ("lake.main", "lake.lance", "lake.gone"),
+    "p": ("flights", "nyc", "gone"),
+    "r": ("hands", "readers"),
+    "u": ("ana", "reader", "owner"),
+    "type": (
+        "METALAKE",
+        "CATALOG",
+        "SCHEMA",
+        "TABLE",
+        "COLUMN",
+        "ROLE",
+        "TAG",
+        "VIEW",
+        "FUNCTION",
+        "MODEL",
+        "FILESET",
+        "TOPIC",
+        "JOB",
+    ),
+    "fullName": (
+        "lake",
+        "main",
+        "main.a",
+        "main.a.t",
+        "main.a.t.id",
+        "hands",
+        "red",
+        "main.a.v",
+        "models.a.churn",
+        "files.a.f",
+        "nyc",
+    ),
+    "namespace_id": ("$", "lance", "lance$a", "lance$gone"),
+    "table_id": ("lance$a$t", "lance$a$gone"),
+    "v": ("v", "red", "1", "0", "gone"),
+    "version": ("0", "1", "-1", "9999999999999999999999"),
+    "id": ("1", "0", "x"),
+}
 """Existing names by path parameter; others are named as in the coverage test."""
 HURDLES = ("", " ", "\x00", "a/b", "ä", "%", "..", "a" * 300, "\U0001f600", "'", '"', "$", "\x1f", "a\nb")
 _VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text() | st.sampled_from((*HURDLES, "a", "t", "main", "lake")),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text()
+    | st.sampled_from((*HURDLES, "a", "t", "main", "lake")),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
     max_leaves=6,
-)  # fmt: skip
+)
 
 
 class Wrong(NamedTuple):

@@ -72,15 +72,25 @@ THINGS: tuple[Request, ...] = (
     ("POST", f"{_leaves('files')}/filesets", {"name": "f"}),
     ("POST", f"{_leaves('topics')}/topics", {"name": "o"}),
     ("POST", f"{API}/lake/roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS}),
-    ("POST", f"{API}/lake/roles", {
-        "name": "readers", "properties": {}, "securableObjects": [
-            {"fullName": "main", "type": "CATALOG", "privileges": [{"name": name, "condition": "allow"} for name in READS]},
-        ],
-    }),
+    (
+        "POST",
+        f"{API}/lake/roles",
+        {
+            "name": "readers",
+            "properties": {},
+            "securableObjects": [
+                {
+                    "fullName": "main",
+                    "type": "CATALOG",
+                    "privileges": [{"name": name, "condition": "allow"} for name in READS],
+                },
+            ],
+        },
+    ),
     ("PUT", f"{API}/lake/permissions/users/reader/grant", {"roleNames": ["readers"]}),
     *(("PUT", f"{API}/lake/owners/CATALOG/{name}", GIVEN) for name in ("main", "lance", "models", "files", "topics")),
     ("PUT", f"{API}/lake/owners/METALAKE/lake", GIVEN),
-)  # fmt: skip
+)
 """In order of creation; the owner of the metalake is changed last."""
 
 

@@ -27,11 +27,13 @@ ATTACKS: Final = (
     f"select value [{', '.join(['array_length(array_sort(array_range(0,999999)))'] * 30)}]",
     "select value array_repeat(repeat('x',16000000),9)",
     "select value " + " or ".join(["true"] * 1300),
-    "declare function f0(x){x+x};" + "".join(f"declare function f{at}(x){{f{at - 1}(x)+f{at - 1}(x)}};" for at in range(1, 18)) + "f17(1)",
+    "declare function f0(x){x+x};"
+    + "".join(f"declare function f{at}(x){{f{at - 1}(x)+f{at - 1}(x)}};" for at in range(1, 18))
+    + "f17(1)",
     "select value [" + ",".join(["1"] * 900) + "]",
     "select sum(x) over (order by x range between 3 preceding and current row) from range(1,400) x",
     "select value array_repeat(repeat('x',999999),30)",
-)  # fmt: skip
+)
 
 
 class Company(NamedTuple):

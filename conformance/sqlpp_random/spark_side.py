@@ -80,9 +80,17 @@ def spark_with_tables(directory: Path, *, memory: str, is_interpreted: bool = Fa
     """Yield Spark with the tables, on a server in `directory`."""
     with serving(directory / "server") as server:
         start = EngineStart(
-            uri=server.uri, metalake="lake", master=f"local[{SLOTS}]", memory=memory, slots=SLOTS,
-            statements_max=1, scratch=str(directory), readable=(), writable=(), closed=(),
-        )  # fmt: skip
+            uri=server.uri,
+            metalake="lake",
+            master=f"local[{SLOTS}]",
+            memory=memory,
+            slots=SLOTS,
+            statements_max=1,
+            scratch=str(directory),
+            readable=(),
+            writable=(),
+            closed=(),
+        )
         sessions = StatementSessions(start)
         sessions.begin()
         dataverse = EngineDataverse(server, None, DATAVERSE)  # type: ignore[arg-type]

@@ -107,8 +107,19 @@ class SqlQueries:
 
     def query(self) -> RandomQuery:
         """Return the next query."""
-        kinds = [self._plain, self._plain, self._ordered, self._grouped, self._grouped, self._rolled, self._distinct,
-                 self._union, self._derived, self._windowed, self._windowed]  # fmt: skip
+        kinds = [
+            self._plain,
+            self._plain,
+            self._ordered,
+            self._grouped,
+            self._grouped,
+            self._rolled,
+            self._distinct,
+            self._union,
+            self._derived,
+            self._windowed,
+            self._windowed,
+        ]
         return self._of(kinds)()
 
     # Whole queries.
@@ -191,9 +202,16 @@ class SqlQueries:
             subquery = self._made([self._whole_measure(variables), self._whole_measure(variables), key], body)
         name, other = self._name(), self._name()
         outer = self._of(["join", "left join"])
-        text = fill_templates(f"{{}} {name} {outer} sales {other} on {name}.c1 = {other}.qty", f"{{}} {name} {outer} sales {other} on {name}.c1 = {other}.qty", Pair("{}", "{}"))  # fmt: skip
-        columns = [Pair(f"{name}.c0", f"{name}.c0"), Pair(f"{name}.c2", f"{name}.c2"),
-                   self._column(Source(other, "sales", outer == "left join"), self._of(["id", "note"]))]  # fmt: skip
+        text = fill_templates(
+            f"{{}} {name} {outer} sales {other} on {name}.c1 = {other}.qty",
+            f"{{}} {name} {outer} sales {other} on {name}.c1 = {other}.qty",
+            Pair("{}", "{}"),
+        )
+        columns = [
+            Pair(f"{name}.c0", f"{name}.c0"),
+            Pair(f"{name}.c2", f"{name}.c2"),
+            self._column(Source(other, "sales", outer == "left join"), self._of(["id", "note"])),
+        ]
         if self._chance(0.4):
             query = self._made(columns, both(f"from {text.sqlpp}", Pair("w", "w")))
             return query._replace(
@@ -245,21 +263,38 @@ class SqlQueries:
             return both(f"{self._of(ranks)} over ({{}}order by {{}})", partition, order)
         order = listed([order, key])
         if self._chance(0.4):
-            calls = [both("row_number()"), both(f"ntile({number})"), both(f"lag({{}}, {number})", value),
-                     both(f"lead({{}}, {number})", value), both("lag({})", value)]  # fmt: skip
+            calls = [
+                both("row_number()"),
+                both(f"ntile({number})"),
+                both(f"lag({{}}, {number})", value),
+                both(f"lead({{}}, {number})", value),
+                both("lag({})", value),
+            ]
             return both("{} over ({}order by {})", self._of(calls), partition, order)
-        calls = [both("first_value({})", value), both("last_value({})", value), both(f"nth_value({{}}, {number})", value),
-                 fill_templates("last_value({}) ignore nulls", "last_value({} ignore nulls)", value),
-                 fill_templates("first_value({}) ignore nulls", "first_value({} ignore nulls)", value),
-                 self._measure(variables, distinct=False), self._measure(variables, distinct=False)]  # fmt: skip
+        calls = [
+            both("first_value({})", value),
+            both("last_value({})", value),
+            both(f"nth_value({{}}, {number})", value),
+            fill_templates("last_value({}) ignore nulls", "last_value({} ignore nulls)", value),
+            fill_templates("first_value({}) ignore nulls", "first_value({} ignore nulls)", value),
+            self._measure(variables, distinct=False),
+            self._measure(variables, distinct=False),
+        ]
         call, frame = self._of(calls), self._frame()
         if frame.startswith("range") and any(each.isdigit() for each in frame):
             order = both(f"{{}} {self._direction()}", self._column(variables[0], "id"))
         return both(f"{{}} over ({{}}order by {{}} {frame})", call, partition, order)
 
     def _frame(self) -> str:
-        bounds = ["unbounded preceding", "2 preceding", "1 preceding", "current row",
-                  "1 following", "2 following", "unbounded following"]  # fmt: skip
+        bounds = [
+            "unbounded preceding",
+            "2 preceding",
+            "1 preceding",
+            "current row",
+            "1 following",
+            "2 following",
+            "unbounded following",
+        ]
         first = self._random.randrange(len(bounds) - 1)
         start, end = bounds[first], self._of(bounds[max(first, 1) :])
         exclude = self._of(["", "", "", " exclude current row", " exclude group", " exclude ties"])
@@ -334,12 +369,20 @@ class SqlQueries:
     def _whole(self, variables: list[Source], depth: int) -> Pair:
         one, other = (self._expression("int", variables, depth) for _ in range(2))
         text, day = self._expression("str", variables, depth), self._leaf("date", variables)
-        return self._of([
-            both(f"({{}} {self._of(['+', '-', '*', '%'])} {{}})", one, other), fill_templates("({} div {})", "({} // {})", one, other),
-            both("(-({}))", one), both("length({})", text), both("abs({})", one), both("sign({})", one),
-            fill_templates("get_year({})", "year({})", day), fill_templates("get_month({})", "month({})", day),
-            fill_templates("position({}, 'b')", "(strpos({}, 'b') - 1)", text), self._one_of_a_query(variables),
-        ])  # fmt: skip
+        return self._of(
+            [
+                both(f"({{}} {self._of(['+', '-', '*', '%'])} {{}})", one, other),
+                fill_templates("({} div {})", "({} // {})", one, other),
+                both("(-({}))", one),
+                both("length({})", text),
+                both("abs({})", one),
+                both("sign({})", one),
+                fill_templates("get_year({})", "year({})", day),
+                fill_templates("get_month({})", "month({})", day),
+                fill_templates("position({}, 'b')", "(strpos({}, 'b') - 1)", text),
+                self._one_of_a_query(variables),
+            ]
+        )
 
     def _real(self, variables: list[Source], depth: int) -> Pair:
         one = self._expression("dbl", variables, depth)
@@ -347,31 +390,51 @@ class SqlQueries:
             self._expression(self._of(["int", "dbl"]), variables, depth),
             self._expression("int", variables, depth),
         )
-        return self._of([
-            both(f"({{}} {self._of(['+', '-', '*'])} {{}})", one, other), both("({} / {})", other, whole),
-            both("floor({})", one), both("ceil({})", one), both("abs({})", one), both("greatest({}, 1.5e0)", one),
-            both("least({}, 1.5e0)", one), both("round({})", one), both("trunc({})", one),
-        ])  # fmt: skip
+        return self._of(
+            [
+                both(f"({{}} {self._of(['+', '-', '*'])} {{}})", one, other),
+                both("({} / {})", other, whole),
+                both("floor({})", one),
+                both("ceil({})", one),
+                both("abs({})", one),
+                both("greatest({}, 1.5e0)", one),
+                both("least({}, 1.5e0)", one),
+                both("round({})", one),
+                both("trunc({})", one),
+            ]
+        )
 
     def _text(self, variables: list[Source], depth: int) -> Pair:
         one, other = (self._expression("str", variables, depth) for _ in range(2))
-        return self._of([
-            both("lower({})", one), both("upper({})", one), both("({} || {})", one, other), both("trim({})", one),
-            fill_templates("substr({} || 'qq', 1)", "substr({} || 'qq', 2)", one), fill_templates("substr({} || 'qq', 0, 2)", "substr({} || 'qq', 1, 2)", one),
-            both("replace({}, 'b', 'cc')", one), both("reverse({})", one),
-        ])  # fmt: skip
+        return self._of(
+            [
+                both("lower({})", one),
+                both("upper({})", one),
+                both("({} || {})", one, other),
+                both("trim({})", one),
+                fill_templates("substr({} || 'qq', 1)", "substr({} || 'qq', 2)", one),
+                fill_templates("substr({} || 'qq', 0, 2)", "substr({} || 'qq', 1, 2)", one),
+                both("replace({}, 'b', 'cc')", one),
+                both("reverse({})", one),
+            ]
+        )
 
     def _date(self, variables: list[Source], _depth: int) -> Pair:
         return self._leaf("date", variables)
 
     def _chosen(self, type_: str, variables: list[Source], depth: int) -> Pair:
         one, other = (self._expression(type_, variables, depth) for _ in range(2))
-        return self._of([
-            both("(case when {} then {} else {} end)", self._bool(variables, depth), one, other),
-            fill_templates("(case when {} then {} end)", "(case when {} then {} end)", self._bool(variables, depth), one),
-            both("coalesce({}, {})", one, other), both("nullif({}, {})", one, other),
-            both("(case {} when {} then {} else {} end)", one, other, other, one),
-        ])  # fmt: skip
+        return self._of(
+            [
+                both("(case when {} then {} else {} end)", self._bool(variables, depth), one, other),
+                fill_templates(
+                    "(case when {} then {} end)", "(case when {} then {} end)", self._bool(variables, depth), one
+                ),
+                both("coalesce({}, {})", one, other),
+                both("nullif({}, {})", one, other),
+                both("(case {} when {} then {} else {} end)", one, other, other, one),
+            ]
+        )
 
     def _bool(self, variables: list[Source], depth: int) -> Pair:
         if depth <= 0:
@@ -404,12 +467,19 @@ class SqlQueries:
     def _of_a_list(self, variables: list[Source], depth: int) -> Pair:
         value, text = self._expression("int", variables, depth), self._expression("str", variables, depth)
         word, null = self._of(["in", "not in"]), self._of(["", "", ", null"])
-        return self._of([
-            fill_templates(f"({{}} {word} [1, 2, -7{null}])", f"({{}} {word} (1, 2, -7{null}))", value),
-            fill_templates(f"({{}} {word} ['ab', ''{null}])", f"({{}} {word} ('ab', ''{null}))", text),
-            both(f"({{}} {self._of(['', 'not '])}between {{}} and {{}})", value, self._leaf("int", variables), self._literal("int")),
-            both(f"({{}} {self._of(['', 'not '])}like '{self._of(['a%', '%b', '_b%', '%'])}')", text),
-        ])  # fmt: skip
+        return self._of(
+            [
+                fill_templates(f"({{}} {word} [1, 2, -7{null}])", f"({{}} {word} (1, 2, -7{null}))", value),
+                fill_templates(f"({{}} {word} ['ab', ''{null}])", f"({{}} {word} ('ab', ''{null}))", text),
+                both(
+                    f"({{}} {self._of(['', 'not '])}between {{}} and {{}})",
+                    value,
+                    self._leaf("int", variables),
+                    self._literal("int"),
+                ),
+                both(f"({{}} {self._of(['', 'not '])}like '{self._of(['a%', '%b', '_b%', '%'])}')", text),
+            ]
+        )
 
     # Subqueries.
 

@@ -79,9 +79,17 @@ def main() -> int:
         settings = {"LIMNOS__SQLPP__FILE_ROOTS": str(files), **SETTINGS} if options.load else {}
         with serving(trial / "server", env=settings) as server:
             start = EngineStart(
-                uri=server.uri, metalake="lake", master=f"local[{SLOTS}]", memory=options.memory, slots=SLOTS,
-                statements_max=1, scratch=str(trial), readable=(), writable=(), closed=(),
-            )  # fmt: skip
+                uri=server.uri,
+                metalake="lake",
+                master=f"local[{SLOTS}]",
+                memory=options.memory,
+                slots=SLOTS,
+                statements_max=1,
+                scratch=str(trial),
+                readable=(),
+                writable=(),
+                closed=(),
+            )
             asking = EngineDataverse(server, None, DATAVERSE)  # type: ignore[arg-type]
             if options.load:
                 loaded(asking, files=files, dates=options.dates)

@@ -58,9 +58,26 @@ def test_simple_mode_refusal_names_both_header_forms() -> None:
         Authenticator(believes_basic=True).credential(b"Digest x")
 
 
-@pytest.mark.parametrize("mark", [
-    "\n", "\r", "\t", "\0", "\x1b", "\x7f", "\x9b", "\u2028", "\u200e", "\u200f", "\u061c", "\u202a", "\u202e", "\u2066", "\u2069",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "mark",
+    [
+        "\n",
+        "\r",
+        "\t",
+        "\0",
+        "\x1b",
+        "\x7f",
+        "\x9b",
+        "\u2028",
+        "\u200e",
+        "\u200f",
+        "\u061c",
+        "\u202a",
+        "\u202e",
+        "\u2066",
+        "\u2069",
+    ],
+)
 def test_user_names_with_control_characters_are_refused(mark: str) -> None:
     """Names with characters that move the cursor, end a line or change the writing direction are refused."""
     for name in (f"ad{mark}min", f"admin{mark}", mark):

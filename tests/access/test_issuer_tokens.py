@@ -45,41 +45,54 @@ def test_token_signed_by_published_key_is_accepted(key: Any, alg: str) -> None: 
     assert identity == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"), NOW_S * 1000)
 
 
-@pytest.mark.parametrize("claims", [
-    {"aud": ["x", "lake"]}, {"exp": NOW_S - 59}, {"iat": NOW_S + 59}, {"nbf": NOW_S + 59}, {"iat": NOW_S + 0.5}, {"groups": []},
-    {"groups": "crew"}, {"typ": "whatever"},
-], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": ["x", "lake"]},
+        {"exp": NOW_S - 59},
+        {"iat": NOW_S + 59},
+        {"nbf": NOW_S + 59},
+        {"iat": NOW_S + 0.5},
+        {"groups": []},
+        {"groups": "crew"},
+        {"typ": "whatever"},
+    ],
+    ids=str,
+)
 def test_matching_audience_and_clock_skew_are_accepted(claims: dict[str, Any]) -> None:
     """One matching audience of several is sufficient, and clocks may differ by the allowed skew."""
     assert read(token({**GOOD, **claims})).user == "ana"
 
 
-@pytest.mark.parametrize("claims, words", [
-    ({"iss": "https://evil.example.com/"}, "comes from 'https://evil.example.com/'"),
-    ({"iss": "https://sign.example.com"}, "accepts tokens of https://sign.example.com/ only"),
-    ({"iss": None}, "comes from 'None'"),
-    ({"aud": "other"}, "'aud' is lake or limnos"),
-    ({"aud": {"limnos": 1}}, "'aud' is"),
-    ({"aud": None}, "'aud' is"),
-    ({"exp": NOW_S - 61}, "has expired"),
-    ({"exp": None}, "no valid time in its claim 'exp'"),
-    ({"exp": "soon"}, "no valid time in its claim 'exp'"),
-    ({"exp": True}, "no valid time in its claim 'exp'"),
-    ({"exp": 1e300}, "no valid time in its claim 'exp'"),
-    ({"exp": -1}, "no valid time in its claim 'exp'"),
-    ({"nbf": NOW_S + 61}, "not valid yet"),
-    ({"iat": NOW_S + 61}, "not valid yet"),
-    ({"sub": None}, "no user name in its claim 'sub'"),
-    ({"sub": ""}, "no user name"),
-    ({"sub": ["ana"]}, "no user name"),
-    ({"sub": "a\u202eb"}, "no user name"),
-    ({"sub": "x" * 256}, "no user name"),
-    ({"sub": "anonymous"}, "not anonymous"),
-    ({"groups": {"a": 1}}, "no list of at most"),
-    ({"groups": [1]}, "no list of at most"),
-    ({"groups": [str(i) for i in range(GROUPS_MAX + 1)]}, "no list of at most"),
-    ({"pad": "x" * 20_000}, "longer than 16384 bytes"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "claims, words",
+    [
+        ({"iss": "https://evil.example.com/"}, "comes from 'https://evil.example.com/'"),
+        ({"iss": "https://sign.example.com"}, "accepts tokens of https://sign.example.com/ only"),
+        ({"iss": None}, "comes from 'None'"),
+        ({"aud": "other"}, "'aud' is lake or limnos"),
+        ({"aud": {"limnos": 1}}, "'aud' is"),
+        ({"aud": None}, "'aud' is"),
+        ({"exp": NOW_S - 61}, "has expired"),
+        ({"exp": None}, "no valid time in its claim 'exp'"),
+        ({"exp": "soon"}, "no valid time in its claim 'exp'"),
+        ({"exp": True}, "no valid time in its claim 'exp'"),
+        ({"exp": 1e300}, "no valid time in its claim 'exp'"),
+        ({"exp": -1}, "no valid time in its claim 'exp'"),
+        ({"nbf": NOW_S + 61}, "not valid yet"),
+        ({"iat": NOW_S + 61}, "not valid yet"),
+        ({"sub": None}, "no user name in its claim 'sub'"),
+        ({"sub": ""}, "no user name"),
+        ({"sub": ["ana"]}, "no user name"),
+        ({"sub": "a\u202eb"}, "no user name"),
+        ({"sub": "x" * 256}, "no user name"),
+        ({"sub": "anonymous"}, "not anonymous"),
+        ({"groups": {"a": 1}}, "no list of at most"),
+        ({"groups": [1]}, "no list of at most"),
+        ({"groups": [str(i) for i in range(GROUPS_MAX + 1)]}, "no list of at most"),
+        ({"pad": "x" * 20_000}, "longer than 16384 bytes"),
+    ],
+)
 def test_invalid_claims_are_refused_with_advice(claims: dict[str, Any], words: str) -> None:
     """A missing or wrong claim, or one of the wrong type, is refused with advice."""
     with pytest.raises(AuthenticationFailed, match=words):
@@ -162,11 +175,21 @@ def test_unknown_key_id_is_refused_and_absent_id_tries_all_keys() -> None:
     assert identity_of(token(GOOD), both, rules=RULES, now_ms=NOW_S * 1000).user == "ana"
 
 
-@pytest.mark.parametrize("text", [
-    "..", "a.b.c", "\xff.\xff.\xff", "e30.e30.e30", "bnVsbA.bnVsbA.", "W10.W10.W10", "eyJhbGciOiJSUzI1NiJ9.!.!", "eyJhbGciOlsxXX0.e30.e30",
-    "eyJhbGciOiJSUzI1NiIsImtpZCI6W119.e30.e30",
-    "eyJhbGciOiJSUzI1NiIsImNyaXQiOlsieCJdLCJ4IjoxLCJraWQiOiJyMSJ9.e30.e30",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "..",
+        "a.b.c",
+        "\xff.\xff.\xff",
+        "e30.e30.e30",
+        "bnVsbA.bnVsbA.",
+        "W10.W10.W10",
+        "eyJhbGciOiJSUzI1NiJ9.!.!",
+        "eyJhbGciOlsxXX0.e30.e30",
+        "eyJhbGciOiJSUzI1NiIsImtpZCI6W119.e30.e30",
+        "eyJhbGciOiJSUzI1NiIsImNyaXQiOlsieCJdLCJ4IjoxLCJraWQiOiJyMSJ9.e30.e30",
+    ],
+)
 def test_malformed_token_is_refused(text: str) -> None:
     """Any malformed token is refused, without a server error."""
     with pytest.raises((AuthenticationFailed, UnknownSigningKey)):
@@ -186,9 +209,13 @@ def test_unusable_keys_of_a_set_are_ignored() -> None:
     an error.
     """
     listed: list[Any] = [
-        RSA.as_dict(private=True), {**EC.as_dict(private=False), "use": "enc"}, {"kty": "oct", "k": "c2VjcmV0", "kid": "o"}, 7,
-        {"kty": "RSA", "kid": "broken", "n": "?", "e": "AQAB"}, {"kty": "XX"},
-    ]  # fmt: skip
+        RSA.as_dict(private=True),
+        {**EC.as_dict(private=False), "use": "enc"},
+        {"kty": "oct", "k": "c2VjcmV0", "kid": "o"},
+        7,
+        {"kty": "RSA", "kid": "broken", "n": "?", "e": "AQAB"},
+        {"kty": "XX"},
+    ]
 
     keys = keys_of({"keys": listed})
 

@@ -28,18 +28,26 @@ from tests.access.world import (
     member,
     nobody,
     owned_by,
-)  # fmt: skip
+)
 
 USE = ((Privilege.USE_CATALOG, LAKE), (Privilege.USE_SCHEMA, LAKE))
 OF_METALAKES = (
-    Action.METALAKE_ALTER, Action.CATALOG_CREATE, Action.ROLE_CREATE, Action.ROLE_ASSIGN, Action.GROUP_MEMBERS,
-)  # fmt: skip
+    Action.METALAKE_ALTER,
+    Action.CATALOG_CREATE,
+    Action.ROLE_CREATE,
+    Action.ROLE_ASSIGN,
+    Action.GROUP_MEMBERS,
+)
 CASES = [
     *((action, METALAKE_CHAIN) for action in OF_METALAKES),
-    (Action.CATALOG_ALTER, CATALOG_CHAIN), (Action.NAMESPACE_ALTER, CATALOG_CHAIN), (Action.NAMESPACE_ALTER, INNER_CHAIN),
-    (Action.TABLE_CREATE, INNER_CHAIN), (Action.TABLE_CREATE, TABLE_CHAIN), (Action.TABLE_COMMIT, TABLE_CHAIN),
+    (Action.CATALOG_ALTER, CATALOG_CHAIN),
+    (Action.NAMESPACE_ALTER, CATALOG_CHAIN),
+    (Action.NAMESPACE_ALTER, INNER_CHAIN),
+    (Action.TABLE_CREATE, INNER_CHAIN),
+    (Action.TABLE_CREATE, TABLE_CHAIN),
+    (Action.TABLE_COMMIT, TABLE_CHAIN),
     (Action.TABLE_COMMIT, CATALOG_CHAIN),
-]  # fmt: skip
+]
 
 
 @law

@@ -16,10 +16,23 @@ DOUBLE = "admin\u200b"
 @pytest.mark.parametrize(
     "name",
     [
-        "ana", "ana.maria+x@example.org", "Ana Maria", "DOMAIN\\joe", "cn=joe,ou=people", "100%", "M\u00fcller", "\u0418\u0432\u0430\u043d \u041f\u0435\u0442\u0440\u043e\u0432",
-        "\u5f20\u4f1f", "\u5c71\u7530Taro", "\uae40 \ucca0\uc218", "\u05d3\u05d5\u05d3", "\u0645\u062d\u0645\u062f", "\u0915\u094d\u0937", "\u0438\u0432\u0430\u043d@example.org",
+        "ana",
+        "ana.maria+x@example.org",
+        "Ana Maria",
+        "DOMAIN\\joe",
+        "cn=joe,ou=people",
+        "100%",
+        "M\u00fcller",
+        "\u0418\u0432\u0430\u043d \u041f\u0435\u0442\u0440\u043e\u0432",
+        "\u5f20\u4f1f",
+        "\u5c71\u7530Taro",
+        "\uae40 \ucca0\uc218",
+        "\u05d3\u05d5\u05d3",
+        "\u0645\u062d\u0645\u062f",
+        "\u0915\u094d\u0937",
+        "\u0438\u0432\u0430\u043d@example.org",
     ],
-)  # fmt: skip
+)
 def test_names_of_one_script_are_accepted(name: str) -> None:
     """E-mail addresses, names with spaces, directory names, and names in other scripts are accepted."""
     assert name_problem(name) is None

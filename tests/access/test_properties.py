@@ -197,9 +197,16 @@ def test_refusal_names_a_gap_and_allowed_decision_none(question: Question) -> No
 
 
 SERVICE_ADMINS_ONLY = (
-    Action.METALAKE_CREATE, Action.TOKEN_MANAGE_OTHERS, Action.TASK_MANAGE, Action.METALAKE_IMPORT, Action.SECRETS_EXPORT,
-    Action.KEYS_MANAGE, Action.AUDIT_READ_ALL, Action.SERVER_INSPECT, Action.METALAKE_TAKE,
-)  # fmt: skip
+    Action.METALAKE_CREATE,
+    Action.TOKEN_MANAGE_OTHERS,
+    Action.TASK_MANAGE,
+    Action.METALAKE_IMPORT,
+    Action.SECRETS_EXPORT,
+    Action.KEYS_MANAGE,
+    Action.AUDIT_READ_ALL,
+    Action.SERVER_INSPECT,
+    Action.METALAKE_TAKE,
+)
 """Actions that no grant allows: their refusal says that a service admin is needed."""
 
 

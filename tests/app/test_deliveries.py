@@ -142,9 +142,12 @@ def test_changes_are_delivered_signed_once_and_in_order(desk: ServiceDesk, recei
     assert receiver.wrong == []
     assert max(map(len, receiver.taken)) == 100
     assert {key: event[key] for key in ("specversion", "type", "source", "subject", "datacontenttype")} == {
-        "specversion": "1.0", "type": "limnos.namespace.create", "source": "/metalakes/lake", "subject": "main.n0",
+        "specversion": "1.0",
+        "type": "limnos.namespace.create",
+        "source": "/metalakes/lake",
+        "subject": "main.n0",
         "datacontenttype": "application/json",
-    }  # fmt: skip
+    }
     assert [each["sequence"] for each in receiver.events] == sorted(each["sequence"] for each in receiver.events)
     assert len({each["id"] for each in receiver.events}) == 250
     assert (standing(desk).behind, standing(desk).webhook.error) == (0, None)

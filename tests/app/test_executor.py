@@ -193,9 +193,12 @@ def lake(tmp_path: Path) -> Iterator[Lake]:
 def test_a_program_is_run(lake: Lake) -> None:
     """A program gets its arguments, variables and scripts, and nothing of the server's. Its output is stored."""
     job = lake.ask(
-        "hello.sh", {"who": "{{x}}", "mode": "daily"}, arguments=["{{who}}"], environments={"MODE": "{{mode:-none}}"},
+        "hello.sh",
+        {"who": "{{x}}", "mode": "daily"},
+        arguments=["{{who}}"],
+        environments={"MODE": "{{mode:-none}}"},
         scripts=[f"file://{lake.programs}/part.sh"],
-    )  # fmt: skip
+    )
 
     ended_job = lake.run(job)
 

@@ -161,11 +161,17 @@ def test_cached_keys_are_used_while_issuer_does_not_answer(issuer: Issuer) -> No
     assert run(meanwhile()).user == "ana"
 
 
-@pytest.mark.parametrize("settings, words", [
-    ({"issuer": "http://sign.example.com", "audiences": "x"}, "is not https"),
-    ({"issuer": "https://sign.example.com"}, "needs oidc.audiences"),
-    ({"issuer": "https://sign.example.com", "audiences": "x", "jwks_url": "http://sign.example.com/keys"}, "is not https"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "settings, words",
+    [
+        ({"issuer": "http://sign.example.com", "audiences": "x"}, "is not https"),
+        ({"issuer": "https://sign.example.com"}, "needs oidc.audiences"),
+        (
+            {"issuer": "https://sign.example.com", "audiences": "x", "jwks_url": "http://sign.example.com/keys"},
+            "is not https",
+        ),
+    ],
+)
 def test_settings_without_tls_or_audience_are_refused(settings: dict[str, Any], words: str) -> None:
     """Settings are refused if keys would come without TLS from another machine, or if no audience restricts the
     tokens.

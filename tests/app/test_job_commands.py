@@ -25,17 +25,32 @@ def test_spark_application_command_is_spark_submit(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     content = TemplateContent(
-        f"file://{tmp_path}/app.jar", ("--day", "1"), {"LOAD": "x"}, class_name="org.x.App", jars=(f"{tmp_path}/a.jar", f"{tmp_path}/b.jar"),
-        files=(f"{tmp_path}/c.csv",), configs={"spark.executor.memory": "1g"},
-    )  # fmt: skip
+        f"file://{tmp_path}/app.jar",
+        ("--day", "1"),
+        {"LOAD": "x"},
+        class_name="org.x.App",
+        jars=(f"{tmp_path}/a.jar", f"{tmp_path}/b.jar"),
+        files=(f"{tmp_path}/c.csv",),
+        configs={"spark.executor.memory": "1g"},
+    )
 
     submit = str(tmp_path / "bin" / "spark-submit")
     work = job_command(plan(tmp_path, spark_submit=submit), JobWork("spark", content), uuid="j", scratch="/s")
 
     assert work.argv == (
-        submit, "--class", "org.x.App", "--jars", f"{tmp_path}/a.jar,{tmp_path}/b.jar", "--files", f"{tmp_path}/c.csv",
-        "--conf", "spark.executor.memory=1g", f"{tmp_path}/app.jar", "--day", "1",
-    )  # fmt: skip
+        submit,
+        "--class",
+        "org.x.App",
+        "--jars",
+        f"{tmp_path}/a.jar,{tmp_path}/b.jar",
+        "--files",
+        f"{tmp_path}/c.csv",
+        "--conf",
+        "spark.executor.memory=1g",
+        f"{tmp_path}/app.jar",
+        "--day",
+        "1",
+    )
     assert "-Djava.io.tmpdir=/s" in work.environment["SPARK_SUBMIT_OPTS"].split()
     assert (work.environment["SPARK_HOME"], work.environment["SPARK_LOCAL_DIRS"]) == (str(tmp_path), "/s")
     assert (work.environment["LOAD"], work.environment["LIMNOS_JOB_ID"], work.environment["HOME"]) == ("x", "j", "/s")

@@ -121,13 +121,26 @@ def test_log_has_file_name_that_a_refusal_omits(run: Callable[..., object], tmp_
     (place / "City=Rome.parquet").write_bytes(b"no file of that kind")
     at = f"file://{place}/City=Rome.parquet"
     file = {
-        "content": "data", "file-path": at, "file-format": "parquet", "partition": [], "spec-id": 0, "record-count": 1, "file-size-in-bytes": 20,
-    }  # fmt: skip
+        "content": "data",
+        "file-path": at,
+        "file-format": "parquet",
+        "partition": [],
+        "spec-id": 0,
+        "record-count": 1,
+        "file-size-in-bytes": 20,
+    }
     shape = {"metadata": read_restrictions.reading_shape(table()), "row_filter": None, "masks": {}}
     arguments = {
-        "shape": shape, "task": {"data-file": file}, "deletes": [], "roots": [f"file://{place}"], "into": f"file://{place}/shown", "name": "n",
-        "properties": {}, "kept": [], "open_within": [str(place)],
-    }  # fmt: skip
+        "shape": shape,
+        "task": {"data-file": file},
+        "deletes": [],
+        "roots": [f"file://{place}"],
+        "into": f"file://{place}/shown",
+        "name": "n",
+        "properties": {},
+        "kept": [],
+        "open_within": [str(place)],
+    }
 
     async def story(offloader: OffloadProcesses) -> str:
         with pytest.raises(UnsupportedOperation) as caught:

@@ -30,8 +30,11 @@ def test_no_secret_is_shown() -> None:
     """Neither a secret setting nor a secret inside a table of storages is shown."""
     named = {"far": {"locations": "s3://bucket/x", "access-key-id": PLANTED, "secret-access-key": PLANTED}}
     settings = Settings.model_validate(
-        {"database": {"url": f"postgresql://limnos:{PLANTED}@db.example.com/lake"}, "storage": StorageSection(named=named)}
-    )  # fmt: skip
+        {
+            "database": {"url": f"postgresql://limnos:{PLANTED}@db.example.com/lake"},
+            "storage": StorageSection(named=named),
+        }
+    )
     lines = {each.name: each for each in setting_lines(settings, {})}
 
     assert PLANTED not in str(lines)

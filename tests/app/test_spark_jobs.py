@@ -36,10 +36,13 @@ def test_spark_application_runs_with_its_arguments_and_files(lake: Lake, tmp_pat
     (lake.programs / "app.py").write_text(APPLICATION)
     (lake.programs / "rows.txt").write_text("a\nb\nc\n")
     template = {
-        "jobType": "spark", "name": "app", "comment": None, "executable": str(lake.programs / "app.py"),
+        "jobType": "spark",
+        "name": "app",
+        "comment": None,
+        "executable": str(lake.programs / "app.py"),
         "arguments": ["{{rows}}", str(lake.programs / "rows.txt"), str(lake.node.data / "admin.token")],
         "configs": {"spark.app.name": "{{name:-mine}}", "spark.sql.shuffle.partitions": "1"},
-    }  # fmt: skip
+    }
     answer = lake.node.post(TEMPLATES, {"jobTemplate": template})
     assert answer.status == 200, answer.body
     response = lake.node.post(RUNS, {"jobTemplateName": "app", "jobConf": {"rows": "101"}})

@@ -93,9 +93,14 @@ def test_data_directory_that_is_a_file_prints_three_lines(tmp_path: Path) -> Non
     ]
 
 
-@pytest.mark.parametrize("wrong,why", [
-    ("/", "it is the root of the file system"), ("file:", "it names no directory"), ("tables", "it is not a location"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "wrong,why",
+    [
+        ("/", "it is the root of the file system"),
+        ("file:", "it names no directory"),
+        ("tables", "it is not a location"),
+    ],
+)
 def test_invalid_warehouse_prints_three_lines(wrong: str, why: str, tmp_path: Path) -> None:
     """For an invalid warehouse the message has the value, its flag, the cause and the remedy, and nothing is
     created.
@@ -161,8 +166,10 @@ def test_check_reports_all_problems_together(tmp_path: Path, used_address: str) 
     problems = check(settings_of(tmp_path / "d", listen=used_address, database=away))
 
     assert [problem.message.split()[:3] for problem in problems] == [
-        ["Cannot", "listen", "on"], ["The", "data", "directory"], ["The", "store", masked_address(away)],
-    ]  # fmt: skip
+        ["Cannot", "listen", "on"],
+        ["The", "data", "directory"],
+        ["The", "store", masked_address(away)],
+    ]
     assert all(problem.why and problem.advice for problem in problems)
 
 
@@ -217,25 +224,32 @@ def sql(message: str) -> Exception:
     return OperationalError("SELECT 1", {}, psycopg.OperationalError(message))
 
 
-@pytest.mark.parametrize("error,why,advice", [
-    (sql('connection failed: FATAL:  password authentication failed for user "ana"'), "refused user or password", "PASSWORD"),
-    (sql('FATAL:  role "ana" does not exist'), "no such user", "createuser"),
-    (sql("failed to resolve host 'nowhere'"), "cannot be resolved", "host"),
-    (sql("connection timeout expired"), "no database answers", "start it"),
-    (sql("cannot execute CREATE TABLE in a read-only transaction"), "read-only copy", "primary"),
-    (sql("permission denied for schema public"), "may not create tables", "right to create"),
-    (sql("something new\nLINE 1"), "something new", "server check"),
-    (sqlite3.DatabaseError("file is not a database"), "not an SQLite database", "--data"),
-    (sqlite3.OperationalError("attempt to write a readonly database"), "cannot be written", "--data"),
-    (sqlite3.OperationalError("unable to open database file"), "cannot be opened", "--data"),
-    (sqlite3.OperationalError("database is locked"), "another program", "end that program"),
-    (sqlite3.OperationalError("database or disk is full"), "disk is full", "make room"),
-    (PermissionError(errno.EACCES, "Permission denied", "d"), "may not write", "--data"),
-    (OSError(errno.EROFS, "Read-only file system", "d"), "read-only", "--data"),
-    (OSError(errno.ENOSPC, "No space left on device", "d"), "disk is full", "make room"),
-    (NotADirectoryError(errno.ENOTDIR, "Not a directory", "d"), "part of its path is a file", "--data"),
-    (ConnectionRefusedError(111, "Connection refused"), "no database answers", "start it"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "error,why,advice",
+    [
+        (
+            sql('connection failed: FATAL:  password authentication failed for user "ana"'),
+            "refused user or password",
+            "PASSWORD",
+        ),
+        (sql('FATAL:  role "ana" does not exist'), "no such user", "createuser"),
+        (sql("failed to resolve host 'nowhere'"), "cannot be resolved", "host"),
+        (sql("connection timeout expired"), "no database answers", "start it"),
+        (sql("cannot execute CREATE TABLE in a read-only transaction"), "read-only copy", "primary"),
+        (sql("permission denied for schema public"), "may not create tables", "right to create"),
+        (sql("something new\nLINE 1"), "something new", "server check"),
+        (sqlite3.DatabaseError("file is not a database"), "not an SQLite database", "--data"),
+        (sqlite3.OperationalError("attempt to write a readonly database"), "cannot be written", "--data"),
+        (sqlite3.OperationalError("unable to open database file"), "cannot be opened", "--data"),
+        (sqlite3.OperationalError("database is locked"), "another program", "end that program"),
+        (sqlite3.OperationalError("database or disk is full"), "disk is full", "make room"),
+        (PermissionError(errno.EACCES, "Permission denied", "d"), "may not write", "--data"),
+        (OSError(errno.EROFS, "Read-only file system", "d"), "read-only", "--data"),
+        (OSError(errno.ENOSPC, "No space left on device", "d"), "disk is full", "make room"),
+        (NotADirectoryError(errno.ENOTDIR, "Not a directory", "d"), "part of its path is a file", "--data"),
+        (ConnectionRefusedError(111, "Connection refused"), "no database answers", "start it"),
+    ],
+)
 def test_system_and_database_errors_have_cause_and_remedy(
     error: Exception, why: str, advice: str, tmp_path: Path
 ) -> None:
@@ -251,9 +265,14 @@ def test_system_and_database_errors_have_cause_and_remedy(
     assert "hunter2" not in startup_error.message
 
 
-@pytest.mark.parametrize("warehouse,expected", [
-    (None, "file://{data}/warehouse"), ("s3://lake/tables/", "s3://lake/tables"), ("/srv/tables", "file:///srv/tables"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "warehouse,expected",
+    [
+        (None, "file://{data}/warehouse"),
+        ("s3://lake/tables/", "s3://lake/tables"),
+        ("/srv/tables", "file:///srv/tables"),
+    ],
+)
 def test_default_catalogs_are_below_configured_warehouse(warehouse: str | None, expected: str, tmp_path: Path) -> None:
     """Catalogs without their own warehouse are below the warehouse of the settings, or else in the data directory."""
     settings = Settings(server=ServerSection(data=str(tmp_path)), storage=StorageSection(warehouse=warehouse))

@@ -92,10 +92,12 @@ FULL_PARTS = {
     PRUNE_OUTCOMES: {"outcomes.prune": PRUNED_AT_ONCE},
     PRUNE_RUNS: {"runs.prune": RUNS_AT_ONCE, "template_jobs.prune": RUNS_AT_ONCE},
     PRUNE_RESULTS: {
-        "requests.expire": EXPIRED_AT_ONCE, "scan_plans.expire": PLANS_AT_ONCE, "snapshot_pins.expire": PINS_AT_ONCE,
+        "requests.expire": EXPIRED_AT_ONCE,
+        "scan_plans.expire": PLANS_AT_ONCE,
+        "snapshot_pins.expire": PINS_AT_ONCE,
     },
     PRUNE_IMPORT: {"imports.prune": True},
-}  # fmt: skip
+}
 """What a deletion returns if it found as many rows as it deletes at once, by task and deletion."""
 
 

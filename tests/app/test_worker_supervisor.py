@@ -281,8 +281,11 @@ def test_second_server_cannot_bind_the_workers_address(tmp_path: Path) -> None:
             listen(Settings(server=ServerSection(listen=address)))
         done = subprocess.run(
             [*LIMNOS, "server", "start", "--data", str(tmp_path / "other"), "--listen", address, "--workers", "2"],
-            capture_output=True, text=True, timeout=WITHIN_S, check=False,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=WITHIN_S,
+            check=False,
+        )
 
     assert done.returncode != 0
     assert address in done.stderr

@@ -68,9 +68,11 @@ def is_table(fake: FakeServer, *levels: str) -> None:
 
 def test_ls_lists_catalogs(fake: FakeServer, limnos: Run) -> None:
     """Without a path `ls` lists the catalogs. Of a catalog that the caller may not load, only the name is listed."""
-    fake.on("GET", f"{M}/catalogs?details=true", {
-        "catalogs": [{"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "comment": "sales"}]
-    })  # fmt: skip
+    fake.on(
+        "GET",
+        f"{M}/catalogs?details=true",
+        {"catalogs": [{"name": "main", "type": "relational", "provider": "lakehouse-iceberg", "comment": "sales"}]},
+    )
     fake.on("GET", f"{M}/catalogs", {"identifiers": [{"name": "held"}, {"name": "main"}]})
 
     done, table = limnos("ls"), limnos("ls", "--output", "table").out
@@ -138,18 +140,25 @@ def test_control_characters_in_output_are_escaped(fake: FakeServer, limnos: Run,
     fake.on("GET", "/api/metalakes", {"metalakes": [{"name": f"lake\n{STEERING}"}]})
     fake.on("GET", f"{M}/users/ben", {"code": 1003, "message": STEERING}, status=404)
     fake.on("POST", f"{M}/users", {"user": {"name": STEERING}})
-    fake.on("POST", f"{OWN}/metalakes/lake/access/explain", {
-        "decision": {"allowed": False, "message": STEERING, "factors": [{"kind": "deny", "role": STEERING}]},
-        "suggestions": [STEERING],
-    })  # fmt: skip
+    fake.on(
+        "POST",
+        f"{OWN}/metalakes/lake/access/explain",
+        {
+            "decision": {"allowed": False, "message": STEERING, "factors": [{"kind": "deny", "role": STEERING}]},
+            "suggestions": [STEERING],
+        },
+    )
 
     results = [
         limnos(*words, "--output", output)
         for words in (
-            ["describe"], ["ls", "--kind", "metalake"], ["user", "describe", "ben"], ["user", "add", "x"],
+            ["describe"],
+            ["ls", "--kind", "metalake"],
+            ["user", "describe", "ben"],
+            ["user", "add", "x"],
             ["access", "explain", "user_list"],
         )
-    ]  # fmt: skip
+    ]
 
     assert [done.code for done in results] == [0, 0, 3, 0, 7]
     assert all("owned" in done.out + done.err for done in results)
@@ -216,9 +225,13 @@ def test_describe_shows_columns_owner_and_location_of_table(fake: FakeServer, li
         key: result[key] for key in ("rows", "size_bytes", "data_files", "last_change", "last_operation", "owner")
     }
     assert details == {
-        "rows": 12, "size_bytes": 345, "data_files": 2, "last_change": "2026-01-01T00:00:00Z", "last_operation": "append",
+        "rows": 12,
+        "size_bytes": 345,
+        "data_files": 2,
+        "last_change": "2026-01-01T00:00:00Z",
+        "last_operation": "append",
         "owner": "user ana",
-    }  # fmt: skip
+    }
     assert result["column_comments"] == {"id": "number of the order"}
     assert "id = number of the order" in text
     assert "id = long required" in text
@@ -744,9 +757,16 @@ def test_webhooks_are_created_listed_and_dropped(fake: FakeServer, limnos: Run, 
 
 
 CHANGE = {
-    "zone": 3, "revision": 7, "ordinal": 0, "operation": "move", "kind": "table", "id": 9, "actor": "ana", "request_id": "r",
+    "zone": 3,
+    "revision": 7,
+    "ordinal": 0,
+    "operation": "move",
+    "kind": "table",
+    "id": 9,
+    "actor": "ana",
+    "request_id": "r",
     "at": "2026-11-20T23:40:11.120Z",
-}  # fmt: skip
+}
 
 
 def test_changes_requests_all_pages(fake: FakeServer, limnos: Run) -> None:

@@ -27,11 +27,14 @@ def test_switches_of_hints_equal_those_of_commands() -> None:
     assert switches - flags.SWITCHES == set()
 
 
-@pytest.mark.parametrize("tokens,words", [
-    (["delete", "--yes", "main.a"], ("delete", "main.a")),
-    (["delete", "--uri", "http://h", "main.a", "--purge"], ("delete", "main.a")),
-    (["list", "--metalake=sea", "main"], ("list", "main")),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "tokens,words",
+    [
+        (["delete", "--yes", "main.a"], ("delete", "main.a")),
+        (["delete", "--uri", "http://h", "main.a", "--purge"], ("delete", "main.a")),
+        (["list", "--metalake=sea", "main"], ("list", "main")),
+    ],
+)
 def test_flag_values_are_not_command_words(tokens: list[str], words: tuple[str, ...]) -> None:
     """The value of a flag is not a word of the command, and a switch has no value."""
     assert TypedCommand(tokens).words == words
@@ -92,33 +95,105 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
     assert hint == "'limnos whoami --user ana' shows who you are"
 
 
-@pytest.mark.parametrize("line,message,code,hint", [
-    ("rename main.a.t main.b.u", "Cannot rename a.t to b.u. Table already exists", "already-exists",
-     "choose another name; 'limnos show main.b.u' shows the object that has it"),
-    ("rename main.a.t main.b.c.t", "Namespace does not exist: b.c", "not-found", "'limnos list main.b' lists the existing objects"),
-    ("rename main.a.t main.b.t", "Table does not exist: a.t", "not-found", "'limnos list main.a' lists the existing objects"),
-    ("reports main.a.v", "Table does not exist: a.v", "not-found", "'limnos list main.a' lists the existing objects"),
-    ("protect main.a.v", "there is no namespace, table or view 'main.a.v'", "not-found", "'limnos list main.a' lists the existing objects"),
-    ("undrop main.a.t", "the trash has no 'main.a.t' that you may restore", "not-found",
-     "'limnos trash list main' lists objects that you may restore"),
-    ("trash delete main 7", "The trash of catalog main has no object with id 7 that you may restore", "not-found",
-     "'limnos trash list main' lists objects that you may restore"),
-    ("undrop main.a.t", "Table a.t lay in namespace a, which was dropped, too (id 5): restore that first", "not-found",
-     "'limnos undrop main --id 5' restores that one; or give another target for this one with --to"),
-    ("undrop main.a.t --to main.b.t", "Table b.t exists by now", "already-exists",
-     "choose another name; 'limnos show main.b.t' shows the object that has it"),
-    ("undrop main.a.t --to=main.b.t", "Namespace does not exist: b", "not-found", "'limnos list main' lists the existing objects"),
-    ("undrop main.a.t", "Table a.t exists by now", "already-exists",
-     "choose another name; 'limnos show main.a.t' shows the object that has it"),
-    ("trash list nope", "Catalog nope does not exist in metalake lake", "not-found", "'limnos list' lists the existing objects"),
-    ("grant select_table --on main.a.t --to bob", "Role bob does not exist in metalake lake: create it first", "not-found",
-     ("privileges are given to roles, and roles to users: 'limnos role create ROLE', repeat this with --to ROLE, then "
-      "'limnos grant role ROLE --to USER'")),
-    ("grant role analyst --to bob", "Role analyst does not exist in metalake lake: create it first", "not-found",
-     "'limnos list roles' lists the existing ones"),
-    ("token revoke 7", "there is no valid token with id '7'", "not-found", "'limnos list tokens' lists the existing ones"),
-    ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos list webhooks' lists the existing ones"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line,message,code,hint",
+    [
+        (
+            "rename main.a.t main.b.u",
+            "Cannot rename a.t to b.u. Table already exists",
+            "already-exists",
+            "choose another name; 'limnos show main.b.u' shows the object that has it",
+        ),
+        (
+            "rename main.a.t main.b.c.t",
+            "Namespace does not exist: b.c",
+            "not-found",
+            "'limnos list main.b' lists the existing objects",
+        ),
+        (
+            "rename main.a.t main.b.t",
+            "Table does not exist: a.t",
+            "not-found",
+            "'limnos list main.a' lists the existing objects",
+        ),
+        (
+            "reports main.a.v",
+            "Table does not exist: a.v",
+            "not-found",
+            "'limnos list main.a' lists the existing objects",
+        ),
+        (
+            "protect main.a.v",
+            "there is no namespace, table or view 'main.a.v'",
+            "not-found",
+            "'limnos list main.a' lists the existing objects",
+        ),
+        (
+            "undrop main.a.t",
+            "the trash has no 'main.a.t' that you may restore",
+            "not-found",
+            "'limnos trash list main' lists objects that you may restore",
+        ),
+        (
+            "trash delete main 7",
+            "The trash of catalog main has no object with id 7 that you may restore",
+            "not-found",
+            "'limnos trash list main' lists objects that you may restore",
+        ),
+        (
+            "undrop main.a.t",
+            "Table a.t lay in namespace a, which was dropped, too (id 5): restore that first",
+            "not-found",
+            "'limnos undrop main --id 5' restores that one; or give another target for this one with --to",
+        ),
+        (
+            "undrop main.a.t --to main.b.t",
+            "Table b.t exists by now",
+            "already-exists",
+            "choose another name; 'limnos show main.b.t' shows the object that has it",
+        ),
+        (
+            "undrop main.a.t --to=main.b.t",
+            "Namespace does not exist: b",
+            "not-found",
+            "'limnos list main' lists the existing objects",
+        ),
+        (
+            "undrop main.a.t",
+            "Table a.t exists by now",
+            "already-exists",
+            "choose another name; 'limnos show main.a.t' shows the object that has it",
+        ),
+        (
+            "trash list nope",
+            "Catalog nope does not exist in metalake lake",
+            "not-found",
+            "'limnos list' lists the existing objects",
+        ),
+        (
+            "grant select_table --on main.a.t --to bob",
+            "Role bob does not exist in metalake lake: create it first",
+            "not-found",
+            (
+                "privileges are given to roles, and roles to users: 'limnos role create ROLE', repeat this with --to ROLE, then "
+                "'limnos grant role ROLE --to USER'"
+            ),
+        ),
+        (
+            "grant role analyst --to bob",
+            "Role analyst does not exist in metalake lake: create it first",
+            "not-found",
+            "'limnos list roles' lists the existing ones",
+        ),
+        (
+            "token revoke 7",
+            "there is no valid token with id '7'",
+            "not-found",
+            "'limnos list tokens' lists the existing ones",
+        ),
+        ("webhook retry 7", "Webhook 7 does not exist", "not-found", "'limnos list webhooks' lists the existing ones"),
+    ],
+)
 def test_hint_is_about_the_object_in_the_message(line: str, message: str, code: str, hint: str) -> None:
     """A hint is about the object that the message names: the target of a move or restore if that is at fault, or the
     trash.

@@ -125,12 +125,15 @@ def test_invalid_command_line_is_a_usage_error(run: Run, words: list[str], expec
     assert expected in done.err
 
 
-@pytest.mark.parametrize("words,page", [
-    (["webhook", "retry", "abc"], "limnos webhook retry --help"),
-    (["webhook", "nope"], "limnos webhook --help"),
-    (["ls", "--nope"], "limnos list --help"),
-    (["asdf"], "limnos --help"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words,page",
+    [
+        (["webhook", "retry", "abc"], "limnos webhook retry --help"),
+        (["webhook", "nope"], "limnos webhook --help"),
+        (["ls", "--nope"], "limnos list --help"),
+        (["asdf"], "limnos --help"),
+    ],
+)
 def test_hint_for_usage_error_names_help_of_the_command(run: Run, words: list[str], page: str) -> None:
     """If nothing better is known, the hint for a usage error names the help page of that command, which exists."""
     assert f"'{page}'" in run(*words, "--output", "table").err

@@ -231,9 +231,10 @@ def test_extras_exist() -> None:
 def test_commands_in_messages_exist(file: Path) -> None:
     """Messages and hints in the code name only existing commands."""
     texts = [
-        node.value for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        node.value
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
-    ]  # fmt: skip
+    ]
     named = [
         (command.split(), [*command.split(), "NAME"])  # the text of a template ends where a value follows
         for text in texts
@@ -253,9 +254,13 @@ def test_snippets_run(name: str, tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     programs = Path(sys.executable).parent
     environ = {
-        "HOME": str(tmp_path / "home"), "PATH": f"{programs}:{os.environ['PATH']}", "LANG": "C.UTF-8", "NO_PROXY": "*",
-        "LIMNOS_URI": f"http://127.0.0.1:{port}", "LIMNOS__SERVER__LISTEN": f"127.0.0.1:{port}",
-    }  # fmt: skip
+        "HOME": str(tmp_path / "home"),
+        "PATH": f"{programs}:{os.environ['PATH']}",
+        "LANG": "C.UTF-8",
+        "NO_PROXY": "*",
+        "LIMNOS_URI": f"http://127.0.0.1:{port}",
+        "LIMNOS__SERVER__LISTEN": f"127.0.0.1:{port}",
+    }
 
     done = subprocess.run(
         ["bash", str(script)], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, timeout=300

@@ -56,9 +56,18 @@ DROPPED = {"dropped": True}
 TEMPLATES, JOBS = f"{M}/jobs/templates", f"{M}/jobs/runs"
 TABLE = {"metadata-location": "file:/t/1.json", "metadata": {"format-version": 2}, "config": {}}
 NAMES_CHANGED = {
-    "state": "planned", "separator": ";", "replacement": "_", "nests": False, "planned_by": "ana", "planned_at": "x",
-    "total": 1, "renamed": 0, "nested": 0, "left": 0, "done": True,
-}  # fmt: skip
+    "state": "planned",
+    "separator": ";",
+    "replacement": "_",
+    "nests": False,
+    "planned_by": "ana",
+    "planned_at": "x",
+    "total": 1,
+    "renamed": 0,
+    "nested": 0,
+    "left": 0,
+    "done": True,
+}
 PAGE = "pageToken=&pageSize=1000"
 
 Call = Callable[[Client], object]

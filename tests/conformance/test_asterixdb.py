@@ -53,7 +53,9 @@ def suite(
         f'<test-suite xmlns="{NAMESPACE}" ResultOffsetPath="results" QueryOffsetPath="queries">&More;</test-suite>'
     )
     unit = UNIT.format(group=group, name=name, more=more)
-    (runtime / "more.xml").write_text(f'<!-- < --><test-group name="sqlpp_queries"><test-group name="{group}">{unit}</test-group></test-group>')  # fmt: skip
+    (runtime / "more.xml").write_text(
+        f'<!-- < --><test-group name="sqlpp_queries"><test-group name="{group}">{unit}</test-group></test-group>'
+    )
     for folder, files in (("queries", steps), ("results", results)):
         place = runtime / folder / group / name
         place.mkdir(parents=True)
@@ -76,10 +78,15 @@ def outcome(case: Case, *answers: dict[str, object]) -> tuple[str, str]:
 
 def test_steps_are_sent_in_the_order_of_their_numbers(tmp_path: Path) -> None:
     """Step 10 comes after step 2; parameters in comments are sent, and paths lead to the checkout's data."""
-    case = case_of(tmp_path, {
-        "1.ddl.sqlpp": "create dataverse x", "10.query.sqlpp": "-- param $n:json=3\nselect value $n;",
-        "2.update.sqlpp": 'load dataset d using localfs(("path"="asterix_nc1://data/birds.adm"))',
-    }, {"1.adm": "3"})  # fmt: skip
+    case = case_of(
+        tmp_path,
+        {
+            "1.ddl.sqlpp": "create dataverse x",
+            "10.query.sqlpp": "-- param $n:json=3\nselect value $n;",
+            "2.update.sqlpp": 'load dataset d using localfs(("path"="asterix_nc1://data/birds.adm"))',
+        },
+        {"1.adm": "3"},
+    )
     service = ScriptedService({}, {}, {"results": [3]})
 
     case_result = run_case(case, service, root=Path("/checkout"))
@@ -220,13 +227,29 @@ def test_the_ledger_counts_by_group_and_kind(tmp_path: Path) -> None:
     """The ledger has the counts by group and kind; the text above its marker is kept."""
     page, file = tmp_path / "page.md", tmp_path / "outcomes.json"
     page.write_text(f"# Title\n{MARK}\nold")
-    file.write_text(json.dumps([
-        {"key": "g/a", "group": "g", "outcome": PASSED, "reason": "", "texts": 3, "text_differences": ["spaces: a, b"]},
-        {"key": "g/b", "group": "g", "outcome": REFUSED, "reason": "ASX1081: Cannot find function with signature f(1)"},
-        {"key": "g/c", "group": "g", "outcome": NOT_ELIGIBLE, "reason": "feeds"},
-        {"key": "g/serial_kurtosis_int8", "group": "g", "outcome": DIFFERS, "reason": "expected 1, found 2"},
-        {"key": "g/kurtosis", "group": "g", "outcome": DIFFERS, "reason": "expected 1, found 2"},
-    ]))  # fmt: skip
+    file.write_text(
+        json.dumps(
+            [
+                {
+                    "key": "g/a",
+                    "group": "g",
+                    "outcome": PASSED,
+                    "reason": "",
+                    "texts": 3,
+                    "text_differences": ["spaces: a, b"],
+                },
+                {
+                    "key": "g/b",
+                    "group": "g",
+                    "outcome": REFUSED,
+                    "reason": "ASX1081: Cannot find function with signature f(1)",
+                },
+                {"key": "g/c", "group": "g", "outcome": NOT_ELIGIBLE, "reason": "feeds"},
+                {"key": "g/serial_kurtosis_int8", "group": "g", "outcome": DIFFERS, "reason": "expected 1, found 2"},
+                {"key": "g/kurtosis", "group": "g", "outcome": DIFFERS, "reason": "expected 1, found 2"},
+            ]
+        )
+    )
 
     write_ledger(file, page)
 

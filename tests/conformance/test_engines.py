@@ -69,9 +69,11 @@ def test_only_selected_folders_are_unpacked(archive: Path, tmp_path: Path) -> No
         str(path.relative_to(tmp_path / "out")): path.read_bytes() for path in (tmp_path / "out").rglob("*.jar")
     }
     assert unpacked_files == {
-        "t-1/lib/a.jar": b"a", "t-1/plugin/iceberg/a.jar": b"a", "t-1/plugin/iceberg/b.jar": b"b",
+        "t-1/lib/a.jar": b"a",
+        "t-1/plugin/iceberg/a.jar": b"a",
+        "t-1/plugin/iceberg/b.jar": b"b",
         "t-1/plugin/iceberg/i.jar": b"i",
-    }  # fmt: skip
+    }
     assert [path.name for path in (tmp_path / "out" / "t-1" / "plugin").iterdir()] == ["iceberg"]
 
 
@@ -372,8 +374,11 @@ def test_foreign_language_program_gets_iceberg_json(tmp_path: Path) -> None:
 
     opened, created, appended, _ = map(json.loads, (tmp_path / "asked").read_text().splitlines())
     assert opened[1][0]["properties"] == {
-        "type": "rest", "uri": "http://h:1/iceberg", "warehouse": "other", "token": "t1",
-    }  # fmt: skip
+        "type": "rest",
+        "uri": "http://h:1/iceberg",
+        "warehouse": "other",
+        "token": "t1",
+    }
     assert (created[0], created[1][0]["day"]) == ("create", "at")
     assert [each["name"] for each in created[1][0]["schema"]["fields"]] == list(TYPED)
     assert appended[1][0]["rows"][0]["place"] == {"x": 1, "label": "here"}
@@ -382,8 +387,17 @@ def test_foreign_language_program_gets_iceberg_json(tmp_path: Path) -> None:
 def test_typed_values_are_compared_by_value() -> None:
     """Timestamps, decimals and structs are compared by their value."""
     read_rows: list[Row] = [
-        ["1", "Ada", 12.5, "2026-01-02", "2026-01-02 03:04:05.123456", "2026-01-02 04:04:05.123456+01:00", '["a", "b"]', {"x": 1, "label": "here"}],
-    ]  # fmt: skip
+        [
+            "1",
+            "Ada",
+            12.5,
+            "2026-01-02",
+            "2026-01-02 03:04:05.123456",
+            "2026-01-02 04:04:05.123456+01:00",
+            '["a", "b"]',
+            {"x": 1, "label": "here"},
+        ],
+    ]
     assert same(read_rows, FIRST[:1], TYPED)
     for i, other in enumerate(
         (2, "ada", "12.51", "2026-01-03", "2026-01-02 03:04:05", "2026-01-02 03:04:05.123457", [], [1, None])
@@ -465,8 +479,11 @@ def test_page_tables_are_replaced_by_the_last_run() -> None:
 
     assert len(same_version) == len(first.outcomes) + len(second.outcomes)
     assert [(each.engine, each.check) for each in outcomes] == [
-        ("one", "here"), ("one", "gone"), ("one", "deeper: alone"), ("two", "here"),
-    ]  # fmt: skip
+        ("one", "here"),
+        ("one", "gone"),
+        ("one", "deeper: alone"),
+        ("two", "here"),
+    ]
     assert page.startswith(f"a\n{BEGIN}\n\n| engine")
     assert page.endswith(f"| gone | **failed** |  |\n\n{END}\nb")
     assert "| here | ok | ok |" in page

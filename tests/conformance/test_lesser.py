@@ -91,13 +91,17 @@ def test_exactly_the_planted_use_is_lowered(tmp_path: Path) -> None:
     output = run(f"TEXT = {TEXT!r}\n{PLANTING}", str(tmp_path))
 
     assert [(each.action, each.lesser, each.is_early) for each in uses] == [
-        ("table_create", "table_list", True), ("table_drop", "table_load", True), ("table_commit", "table_load", False),
+        ("table_create", "table_list", True),
+        ("table_drop", "table_load", True),
         ("table_commit", "table_load", False),
-    ]  # fmt: skip
+        ("table_commit", "table_load", False),
+    ]
     assert [each.key for each in uses] == [
-        "services/odd.py table_create", "services/odd.py make table_drop", "services/odd.py make table_commit",
+        "services/odd.py table_create",
+        "services/odd.py make table_drop",
+        "services/odd.py make table_commit",
         "services/odd.py is_commit table_commit",
-    ]  # fmt: skip
+    ]
     assert [each.asks for each in uses] == [(), (), (), ()]
     assert str(uses[2]) == "limnos/services/odd.py:5: table_commit -> table_load"
     assert output == "right"

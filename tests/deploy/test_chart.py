@@ -17,14 +17,21 @@ from tests.deploy.named_things import DEPLOY, ROOT, Json, addresses, settings_of
 CHART = DEPLOY / "helm" / "limnos"
 VALUES: Json = {
     "database": {"secret": "limnos-database"},
-    "warehouse": "s3://lake-tables/main", "hosts": ["lake.example.com", "lake.internal"],
-}  # fmt: skip
+    "warehouse": "s3://lake-tables/main",
+    "hosts": ["lake.example.com", "lake.internal"],
+}
 """The required values."""
 EVERYTHING: Json = {
-    **VALUES, "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "lake-tls"}, "metrics": {"serviceMonitor": True},
-    "environment": {"LIMNOS__OIDC__ISSUER": "https://id.example.com", "LIMNOS__OIDC__AUDIENCES": "limnos"}, "environmentSecrets": ["aws"],
-    "nodeSelector": {"pool": "lake"}, "tolerations": [{"key": "lake", "operator": "Exists"}], "replicas": 3, "drainSeconds": 30,
-}  # fmt: skip
+    **VALUES,
+    "ingress": {"enabled": True, "className": "nginx", "tlsSecret": "lake-tls"},
+    "metrics": {"serviceMonitor": True},
+    "environment": {"LIMNOS__OIDC__ISSUER": "https://id.example.com", "LIMNOS__OIDC__AUDIENCES": "limnos"},
+    "environmentSecrets": ["aws"],
+    "nodeSelector": {"pool": "lake"},
+    "tolerations": [{"key": "lake", "operator": "Exists"}],
+    "replicas": 3,
+    "drainSeconds": 30,
+}
 
 
 def rendered(values: Json) -> dict[str, Json]:
@@ -65,11 +72,21 @@ def test_helm_strict_lint_passes(values: Json) -> None:
 @pytest.mark.parametrize(
     "section,key,value",
     [
-        ("image", "repository", ""), ("database", "secret", ""), ("database", "secrets", "x"), ("warehouse", None, ""), ("warehouse", None, "/srv/x"),
-        ("hosts", None, []), ("hosts", None, ["https://lake.example.com"]), ("replicas", None, 0), ("replica", None, 2), ("environment", "A", 1),
-        ("environment", "LIMNOS__DATABASE__URL", "postgresql://u:secret@h/d"), ("drainSeconds", None, 0), ("service", "port", 70_000),
+        ("image", "repository", ""),
+        ("database", "secret", ""),
+        ("database", "secrets", "x"),
+        ("warehouse", None, ""),
+        ("warehouse", None, "/srv/x"),
+        ("hosts", None, []),
+        ("hosts", None, ["https://lake.example.com"]),
+        ("replicas", None, 0),
+        ("replica", None, 2),
+        ("environment", "A", 1),
+        ("environment", "LIMNOS__DATABASE__URL", "postgresql://u:secret@h/d"),
+        ("drainSeconds", None, 0),
+        ("service", "port", 70_000),
     ],
-)  # fmt: skip
+)
 def test_invalid_values_are_refused(section: str, key: str | None, value: object) -> None:
     """Missing, misspelled and invalid values are refused before rendering, and so is a secret among the plain
     values.

@@ -115,12 +115,26 @@ def test_board_shows_every_metric_but_listed_exceptions() -> None:
     }
 
     assert set(METRICS) - shown_metrics == {
-        "limnos_commit_files_total", "limnos_janitor_removed_total", "limnos_lance_debris_total", "limnos_lock_requests_total", "limnos_metrics_reports_total",
-        "limnos_repeats_total", "limnos_tasks_total", "limnos_maintenance_assessed_total", "limnos_maintenance_deleted_files_total",
-        "limnos_maintenance_expired_snapshots_total", "limnos_maintenance_findings", "limnos_maintenance_operations_total", "limnos_maintenance_orphan_checks_total",
-        "limnos_maintenance_rewrites_total", "limnos_maintenance_rewritten_bytes_total", "limnos_maintenance_rewritten_files_total",
-        "limnos_maintenance_leases_total", "limnos_maintenance_executor_starts_total", "limnos_search_index_steps_total",
-    }  # fmt: skip
+        "limnos_commit_files_total",
+        "limnos_janitor_removed_total",
+        "limnos_lance_debris_total",
+        "limnos_lock_requests_total",
+        "limnos_metrics_reports_total",
+        "limnos_repeats_total",
+        "limnos_tasks_total",
+        "limnos_maintenance_assessed_total",
+        "limnos_maintenance_deleted_files_total",
+        "limnos_maintenance_expired_snapshots_total",
+        "limnos_maintenance_findings",
+        "limnos_maintenance_operations_total",
+        "limnos_maintenance_orphan_checks_total",
+        "limnos_maintenance_rewrites_total",
+        "limnos_maintenance_rewritten_bytes_total",
+        "limnos_maintenance_rewritten_files_total",
+        "limnos_maintenance_leases_total",
+        "limnos_maintenance_executor_starts_total",
+        "limnos_search_index_steps_total",
+    }
 
 
 def test_every_alert_has_a_summary_and_instructions() -> None:

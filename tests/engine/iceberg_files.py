@@ -10,8 +10,14 @@ from typing import Any, NamedTuple
 
 import fastavro
 
-_BOUNDS = {"type": "array", "items": {"type": "record", "name": "{}", "fields": [
-    {"name": "key", "type": "int"}, {"name": "value", "type": "bytes"}]}}  # fmt: skip
+_BOUNDS = {
+    "type": "array",
+    "items": {
+        "type": "record",
+        "name": "{}",
+        "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "bytes"}],
+    },
+}
 
 
 def _bounds(name: str) -> dict[str, Any]:
@@ -20,20 +26,38 @@ def _bounds(name: str) -> dict[str, Any]:
 
 
 _ENTRY = {
-    "type": "record", "name": "entry", "fields": [
-        {"name": "status", "type": "int"}, {"name": "sequence_number", "type": ["null", "long"]},
-        {"name": "data_file", "type": {"type": "record", "name": "r2", "fields": [
-            {"name": "content", "type": "int"}, {"name": "file_path", "type": "string"}, {"name": "file_format", "type": "string"},
-            _bounds("lower_bounds"), _bounds("upper_bounds"), {"name": "referenced_data_file", "type": ["null", "string"]},
-        ]}},
+    "type": "record",
+    "name": "entry",
+    "fields": [
+        {"name": "status", "type": "int"},
+        {"name": "sequence_number", "type": ["null", "long"]},
+        {
+            "name": "data_file",
+            "type": {
+                "type": "record",
+                "name": "r2",
+                "fields": [
+                    {"name": "content", "type": "int"},
+                    {"name": "file_path", "type": "string"},
+                    {"name": "file_format", "type": "string"},
+                    _bounds("lower_bounds"),
+                    _bounds("upper_bounds"),
+                    {"name": "referenced_data_file", "type": ["null", "string"]},
+                ],
+            },
+        },
     ],
-}  # fmt: skip
+}
 _LISTED = {
-    "type": "record", "name": "manifest_file", "fields": [
-        {"name": "manifest_path", "type": "string"}, {"name": "manifest_length", "type": "long"}, {"name": "content", "type": "int"},
+    "type": "record",
+    "name": "manifest_file",
+    "fields": [
+        {"name": "manifest_path", "type": "string"},
+        {"name": "manifest_length", "type": "long"},
+        {"name": "content", "type": "int"},
         {"name": "sequence_number", "type": "long"},
     ],
-}  # fmt: skip
+}
 PATHS = 2147483546
 
 
@@ -74,20 +98,29 @@ def list_of(folder: Path, *manifests: Manifest) -> str:
         path = folder / f"manifest-{at}.avro"
         records = [
             {
-                "status": each.status, "sequence_number": each.sequence,
+                "status": each.status,
+                "sequence_number": each.sequence,
                 "data_file": {
-                    "content": each.content, "file_path": each.path, "file_format": each.format,
-                    "lower_bounds": _pairs(each.lower), "upper_bounds": _pairs(each.upper), "referenced_data_file": each.referenced,
+                    "content": each.content,
+                    "file_path": each.path,
+                    "file_format": each.format,
+                    "lower_bounds": _pairs(each.lower),
+                    "upper_bounds": _pairs(each.upper),
+                    "referenced_data_file": each.referenced,
                 },
             }
             for each in manifest.entries
-        ]  # fmt: skip
+        ]
         with path.open("wb") as opened:
             fastavro.writer(opened, fastavro.parse_schema(_ENTRY), records, codec="deflate")
-        listed.append({
-            "manifest_path": path.as_uri(), "manifest_length": path.stat().st_size, "content": int(manifest.deletes),
-            "sequence_number": manifest.sequence,
-        })  # fmt: skip
+        listed.append(
+            {
+                "manifest_path": path.as_uri(),
+                "manifest_length": path.stat().st_size,
+                "content": int(manifest.deletes),
+                "sequence_number": manifest.sequence,
+            }
+        )
     target = folder / "list.avro"
     with target.open("wb") as opened:
         fastavro.writer(opened, fastavro.parse_schema(_LISTED), listed)

@@ -85,7 +85,16 @@ class EngineDataverse:
         """Return a statement with resolved names."""
         return bind(parse_body(text), self, dataverse=self.dataverse)
 
-    def job(self, text: str, kind: JobKind = "query", *, target: str | None = None, returning: str | None = None, deadline_s: float = 300, credential: str | None = None) -> EngineJob:  # fmt: skip
+    def job(
+        self,
+        text: str,
+        kind: JobKind = "query",
+        *,
+        target: str | None = None,
+        returning: str | None = None,
+        deadline_s: float = 300,
+        credential: str | None = None,
+    ) -> EngineJob:
         """Return the job of a statement."""
         bound = self.bound(text)
         returned = None if returning is None else bind(parse_body(returning), self, variables=("o",))

@@ -20,8 +20,10 @@ def _is(path: str, value: Value, by: str = "=") -> Condition:
 def test_keys_of_one_field_become_an_in_condition() -> None:
     """Several keys become one `in` condition; a single key becomes an equality."""
     assert expression_of([[_is("a.id", 1)], [_is("a.id", Integer(2))]]) == {
-        "type": "in", "term": "a.id", "values": [1, 2],
-    }  # fmt: skip
+        "type": "in",
+        "term": "a.id",
+        "values": [1, 2],
+    }
     assert expression_of([[_is("id", "x")]]) == {"type": "eq", "term": "id", "value": "x"}
 
 

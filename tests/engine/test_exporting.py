@@ -67,9 +67,9 @@ def test_a_packed_file_is_read_by_gzip() -> None:
     values: list[Value] = [{"id": number, "text": "é" * 40} for number in range(5000)]
     ((file,), _) = exported(values, ExportFormat("json", compression="gzip", level=1))
 
-    assert gzip.decompress(file.data).decode().splitlines()[4999] == json.dumps(values[4999], ensure_ascii=False).replace(
-        " ", ""
-    )  # fmt: skip
+    assert gzip.decompress(file.data).decode().splitlines()[4999] == json.dumps(
+        values[4999], ensure_ascii=False
+    ).replace(" ", "")
 
 
 def test_files_end_at_a_number_of_objects_and_at_a_size() -> None:
@@ -86,9 +86,11 @@ def test_files_end_at_a_number_of_objects_and_at_a_size() -> None:
 def test_another_directory_begins_another_file() -> None:
     """Another directory begins another file; an object without one is skipped with a warning."""
     values: list[Value] = [
-        {"path": ("car/x", 1), "of": {"id": 1}}, {"path": ("car/x", 1), "of": {"id": 2}}, {"path": ("car", None), "of": {"id": 3}},
+        {"path": ("car/x", 1), "of": {"id": 1}},
+        {"path": ("car/x", 1), "of": {"id": 2}},
+        {"path": ("car", None), "of": {"id": 3}},
         {"path": (Date(0), True), "of": {"id": 4}},
-    ]  # fmt: skip
+    ]
     files, warnings = exported(values, ExportFormat("json", is_partitioned=True))
 
     assert [(file.directory, file.objects) for file in files] == [(["car", "x", "1"], 2), (["1970-01-01", "true"], 1)]
@@ -100,8 +102,11 @@ def test_delimited_text_quotes_fields_in_type_order() -> None:
     type.
     """
     values: list[Value] = [
-        {"pay": 1.5, "id": 1, "name": 'a"b,c'}, {"id": 2, "name": None, "pay": 2}, {"id": 3, "name": ""}, {"id": 4, "name": "x\ty"},
-    ]  # fmt: skip
+        {"pay": 1.5, "id": 1, "name": 'a"b,c'},
+        {"id": 2, "name": None, "pay": 2},
+        {"id": 3, "name": ""},
+        {"id": 4, "name": "x\ty"},
+    ]
     form = ExportFormat("csv", type=TYPE, options={"header": "true", "null": "NIL"})
 
     assert text_of(values, form) == 'id,name,pay\n1,"a""b,c",1.5\n2,NIL,2\n3,"",NIL\n4,x\ty,NIL\n'
@@ -182,8 +187,9 @@ def test_parquet_has_columns_of_objects_or_type() -> None:
     form = ExportFormat("parquet", type="CLOSED {id: tinyint, pay: float?}", compression="zstd", objects_max=1)
     files, _ = exported([{"id": 1}, {"id": 2, "pay": 1.5}], form)
     assert [pq.read_table(io.BytesIO(file.data)).to_pylist() for file in files] == [
-        [{"id": 1, "pay": None}], [{"id": 2, "pay": 1.5}],
-    ]  # fmt: skip
+        [{"id": 1, "pay": None}],
+        [{"id": 2, "pay": 1.5}],
+    ]
 
 
 @pytest.mark.parametrize(

@@ -58,9 +58,12 @@ def test_full_disk_is_reported_with_retry_after() -> None:
         (ServiceUnavailable("No Java 17 or 21 for Spark."), "No Java 17 or 21 for Spark."),
         (OSError(errno.ENOSPC, "No space left on device", "/scratch/x"), "no space is left on the disk of /scratch"),
         (PermissionError(errno.EACCES, "Permission denied", "/java"), "/java: Permission denied"),
-        (RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"), "Java ended before it was ready (engine.memory is 460m); the server's log has its output"),
+        (
+            RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited"),
+            "Java ended before it was ready (engine.memory is 460m); the server's log has its output",
+        ),
     ],
-)  # fmt: skip
+)
 def test_engine_start_error_has_cause_without_traceback(error: Exception, words: str) -> None:
     """The message has the cause, without a library's traceback."""
     assert str(start_error(error, START)) == words

@@ -24,16 +24,23 @@ def test_geometries_become_shapes() -> None:
     polygon: Value = {"type": "Polygon", "coordinates": (((0, 0), (1, 1), (0, 0)),)}
 
     assert converted("{p: point, l: [line], g: polygon?}", {"p": point, "l": (line,), "g": polygon, "o": point}) == {
-        "p": Point((10.0, 1.5)), "l": (Line((0.0, 0.0, 1.0, 1.0)),), "g": Polygon((0.0, 0.0, 1.0, 1.0, 0.0, 0.0)), "o": point,
-    }  # fmt: skip
+        "p": Point((10.0, 1.5)),
+        "l": (Line((0.0, 0.0, 1.0, 1.0)),),
+        "g": Polygon((0.0, 0.0, 1.0, 1.0, 0.0, 0.0)),
+        "o": point,
+    }
 
 
 def test_doubles_become_integers() -> None:
     """Doubles are truncated to integers, as in AsterixDB; NULL and strings are unchanged."""
     values: Value = {"n": 150.11, "m": None, "at_": "2020-01-01", "of": {"n": -1.9}, "b": ("x",)}
     assert converted("{n: bigint, m: tinyint?, at_: date, of: {n: integer}, b: [string] }", values) == {
-        "n": 150, "m": None, "at_": "2020-01-01", "of": {"n": -1}, "b": ("x",),
-    }  # fmt: skip
+        "n": 150,
+        "m": None,
+        "at_": "2020-01-01",
+        "of": {"n": -1},
+        "b": ("x",),
+    }
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,11 @@ class Crowd:
 def engines_of(node: Process) -> list[int]:
     """Return the engine processes of a node."""
     children = psutil.Process(node.running.pid).children()
-    return [child.pid for child in children if child.status() != psutil.STATUS_ZOMBIE and "limnos.engine.process" in child.cmdline()]  # fmt: skip
+    return [
+        child.pid
+        for child in children
+        if child.status() != psutil.STATUS_ZOMBIE and "limnos.engine.process" in child.cmdline()
+    ]
 
 
 def await_compacted(node: Process) -> None:
@@ -147,7 +151,10 @@ def nodes(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Proce
     """Two nodes over one store, each with a small engine."""
     env = {"LIMNOS__ENGINE__MEMORY": "768m", "LIMNOS__SQLPP__COMPACT_FILES": FEW}
     with database_of(request.param) as database:
-        pair = [Process(tmp_path / "data", log=tmp_path / f"{name}.log", database=database, env=env) for name in ("one", "two")]  # fmt: skip
+        pair = [
+            Process(tmp_path / "data", log=tmp_path / f"{name}.log", database=database, env=env)
+            for name in ("one", "two")
+        ]
         try:
             for node in pair:
                 node.start()

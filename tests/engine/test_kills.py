@@ -43,9 +43,13 @@ FEW = 4
 BOTH = [{"id": 1, "v": 1}, {"id": 2, "v": 2}]
 THREE = [{"id": 1, "v": 0}, {"id": 2, "v": 0}, {"id": 3, "v": 3}]
 CHANGES: dict[str, tuple[list[dict[str, int]], list[dict[str, int]]]] = {
-    INSERT: ([], BOTH), UPSERT: ([], BOTH), LOAD: ([], BOTH), COPY: ([], BOTH),
-    UPDATE: (THREE, [*BOTH, THREE[2]]), DELETE: (THREE, THREE[:2]),
-}  # fmt: skip
+    INSERT: ([], BOTH),
+    UPSERT: ([], BOTH),
+    LOAD: ([], BOTH),
+    COPY: ([], BOTH),
+    UPDATE: (THREE, [*BOTH, THREE[2]]),
+    DELETE: (THREE, THREE[:2]),
+}
 """For each statement the objects before and after it."""
 MATRIX = [(word, point) for word in CHANGES for point in POINTS]
 SAMPLE = MATRIX if FULL else [(UPSERT, "before-commit")]

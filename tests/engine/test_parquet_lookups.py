@@ -163,14 +163,20 @@ def test_values_of_each_type_are_read_and_compared(tmp_path: Path) -> None:
     own = uuid.UUID(int=7)
     values: dict[str, tuple[Any, pa.Array, Value, Any]] = {
         "date": ("date", pa.array([date(1970, 1, 3), None]), Date(2), 2),
-        "at": ("timestamptz", pa.array([moment, None], pa.timestamp("us", "UTC")),
-               DateTime(int(moment.timestamp() * 1000)), int(moment.timestamp() * 1000) * 1000),
+        "at": (
+            "timestamptz",
+            pa.array([moment, None], pa.timestamp("us", "UTC")),
+            DateTime(int(moment.timestamp() * 1000)),
+            int(moment.timestamp() * 1000) * 1000,
+        ),
         "u": ("uuid", pa.array([own.bytes, None], pa.binary(16)), own, str(own)),
         "i": ("int", pa.array([5, None], pa.int32()), Integer(5), 5),
         "wide": ("long", pa.array([6, None], pa.int32()), 6, 6),
-    }  # fmt: skip
+    }
     columns = {(name, at): each[1] for at, (name, each) in enumerate(values.items(), start=1)}
-    schema = {"fields": [{"id": at, "name": name, "type": each[0]} for at, (name, each) in enumerate(values.items(), start=1)]}  # fmt: skip
+    schema = {
+        "fields": [{"id": at, "name": name, "type": each[0]} for at, (name, each) in enumerate(values.items(), start=1)]
+    }
     file = written(tmp_path / "a.parquet", columns)
 
     for name, (_, _, value, plain) in values.items():

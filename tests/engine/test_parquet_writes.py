@@ -28,16 +28,22 @@ def test_columns_have_the_ids_of_the_table(tmp_path: Path) -> None:
 
     schema = pq.read_schema(path)
     assert [(field.name, field.nullable, field.metadata[b"PARQUET:field_id"]) for field in schema] == [
-        ("id", False, b"1"), ("s", True, b"2"),
-    ]  # fmt: skip
+        ("id", False, b"1"),
+        ("s", True, b"2"),
+    ]
     assert pq.read_table(path).to_pylist() == ROWS.to_pylist()
     assert pq.read_metadata(path).row_group(0).column(0).statistics.max == 9
 
 
 @pytest.mark.parametrize(
     "fields",
-    [FIELDS[:1], FIELDS[::-1], [FIELDS[0], {**FIELDS[1], "type": "uuid"}], [FIELDS[0], {**FIELDS[1], "type": {"type": "list"}}]],
-)  # fmt: skip
+    [
+        FIELDS[:1],
+        FIELDS[::-1],
+        [FIELDS[0], {**FIELDS[1], "type": "uuid"}],
+        [FIELDS[0], {**FIELDS[1], "type": {"type": "list"}}],
+    ],
+)
 def test_unsupported_tables_are_refused(fields: list[dict[str, Any]]) -> None:
     """Tables with additional columns, another order, or types that Arrow represents differently are unsupported."""
     with pytest.raises(UnsupportedFile):

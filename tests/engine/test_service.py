@@ -255,8 +255,9 @@ def test_load_reads_only_below_configured_directory(server: LiveServer) -> None:
     )
     formatted = rows(server, "select value l from sales.east.Loaded l order by l.id", format="adm")
     assert formatted[:2] == [
-        '{ "id": 1, "customer": "X", "at_": datetime("2020-01-01T00:00:00.000") }', '{ "id": 2, "customer": "Ann" }',
-    ]  # fmt: skip
+        '{ "id": 1, "customer": "X", "at_": datetime("2020-01-01T00:00:00.000") }',
+        '{ "id": 2, "customer": "Ann" }',
+    ]
     assert rows(server, "select value l.customer from sales.east.Loaded l where l.id = 3") == [""]
 
 
@@ -275,8 +276,10 @@ def test_update_sets_fields_and_returns_objects(server: LiveServer) -> None:
 
     assert sorted(returned) == [2, 3]
     assert left == [
-        {"id": 1, "customer": "Ann"}, {"id": 2, "customer": "Eve", "more": {"n": 2}}, {"id": 3, "customer": "Eve", "more": {"n": 3}},
-    ]  # fmt: skip
+        {"id": 1, "customer": "Ann"},
+        {"id": 2, "customer": "Eve", "more": {"n": 2}},
+        {"id": 3, "customer": "Eve", "more": {"n": 3}},
+    ]
 
 
 def test_pyiceberg_reads_dataset_and_client_lists_it(server: LiveServer) -> None:

@@ -76,9 +76,17 @@ def test_job_tags_are_removed_after_session(monkeypatch: pytest.MonkeyPatch) -> 
     engine = StatementSessions(START)
     engine.begin()
     job = EngineJob(
-        id="job-7", kind="query", plan=b"", slots=0, reads=(), target=None, returning=None, returning_slots=0,
-        credential="x", deadline_ms=1,
-    )  # fmt: skip
+        id="job-7",
+        kind="query",
+        plan=b"",
+        slots=0,
+        reads=(),
+        target=None,
+        returning=None,
+        returning_slots=0,
+        credential="x",
+        deadline_ms=1,
+    )
 
     def fail() -> None:
         with engine.of(job):

@@ -39,13 +39,21 @@ def child(server: LiveServer, tmp_path: Path) -> Iterator[pexpect.spawn[str]]:
     """A shell in a terminal."""
     environment = {
         **{name: value for name, value in os.environ.items() if not name.upper().startswith("LIMNOS_")},
-        "TERM": "xterm", "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state"), "PROMPT_TOOLKIT_NO_CPR": "1",
-    }  # fmt: skip
+        "TERM": "xterm",
+        "HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+        "PROMPT_TOOLKIT_NO_CPR": "1",
+    }
     command = ["-m", "limnos.cli.main", "sql", "--uri", server.uri, "--token-file", str(server.data / "admin.token")]
     running = pexpect.spawn(
-        sys.executable, command, env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 160),
+        sys.executable,
+        command,
+        env=environment,
+        encoding="utf-8",
+        timeout=PATIENCE_S,
+        dimensions=(40, 160),
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore SIGINT
-    )  # fmt: skip
+    )
     running.expect_exact("Ctrl-D exits")
     running.expect_exact("Default>")
     yield running

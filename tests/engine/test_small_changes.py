@@ -23,10 +23,26 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 TEXTS = (
-    "1994-01-01", "1996-02-29", "1995-02-29", "19940131", "1994-0131", "0000-01-01", "-0044-03-15", " 1994-05-06 ", "\u00a01994-05-06\n",
-    "1994-05-06T23:59:59", "1994-05-06 01:02:03.5Z", "1994-05-06T010203999+0130", "1994-12-31T23:30:00-01:00",
-    "1994-01-01T00:30:00+01:00", "1994-01-01T00:30:00+99:99", "1994-05-06T24:00:00", "12:00:00", "", "1994-5-6",
-)  # fmt: skip
+    "1994-01-01",
+    "1996-02-29",
+    "1995-02-29",
+    "19940131",
+    "1994-0131",
+    "0000-01-01",
+    "-0044-03-15",
+    " 1994-05-06 ",
+    "\u00a01994-05-06\n",
+    "1994-05-06T23:59:59",
+    "1994-05-06 01:02:03.5Z",
+    "1994-05-06T010203999+0130",
+    "1994-12-31T23:30:00-01:00",
+    "1994-01-01T00:30:00+01:00",
+    "1994-01-01T00:30:00+99:99",
+    "1994-05-06T24:00:00",
+    "12:00:00",
+    "",
+    "1994-5-6",
+)
 
 
 def last_summary(asking: EngineDataverse, name: str) -> dict[str, str]:
@@ -57,8 +73,11 @@ def test_each_upsert_update_delete_is_one_commit(asking: EngineDataverse, do: Do
     query = "select value t from few t where t.id in [6, 7, 8, 9, 1001, 5000] order by t.id"
     by_spark = do(asking.query(query))
     assert by_spark == [
-        {"id": 6, "name": "n6", "x": 6}, {"id": 7, "name": "new"}, {"id": 8, "name": "changed"}, {"id": 1001, "name": "added"},
-    ]  # fmt: skip
+        {"id": 6, "name": "n6", "x": 6},
+        {"id": 7, "name": "new"},
+        {"id": 8, "name": "changed"},
+        {"id": 1001, "name": "added"},
+    ]
     assert [do(asking.query(f"select value t from few t where t.id = {one}")) for one in (7, 9)] == [[by_spark[1]], []]
     assert do(asking.query("select value count(*) from few t")) == [1000]
 
@@ -73,8 +92,9 @@ def test_change_keeps_values_of_column_of_another_writer(asking: EngineDataverse
     do(asking.upsert("wider", "{'id': 1, 'name': 'c'}"))
 
     assert do(asking.query("select value t from wider t order by t.id")) == [
-        {"id": 1, "name": "c"}, {"id": 2, "name": "b"},
-    ]  # fmt: skip
+        {"id": 1, "name": "c"},
+        {"id": 2, "name": "b"},
+    ]
     assert "theirs" in asking.table("wider").scan().to_arrow().column_names
 
 
@@ -116,8 +136,9 @@ def test_large_files_are_added_completely_or_not_at_all(asking: EngineDataverse,
     again = [f"{number}|{padding}|1995-01-01" for number in range(11_999, -1, -1)]
     run("copy", [*again, f"5|{padding}|1996-01-01", f"30000|{padding}|1996-01-01"])
     assert do(asking.query("select t.day, count(*) as c from staged t group by t.day order by t.day")) == [
-        {"day": "1995-01-01", "c": 11_999}, {"day": "1996-01-01", "c": 2},
-    ]  # fmt: skip
+        {"day": "1995-01-01", "c": 11_999},
+        {"day": "1996-01-01", "c": 2},
+    ]
 
 
 def test_files_with_generated_keys_are_appended(asking: EngineDataverse, do: Do) -> None:

@@ -101,9 +101,12 @@ QUERIES = [
         ("select p.pay, p.name, p.n + 1 as m from people p where p.id = 1", "name m pay"),
         ("select p.pay, q.name, q.n from people p, people q where p.n = q.n and p.id = 1 and q.id = 3", "name n pay"),
         ("select p.more as k, count(*) as c, sum(p.n) as s from people p where p.n = 3 group by p.more", "c s"),
-        ("select p.pay, upper(p.name) as u, (select value 1 + q.n from people q where q.id = p.id) as l from people p where p.name = 'Ann' order by p.id", "u l pay"),
+        (
+            "select p.pay, upper(p.name) as u, (select value 1 + q.n from people q where q.id = p.id) as l from people p where p.name = 'Ann' order by p.id",
+            "u l pay",
+        ),
     ],
-)  # fmt: skip
+)
 def test_spark_and_evaluator_order_fields_alike(
     asking: EngineDataverse, do: Do, people: list[object], text: str, names: str
 ) -> None:
@@ -295,8 +298,10 @@ def test_objects_added_by_library_match_in_spark_and_key_lookup(asking: EngineDa
     do(asking.upsert("few", "[{'id': 2, 'kind': 'a', 'n': 8}, {'id': 3, 'kind': 'a'}]"))
     do(asking.delete("few", "t.id = 1 and t.kind = 'a'"))
     assert do(asking.query("select t.id, t.n from few t order by t.id, t.kind")) == [
-        {"id": 1}, {"id": 2, "n": 8}, {"id": 3},
-    ]  # fmt: skip
+        {"id": 1},
+        {"id": 2, "n": 8},
+        {"id": 3},
+    ]
     assert do(asking.query("select value t.n from few t where t.id = 2.0 and t.kind = 'a'")) == [8]
     assert do(asking.query("select value count(*) from few t where t.id = 1 and t.kind = 'a'")) == [0]
 

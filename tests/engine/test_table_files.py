@@ -23,8 +23,12 @@ from tests.engine.iceberg_files import PATHS, Entry, Manifest, list_of, number
 
 SCHEMA: dict[str, Any] = {
     "schema-id": 0,
-    "fields": [{"id": 1, "name": "id", "type": "long"}, {"id": 2, "name": "s", "type": "string"}, {"id": 3, "name": "d", "type": "date"}],
-}  # fmt: skip
+    "fields": [
+        {"id": 1, "name": "id", "type": "long"},
+        {"id": 2, "name": "s", "type": "string"},
+        {"id": 3, "name": "d", "type": "date"},
+    ],
+}
 
 
 def between(path: str, low: int, high: int, **more: Any) -> Entry:  # noqa: ANN401 - fields of an entry
@@ -130,9 +134,16 @@ def test_local_locations_are_accepted_in_every_spelling() -> None:
 
 
 METADATA: dict[str, Any] = {
-    "format-version": 2, "current-schema-id": 1, "schemas": [SCHEMA, {**SCHEMA, "schema-id": 1}], "partition-specs": [{"fields": []}],
-    "current-snapshot-id": 7, "snapshots": [{"snapshot-id": 6, "manifest-list": "/old"}, {"snapshot-id": 7, "manifest-list": "/list", "schema-id": 0}],
-}  # fmt: skip
+    "format-version": 2,
+    "current-schema-id": 1,
+    "schemas": [SCHEMA, {**SCHEMA, "schema-id": 1}],
+    "partition-specs": [{"fields": []}],
+    "current-snapshot-id": 7,
+    "snapshots": [
+        {"snapshot-id": 6, "manifest-list": "/old"},
+        {"snapshot-id": 7, "manifest-list": "/list", "schema-id": 0},
+    ],
+}
 
 
 class Table(BaseHTTPRequestHandler):

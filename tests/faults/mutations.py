@@ -148,10 +148,13 @@ def transaction(rig: Rig) -> Case:
         moved, stays = _is_there(rig, tag, "n", "u"), _is_there(rig, tag, "u")
         moved_properties = properties_of(rig, tag, "n", "u") if moved else {}
         effects = [
-            moved, not stays, not _is_there(rig, tag, "v"), moved_properties.get("mark") == tag,
+            moved,
+            not stays,
+            not _is_there(rig, tag, "v"),
+            moved_properties.get("mark") == tag,
             properties_of(rig, tag, "t").get("mark") == tag,
             rig.admin.ask("HEAD", f"{namespace_path(tag)}/views/v").status == 204,
-        ]  # fmt: skip
+        ]
         assert effects == [created] * 6, f"only a part of the transaction: {effects}, made: {created}"
         return created
 
@@ -179,9 +182,10 @@ def run_publish(rig: Rig) -> Case:
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
     marked = properties_body(mark=tag)
     operations = [
-        {"do": "commit-table", "path": [tag, "t"], **marked}, {"do": "publish-run", "run": run, "attempt": 1},
+        {"do": "commit-table", "path": [tag, "t"], **marked},
+        {"do": "publish-run", "run": run, "attempt": 1},
         {"do": "commit-table", "path": [tag, "u"], **marked},
-    ]  # fmt: skip
+    ]
 
     def is_done() -> bool:
         effects = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")] + [
@@ -375,8 +379,12 @@ def import_finish(rig: Rig) -> Case:
     """Publish an imported metalake."""
     name = rig.tag()
     path = _import(
-        rig, name, _HEADER, {"metalake": {"id": 5, "name": "lake", "in_use": True, "version": _VERSION}}, {"trailer": {"records": 3}}
-    )  # fmt: skip
+        rig,
+        name,
+        _HEADER,
+        {"metalake": {"id": 5, "name": "lake", "in_use": True, "version": _VERSION}},
+        {"trailer": {"records": 3}},
+    )
 
     def is_done() -> bool:
         statuses = rig.admin.ask("GET", f"/api/metalakes/{name}").status, rig.admin.ask("GET", path).status
@@ -590,9 +598,13 @@ def lineage_take(rig: Rig) -> Case:
         for name in ("one", "two")
     ]
     event = {
-        "eventType": "COMPLETE", "eventTime": "2026-01-31T00:00:00Z", "run": {"runId": tag},
-        "job": {"namespace": "n", "name": tag}, "inputs": sources, "outputs": outputs,
-    }  # fmt: skip
+        "eventType": "COMPLETE",
+        "eventTime": "2026-01-31T00:00:00Z",
+        "run": {"runId": tag},
+        "job": {"namespace": "n", "name": tag},
+        "inputs": sources,
+        "outputs": outputs,
+    }
 
     def is_done() -> bool:
         urls = [f"{lineage}?path=main.{tag}.{name}{more}" for name in ("one", "two") for more in ("", "&column=id")]
@@ -720,9 +732,7 @@ def model_link(rig: Rig) -> Case:
 def fileset_create(rig: Rig) -> Case:
     """Create a fileset and its directory."""
     filesets = _leaf(rig, "fileset")
-    return Case(
-        "POST", filesets, {"name": "f"}, lambda: rig.admin.ask("GET", f"{filesets}/f").status == 200, (409,)
-    )  # fmt: skip
+    return Case("POST", filesets, {"name": "f"}, lambda: rig.admin.ask("GET", f"{filesets}/f").status == 200, (409,))
 
 
 def policies_associate(rig: Rig) -> Case:
@@ -794,8 +804,46 @@ WITH_FILE = (
 )
 """Mutations that write a metadata file before their transaction."""
 MUTATIONS = (
-    namespace_chain, table_create, table_commit, tables_commit, transaction, table_drop, namespace_protect, names_migrate, names_switch, names_nest, names_unnest, names_unswitch, names_unrename, import_finish, table_undrop, table_unregister, table_purge, table_rename, view_create, view_replace, view_rename, view_drop, privilege_grant, role_give, owner_set,
-    sqlpp_dataset, sqlpp_dataverse_drop, lance_version, lance_versions, user_disable, token_create, tags_associate, pipeline_declare, run_start, run_resume, run_publish, policies_associate, model_link, fileset_create, tag_values,
-)  # fmt: skip
+    namespace_chain,
+    table_create,
+    table_commit,
+    tables_commit,
+    transaction,
+    table_drop,
+    namespace_protect,
+    names_migrate,
+    names_switch,
+    names_nest,
+    names_unnest,
+    names_unswitch,
+    names_unrename,
+    import_finish,
+    table_undrop,
+    table_unregister,
+    table_purge,
+    table_rename,
+    view_create,
+    view_replace,
+    view_rename,
+    view_drop,
+    privilege_grant,
+    role_give,
+    owner_set,
+    sqlpp_dataset,
+    sqlpp_dataverse_drop,
+    lance_version,
+    lance_versions,
+    user_disable,
+    token_create,
+    tags_associate,
+    pipeline_declare,
+    run_start,
+    run_resume,
+    run_publish,
+    policies_associate,
+    model_link,
+    fileset_create,
+    tag_values,
+)
 WITHOUT_CHANGES = (lineage_take, step_put, import_feed, statistics_update, column_statistics)
 """Mutations that leave no change in the feed and move no clock."""

@@ -19,14 +19,19 @@ def _far(rig: Rig) -> str:
     name, source = f"far{rig.tag()}", rig.source
     table_answer = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
     source.answers |= {
-        "GET /v1/config": ScriptedAnswer(body={}), "GET /v1/namespaces/a": ScriptedAnswer(body={"namespace": ["a"]}), f"GET {TABLES}/t": table_answer,
-        f"POST {TABLES}": table_answer, "POST /v1/tables/rename": ScriptedAnswer(204), f"DELETE {TABLES}/t": ScriptedAnswer(204),
-    }  # fmt: skip
+        "GET /v1/config": ScriptedAnswer(body={}),
+        "GET /v1/namespaces/a": ScriptedAnswer(body={"namespace": ["a"]}),
+        f"GET {TABLES}/t": table_answer,
+        f"POST {TABLES}": table_answer,
+        "POST /v1/tables/rename": ScriptedAnswer(204),
+        f"DELETE {TABLES}/t": ScriptedAnswer(204),
+    }
     properties = {"uri": f"http://127.0.0.1:{source.port}"}
     rig.admin.do(
-        "POST", f"{GRAVITINO}/catalogs",
+        "POST",
+        f"{GRAVITINO}/catalogs",
         {"name": name, "type": "relational", "provider": "iceberg-rest", "properties": properties},
-    )  # fmt: skip
+    )
     return name
 
 

@@ -351,10 +351,13 @@ def attachments_hold(store: ExaminedStore) -> Iterator[str]:
     A tag's value is attached only where the tag is.
     """
     tables = (
-        ("tag_object", "tag_id", "11"), ("policy_object", "policy_id", "12"), ("statistic", "object_id", str(TABLE)),
-        ("column_attachment", "attached_id", "h.kind"), ("column_attachment", "object_id", str(TABLE)),
+        ("tag_object", "tag_id", "11"),
+        ("policy_object", "policy_id", "12"),
+        ("statistic", "object_id", str(TABLE)),
+        ("column_attachment", "attached_id", "h.kind"),
+        ("column_attachment", "object_id", str(TABLE)),
         ("column_statistic", "object_id", str(TABLE)),
-    )  # fmt: skip
+    )
     for table, column, kind in tables:
         existing_object = f"SELECT 1 FROM node n WHERE n.id = h.{column} AND n.kind = {kind}"
         for object_id, hung in store.rows(

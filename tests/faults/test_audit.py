@@ -374,8 +374,12 @@ def complaints(model: Model, lines: list[dict[str, object]], lost: Counter[tuple
     strange = [each for request, some in records.items() if request not in model.done for each in some]
     others = Counter((str(each["user"]), change_of(each)) for each in strange if each["change"] and each["protocol"])
     unasked = [each for each in strange if not each["change"] and each["user"] not in (*USERS, "admin")]
-    return [*differences, *(f"invented {each}" for each in (others - lost)), *(f"missing {each}" for each in (lost - others)),
-            *(f"nobody asked {each}" for each in unasked)]  # fmt: skip
+    return [
+        *differences,
+        *(f"invented {each}" for each in (others - lost)),
+        *(f"missing {each}" for each in (lost - others)),
+        *(f"nobody asked {each}" for each in unasked),
+    ]
 
 
 def _differs(done: AnsweredAction, records: list[dict[str, object]], *, is_sure: bool) -> str:

@@ -52,9 +52,12 @@ class Place(NamedTuple):
         """Register a template under a unique name."""
         name = self.rig.tag()
         body = {
-            "jobType": "shell", "name": name, "comment": None, "executable": str(self.folder / "program.sh"),
+            "jobType": "shell",
+            "name": name,
+            "comment": None,
+            "executable": str(self.folder / "program.sh"),
             "arguments": [str(self.folder)],
-        }  # fmt: skip
+        }
         self.rig.admin.do("POST", f"{API}/templates", {"jobTemplate": body})
         return name
 
@@ -112,9 +115,12 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     (folder / "program.sh").write_text(PROGRAM)
     (folder / "program.sh").chmod(0o755)
     env = {
-        "LIMNOS__JOBS__EXECUTOR": "local", "LIMNOS__JOBS__CONFINED": "false", "LIMNOS__JOBS__ALLOWED": str(folder),
-        "LIMNOS__JOBS__WRITABLE": str(folder), "LIMNOS__JOBS__RUNNING_MAX": "1",
-    }  # fmt: skip
+        "LIMNOS__JOBS__EXECUTOR": "local",
+        "LIMNOS__JOBS__CONFINED": "false",
+        "LIMNOS__JOBS__ALLOWED": str(folder),
+        "LIMNOS__JOBS__WRITABLE": str(folder),
+        "LIMNOS__JOBS__RUNNING_MAX": "1",
+    }
     with Rig(tmp_path_factory.mktemp(request.param), database, env=env) as running:
         yield Place(running, folder)
 
@@ -124,8 +130,11 @@ STEPS = ("asked for", "looked at", "taken", "seen alive", "ended")
 """The writes of one job's life in their order. Each passes the boundaries of a mutation."""
 LIFE = [(step, point) for step in STEPS for point in BOUNDARIES if point != "drafted" or step in ("asked for", "ended")]
 ALWAYS = {
-    ("asked for", "before-commit"), ("asked for", "after-commit"), ("taken", "after-commit"), ("ended", "before-commit"),
-}  # fmt: skip
+    ("asked for", "before-commit"),
+    ("asked for", "after-commit"),
+    ("taken", "after-commit"),
+    ("ended", "before-commit"),
+}
 """Steps and points that every run tests, because the state before each differs from the state after it. The others run
 with the complete matrix only.
 """

@@ -44,8 +44,11 @@ def rig(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     with Rig(directory, database, env=env) as running:
         for number in range(CATALOGS):
             body = {
-                "name": f"c{number}", "type": "relational", "provider": "lakehouse-iceberg", "properties": {"token": catalog_secret(number)},
-            }  # fmt: skip
+                "name": f"c{number}",
+                "type": "relational",
+                "provider": "lakehouse-iceberg",
+                "properties": {"token": catalog_secret(number)},
+            }
             running.admin.do("POST", f"{GRAVITINO}/catalogs", body)
         ((lake,),) = running.rows(f"SELECT id FROM node WHERE kind = {int(Kind.METALAKE)} AND name = 'lake'")
         for number in range(WEBHOOKS):
@@ -95,8 +98,9 @@ def check_rotated(rig: Rig) -> None:
     keys = key_status["keys"]
     assert isinstance(keys, list)
     assert [(key["catalogs"], key["webhooks"], key["seals"]) for key in keys] == [
-        *[(0, 0, False)] * (len(keys) - 1), (CATALOGS, WEBHOOKS, True),
-    ]  # fmt: skip
+        *[(0, 0, False)] * (len(keys) - 1),
+        (CATALOGS, WEBHOOKS, True),
+    ]
     newest = {str(keys[-1]["id"])}
     assert [keys_of(str(row[0])) for row in rig.rows("SELECT secret FROM webhook")] == [newest] * WEBHOOKS
 

@@ -31,7 +31,10 @@ STATEMENTS = {
     "mark-dataverse": ("create dataverse `{0}`.a", "create dataverse `{0}`"),
     "create-type": (MADE, "create type `{0}`.other as closed {{ id: bigint, word: string? }}"),
     "create-dataset": (MADE, "create dataset `{0}`.other(t) primary key id"),
-    "create-external": (MADE, 'create external dataset `{0}`.other(t) using localfs (("path"="localhost://{{files}}"), ("format"="json"))'),
+    "create-external": (
+        MADE,
+        'create external dataset `{0}`.other(t) using localfs (("path"="localhost://{{files}}"), ("format"="json"))',
+    ),
     "create-index": (MADE, "create index other on `{0}`.d(word)"),
     "create-view": (MADE, "create view `{0}`.other as select value 2"),
     "replace-view": (MADE, "create or replace view `{0}`.v as select value 2"),
@@ -47,7 +50,7 @@ STATEMENTS = {
     "drop-synonym": (MADE, "drop synonym `{0}`.s"),
     "unmark-dataverse": (MADE, "drop dataverse `{0}`"),
     "drop-dataverse": (MADE, "drop dataverse `{0}`.low"),
-}  # fmt: skip
+}
 """The prepared state, and the statement. `{0}` stands for an unused name."""
 WITH_FILE = ("create-dataset", "create-view", "replace-view")
 """Statements that write a metadata file before their transaction."""

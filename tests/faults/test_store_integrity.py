@@ -127,16 +127,33 @@ WOUNDS = {
 }
 """The check that must report the inconsistency, and the statements that cause it, by name."""
 RUN = {
-    "id": "0f7a4a52-5f0b-4c4e-9f3a-2f8f5d2b8d10", "holder": "here:1", "lease_s": 30, "parameters": {}, "options": {},
+    "id": "0f7a4a52-5f0b-4c4e-9f3a-2f8f5d2b8d10",
+    "holder": "here:1",
+    "lease_s": 30,
+    "parameters": {},
+    "options": {},
     "steps": [{"name": "a.b.t", "reads": [], "output": "main.a.b.t"}],
-}  # fmt: skip
+}
 EVENT = {
-    "eventType": "COMPLETE", "eventTime": "2026-01-31T00:00:00Z", "run": {"runId": "r"}, "job": {"namespace": "n", "name": "j"},
+    "eventType": "COMPLETE",
+    "eventTime": "2026-01-31T00:00:00Z",
+    "run": {"runId": "r"},
+    "job": {"namespace": "n", "name": "j"},
     "inputs": [{"namespace": "kafka://k", "name": "x"}, {"namespace": "limnos://lake", "name": "main.a.b.u"}],
-    "outputs": [{"namespace": "limnos://lake", "name": "main.a.b.t", "facets": {"columnLineage": {"fields": {
-        "id": {"inputFields": [{"namespace": "limnos://lake", "name": "main.a.b.u", "field": "id"}]}
-    }}}}],
-}  # fmt: skip
+    "outputs": [
+        {
+            "namespace": "limnos://lake",
+            "name": "main.a.b.t",
+            "facets": {
+                "columnLineage": {
+                    "fields": {
+                        "id": {"inputFields": [{"namespace": "limnos://lake", "name": "main.a.b.u", "field": "id"}]}
+                    }
+                }
+            },
+        }
+    ],
+}
 
 
 @pytest.fixture(scope="module")

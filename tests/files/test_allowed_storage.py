@@ -69,11 +69,20 @@ def test_spellings_of_root_have_one_normal_form(text: str, root: str) -> None:
 
 
 PUBLIC = [
-    "https://s3.amazonaws.com", "https://s3.eu-central-1.amazonaws.com", "https://s3-us-west-2.amazonaws.com/", "https://S3.us-gov-west-1.amazonaws.com:443",
-    "https://s3.dualstack.us-east-1.amazonaws.com", "https://s3.cn-north-1.amazonaws.com.cn", "https://bucket.s3.eu-west-1.amazonaws.com",
-    "https://storage.googleapis.com", "https://acc.dfs.core.windows.net", "https://oss-cn-hangzhou.aliyuncs.com",
-    "https://0123abc.r2.cloudflarestorage.com", "http://minio:9000", "http://MINIO:9000/",
-]  # fmt: skip
+    "https://s3.amazonaws.com",
+    "https://s3.eu-central-1.amazonaws.com",
+    "https://s3-us-west-2.amazonaws.com/",
+    "https://S3.us-gov-west-1.amazonaws.com:443",
+    "https://s3.dualstack.us-east-1.amazonaws.com",
+    "https://s3.cn-north-1.amazonaws.com.cn",
+    "https://bucket.s3.eu-west-1.amazonaws.com",
+    "https://storage.googleapis.com",
+    "https://acc.dfs.core.windows.net",
+    "https://oss-cn-hangzhou.aliyuncs.com",
+    "https://0123abc.r2.cloudflarestorage.com",
+    "http://minio:9000",
+    "http://MINIO:9000/",
+]
 
 
 @pytest.mark.parametrize("endpoint", PUBLIC)
@@ -83,12 +92,29 @@ def test_cloud_and_allowed_endpoints_are_accepted(endpoint: str) -> None:
 
 
 OTHERS = [
-    "http://127.0.0.1:9000", "http://minio", "https://minio:9000", "http://minio:9001", "http://s3.amazonaws.com", "https://s3.amazonaws.com:8443",
-    "https://x.elb.amazonaws.com", "https://s3.internal-lb.eu-west-1.elb.amazonaws.com", "https://ec2-1-2-3-4.compute-1.amazonaws.com",
-    "https://s3.amazonaws.com.evil.com", "https://evils3xamazonaws.com", "https://s3.amazonaws.com@127.0.0.1", "https://a:b@s3.amazonaws.com",
-    "https://s3.amazonaws.com#@x", "https://s3.amazonaws.com?x", "ftp://s3.amazonaws.com", "minio:9000", "http://[::1]:9000", "https://s3.amazonaws.com:x",
-    "http://169.254.169.254", "//minio:9000", " ",
-]  # fmt: skip
+    "http://127.0.0.1:9000",
+    "http://minio",
+    "https://minio:9000",
+    "http://minio:9001",
+    "http://s3.amazonaws.com",
+    "https://s3.amazonaws.com:8443",
+    "https://x.elb.amazonaws.com",
+    "https://s3.internal-lb.eu-west-1.elb.amazonaws.com",
+    "https://ec2-1-2-3-4.compute-1.amazonaws.com",
+    "https://s3.amazonaws.com.evil.com",
+    "https://evils3xamazonaws.com",
+    "https://s3.amazonaws.com@127.0.0.1",
+    "https://a:b@s3.amazonaws.com",
+    "https://s3.amazonaws.com#@x",
+    "https://s3.amazonaws.com?x",
+    "ftp://s3.amazonaws.com",
+    "minio:9000",
+    "http://[::1]:9000",
+    "https://s3.amazonaws.com:x",
+    "http://169.254.169.254",
+    "//minio:9000",
+    " ",
+]
 
 
 @pytest.mark.parametrize("name", ["s3.endpoint", "s3-endpoint", "gcs.service.host", "oss-endpoint"])

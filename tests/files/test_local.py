@@ -173,8 +173,12 @@ def test_a_file_has_a_length(files: FileStore, tmp_path: Path) -> None:
         files.write_new(f"file://{tmp_path}/{size}", b"x" * size)
 
     assert [files.size(f"file://{tmp_path}/{name}") for name in ("0", "9", "gone", "9/below", "")] == [
-        0, 9, None, None, None,
-    ]  # fmt: skip
+        0,
+        9,
+        None,
+        None,
+        None,
+    ]
 
 
 def test_a_directory_is_never_deleted(files: FileStore, tmp_path: Path) -> None:

@@ -20,22 +20,45 @@ from limnos.formats import avro
 from limnos.formats.avro import BadAvro, texts_of, values_of, values_of_files
 
 ENTRY = {
-    "type": "record", "name": "entry",
+    "type": "record",
+    "name": "entry",
     "fields": [
         {"name": "status", "type": "int"},
-        {"name": "data_file", "type": {"type": "record", "name": "r2", "fields": [
-            {"name": "content", "type": "int"},
-            {"name": "file_path", "type": "string"},
-            {"name": "partition", "type": {"type": "record", "name": "r102", "fields": []}},
-            {"name": "sizes", "type": ["null", {"type": "array", "items": {
-                "type": "record", "name": "k", "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "long"}]}}]},
-        ]}},
+        {
+            "name": "data_file",
+            "type": {
+                "type": "record",
+                "name": "r2",
+                "fields": [
+                    {"name": "content", "type": "int"},
+                    {"name": "file_path", "type": "string"},
+                    {"name": "partition", "type": {"type": "record", "name": "r102", "fields": []}},
+                    {
+                        "name": "sizes",
+                        "type": [
+                            "null",
+                            {
+                                "type": "array",
+                                "items": {
+                                    "type": "record",
+                                    "name": "k",
+                                    "fields": [{"name": "key", "type": "int"}, {"name": "value", "type": "long"}],
+                                },
+                            },
+                        ],
+                    },
+                ],
+            },
+        },
     ],
-}  # fmt: skip
+}
 ROWS = [
-    {"status": 1, "data_file": {"content": 0, "file_path": f"s3://b/{i}é", "partition": {}, "sizes": [{"key": i, "value": 1}]}}
+    {
+        "status": 1,
+        "data_file": {"content": 0, "file_path": f"s3://b/{i}é", "partition": {}, "sizes": [{"key": i, "value": 1}]},
+    }
     for i in range(3_000)
-]  # fmt: skip
+]
 PATH = ("data_file", "file_path")
 SYNC = b"s" * 16
 
@@ -93,8 +116,11 @@ def test_missing_field_has_no_text() -> None:
 
 BOMB = bytes(avro.BLOCK_BYTES_MAX + 1)
 PACKED: dict[bytes, Callable[[bytes], bytes]] = {
-    b"deflate": deflated, b"bzip2": bz2.compress, b"xz": lzma.compress, b"null": bytes,
-}  # fmt: skip
+    b"deflate": deflated,
+    b"bzip2": bz2.compress,
+    b"xz": lzma.compress,
+    b"null": bytes,
+}
 
 
 @pytest.mark.parametrize("codec", PACKED)
@@ -137,13 +163,17 @@ SCHEMAS = {
     "less than no entry": (record(), (-5, b"x" * 9), "more entries"),
     "an array of nothing": (record({"type": "array", "items": "null"}), (1, number(0) + number(1 << 40)), "repeats"),
     "an array of empty records": (record({"type": "array", "items": NOTHING}), (1, b"\0"), "repeats"),
-    "an array of empty values": (record({"type": "array", "items": {"type": "fixed", "name": "x", "size": 0}}), (1, b"\0"), "repeats"),
+    "an array of empty values": (
+        record({"type": "array", "items": {"type": "fixed", "name": "x", "size": 0}}),
+        (1, b"\0"),
+        "repeats",
+    ),
     "a record within itself": (record(["null", "r"]), (1, b"\0" + b"\2" * 1000), "recursive"),
     "empty records by name": (record(NOTHING, *["n"] * 5), (1, b"\0"), "empty"),
     "many empty parts": (record(*["null"] * 9), (1, b"\0"), "without bytes"),
     "too deep": (record(NESTED), (1, b"\0"), "levels"),
     "too long": (record(*["int"] * 5_000), (1, b"\0"), "longer"),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("what", SCHEMAS)
@@ -173,8 +203,9 @@ def test_several_values_are_returned_per_row() -> None:
     data = written(ENTRY, ROWS[:2])
 
     assert list(values_of(data, PATH, ("status",), ("gone",), ("data_file", "sizes"))) == [
-        ("s3://b/0é", 1, None, [{"key": 0, "value": 1}]), ("s3://b/1é", 1, None, [{"key": 1, "value": 1}]),
-    ]  # fmt: skip
+        ("s3://b/0é", 1, None, [{"key": 0, "value": 1}]),
+        ("s3://b/1é", 1, None, [{"key": 1, "value": 1}]),
+    ]
     assert list(values_of(data, ("gone",))) == []
 
 

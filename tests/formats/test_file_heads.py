@@ -46,7 +46,7 @@ def content(name: str, data: bytes, limits: HeadLimits = LIMITS) -> FileContent:
         ("a.jsonl", b'{"id": "1", "place": "Oslo"}\n\n{"place": "Ro,me", "id": "2"}\n'),
         ("a.json", b'[{"id": "1", "place": "Oslo"}, {"id": "2", "place": "Ro,me"}]'),
     ],
-)  # fmt: skip
+)
 def test_column_names_are_read_from_delimited_and_json_files(name: str, data: bytes) -> None:
     """The names of columns are the first line of a delimited file, and the keys of JSON objects."""
     preview = content(name, data)
@@ -174,8 +174,10 @@ def test_parquet_preview_has_arrow_types(monkeypatch: pytest.MonkeyPatch) -> Non
 
     assert preview.columns == [("id", "int64"), ("vector", "list<element: double>")]
     assert (preview.rows, preview.is_complete, preview.columns_left_out) == (
-        [[0, [0.5] * 3], [1, [0.5] * 3], [2, [0.5] * 3]], False, 1,
-    )  # fmt: skip
+        [[0, [0.5] * 3], [1, [0.5] * 3], [2, [0.5] * 3]],
+        False,
+        1,
+    )
     assert file.taken < file.size() / 2
     with pytest.raises(pa.ArrowInvalid):
         content("x.parquet", b"no parquet at all")

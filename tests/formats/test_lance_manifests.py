@@ -47,7 +47,15 @@ def test_other_files_are_not_versions(name: str) -> None:
     assert manifest_of(name) is None
 
 
-@pytest.mark.parametrize("path", ["d/my warehouse/t/_versions/1.manifest-a", "d/my%20warehouse/t/_versions/1.manifest-a", "file:///d/my warehouse/t/_versions/1.manifest-a", "s3://bucket/d/my warehouse/t/_versions/1.manifest-a"])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        "d/my warehouse/t/_versions/1.manifest-a",
+        "d/my%20warehouse/t/_versions/1.manifest-a",
+        "file:///d/my warehouse/t/_versions/1.manifest-a",
+        "s3://bucket/d/my warehouse/t/_versions/1.manifest-a",
+    ],
+)
 def test_staged_manifest_is_accepted_in_any_spelling(path: str) -> None:
     """A staged manifest can be named plainly, percent-encoded or with a scheme: each names the same file in the table's
     own directory.
@@ -57,9 +65,16 @@ def test_staged_manifest_is_accepted_in_any_spelling(path: str) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["d/my warehouse/t/_versions/1.manifest", "d/my warehouse/u/_versions/1.manifest-a", "d/my warehouse/t/tree/dev/_versions/1.manifest-a",
-     "d/my warehouse/t/_versions/x/1.manifest-a", "d/my warehouse/t/_versions/../1.manifest-a", "d/my%zzwarehouse/t/_versions/1.manifest-a", "1.manifest-a"],
-)  # fmt: skip
+    [
+        "d/my warehouse/t/_versions/1.manifest",
+        "d/my warehouse/u/_versions/1.manifest-a",
+        "d/my warehouse/t/tree/dev/_versions/1.manifest-a",
+        "d/my warehouse/t/_versions/x/1.manifest-a",
+        "d/my warehouse/t/_versions/../1.manifest-a",
+        "d/my%zzwarehouse/t/_versions/1.manifest-a",
+        "1.manifest-a",
+    ],
+)
 def test_other_staged_files_are_refused(path: str) -> None:
     """Manifests of another table or branch, final names, and names that leave the directory are refused."""
     with pytest.raises((BadRequest, InvalidName)):

@@ -11,8 +11,10 @@ from limnos.formats.preview_cells import CELL_CHARACTERS_MAX, UNSHOWN, cell_of, 
 def test_non_json_and_long_values_become_short_texts() -> None:
     """Values that JSON lacks are converted to texts, and long values are truncated."""
     assert [cell_of(float("nan")), cell_of(b"\x01"), cell_of({"a": [b"\x02", None]})] == [
-        "nan", "0x01", {"a": ["0x02", None]},
-    ]  # fmt: skip
+        "nan",
+        "0x01",
+        {"a": ["0x02", None]},
+    ]
     assert len(str(cell_of("x" * 5_000))) == CELL_CHARACTERS_MAX + 1
     assert str(cell_of([["y"] * 5_000])).endswith("…")
 

@@ -317,9 +317,13 @@ class Harness:
             for name in TABLES if self.world.focus else ():
                 await table_create(ctx, scope, namespace=("a",), request=new_table(name))
                 await owner_set(
-                    ctx, metalake=LAKE, kind=Kind.TABLE, full_name=f"{scope.catalog}.a.{name}", owner_kind=Kind.USER,
+                    ctx,
+                    metalake=LAKE,
+                    kind=Kind.TABLE,
+                    full_name=f"{scope.catalog}.a.{name}",
+                    owner_kind=Kind.USER,
                     owner="ana",
-                )  # fmt: skip
+                )
 
     async def run(self, steps: int) -> Tally:
         """Run a number of steps. Raises InvariantViolation with the step's number."""

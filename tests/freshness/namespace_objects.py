@@ -89,9 +89,15 @@ def tag_pairs(world: StoryWorld, ctx: Context) -> Work:
 
 
 MUTATIONS: dict[Callable[[StoryWorld, Context], Work], int] = {
-    function_register: 5, function_alter: 2, function_drop: 2, policy_make: 3, policy_alter: 2, policy_drop: 1,
-    policy_associate: 4, tag_pairs: 4,
-}  # fmt: skip
+    function_register: 5,
+    function_alter: 2,
+    function_drop: 2,
+    policy_make: 3,
+    policy_alter: 2,
+    policy_drop: 1,
+    policy_associate: 4,
+    tag_pairs: 4,
+}
 
 
 def list_object_questions(path: Levels, table: Levels) -> tuple[tuple[str, Callable[[RequestView], object]], ...]:

@@ -29,8 +29,12 @@ _LEASE_MS = 5_000
 def pipeline_declare(world: StoryWorld, ctx: Context) -> Work:
     """Declare a pipeline, new or unchanged."""
     return pipelines.pipeline_put(
-        ctx, metalake=world.metalake(), name=pipeline(world), declaration=b'{"n": %d}' % world.dice.randint(1, 3), comment=None
-    )  # fmt: skip
+        ctx,
+        metalake=world.metalake(),
+        name=pipeline(world),
+        declaration=b'{"n": %d}' % world.dice.randint(1, 3),
+        comment=None,
+    )
 
 
 def pipeline_rename(world: StoryWorld, ctx: Context) -> Work:

@@ -148,8 +148,10 @@ class Story:
             since = reader.base.get(zone, 0)
             change_rows = self.sql(
                 "SELECT revision, ordinal FROM change WHERE zone = ? AND revision > ? AND revision <= ? ORDER BY 1, 2",
-                zone, since, at,
-            )  # fmt: skip
+                zone,
+                since,
+                at,
+            )
             assert delivered == [tuple(row) for row in change_rows], f"zone {zone} after {since} to {at}"
 
     async def check_callers(self) -> None:

@@ -181,9 +181,13 @@ async def two_names_in_a_revision(stage: Stage) -> str | None:
         zone = permit.zone
         for name in ("m", "n"):
             inside.nodes.create(
-                kind=Kind.NAMESPACE, space="namespace", name=name, parent_id=zone, zone=zone,
+                kind=Kind.NAMESPACE,
+                space="namespace",
+                name=name,
+                parent_id=zone,
+                zone=zone,
                 record=NamespaceRecord(comment=None, properties={}),
-            )  # fmt: skip
+            )
 
     before = await ctx.read(MAIN, listed)
     permit = await ctx.read(MAIN, deciding)

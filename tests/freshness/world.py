@@ -336,10 +336,14 @@ def transaction(world: StoryWorld, ctx: Context) -> Work:
         new_namespace = (*path[:-1], dice.choice(NAMES))
         moved = path[:-1] or new_namespace  # a Lance table directly in the catalog
         done: tuple[TransactionOperation, ...] = (
-            TableCommitOperation(path, change), TableMoveOperation(path, into), TableDropOperation(path),
-            TableCreateOperation((*new_namespace, "t"), new_table("t")), NamespaceCreateOperation(new_namespace, BLANK_NAMESPACE),
-            NamespaceMoveOperation(moved, into), NamespaceDropOperation(new_namespace),
-        )  # fmt: skip
+            TableCommitOperation(path, change),
+            TableMoveOperation(path, into),
+            TableDropOperation(path),
+            TableCreateOperation((*new_namespace, "t"), new_table("t")),
+            NamespaceCreateOperation(new_namespace, BLANK_NAMESPACE),
+            NamespaceMoveOperation(moved, into),
+            NamespaceDropOperation(new_namespace),
+        )
         operations.append(dice.choices(done, (6, 4, 1, 3, 3, 1, 1))[0])
     return transactions.transaction_execute(ctx, scope, operations)
 
@@ -381,9 +385,11 @@ async def right_taken_and_given_back(world: StoryWorld, ctx: Context) -> object:
         return await users.user_enable(ctx, metalake=metalake, name="ana", enabled=True)
     scope, levels = world.table()
     target: dict[str, Any] = {
-        "metalake": metalake, "kind": Kind.TABLE, "full_name": f"{scope.catalog}.{':'.join(levels[:-1])}.{levels[-1]}",
+        "metalake": metalake,
+        "kind": Kind.TABLE,
+        "full_name": f"{scope.catalog}.{':'.join(levels[:-1])}.{levels[-1]}",
         "owner_kind": Kind.USER,
-    }  # fmt: skip
+    }
     await owners.owner_set(ctx, **target, owner="bob")
     return await owners.owner_set(ctx, **target, owner="ana")
 
@@ -502,17 +508,24 @@ def role_give(world: StoryWorld, ctx: Context) -> Work:
     """Grant a role to a user or group, or revoke it."""
     kind, name = world.principal()
     return grants.roles_give(
-        ctx, metalake=world.metalake(), kind=kind, name=name, roles=(world.role(),),
+        ctx,
+        metalake=world.metalake(),
+        kind=kind,
+        name=name,
+        roles=(world.role(),),
         gives=world.dice.random() < 0.7,
-    )  # fmt: skip
+    )
 
 
 def privilege_grant(world: StoryWorld, ctx: Context) -> Work:
     """Grant privileges on an object to a role, or revoke them."""
     return grants.privileges_grant(
-        ctx, metalake=world.metalake(), role=world.role(), wish=wish(world),
+        ctx,
+        metalake=world.metalake(),
+        role=world.role(),
+        wish=wish(world),
         grants_them=world.dice.random() < 0.7,
-    )  # fmt: skip
+    )
 
 
 def rules_override(world: StoryWorld, ctx: Context) -> Work:
@@ -575,9 +588,13 @@ def _text(world: StoryWorld) -> dict[str, object]:
     _, table = world.table()
     sql = f"select * from {'.'.join(table)}"
     return {
-        "version-id": 1, "timestamp-ms": 1, "schema-id": -1, "summary": {}, "default-namespace": [],
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": -1,
+        "summary": {},
+        "default-namespace": [],
         "representations": [{"type": "sql", "dialect": "spark", "sql": sql}],
-    }  # fmt: skip
+    }
 
 
 def view_create(world: StoryWorld, ctx: Context) -> Work:
@@ -627,26 +644,83 @@ def wish(world: StoryWorld) -> PrivilegeRequest:
 
 
 _MUTATIONS: dict[Callable[[StoryWorld, Context], Work], int] = {
-    namespace_create: 8, namespace_drop: 5, namespace_move: 6, namespace_alter: 3,
-    table_create: 10, table_drop: 5, table_move: 8, table_commit: 5, transaction: 8, undrop: 6, protect: 4, restrict: 4,
-    view_create: 8, view_replace: 6, view_drop: 3, view_move: 4,
-    catalog_add: 3, catalog_rename: 6, catalog_enable: 2, catalog_drop: 1, metalake_rename: 2, metalake_enable: 1,
-    principal_add: 6, principal_remove: 2, user_enable: 3, member_add: 4, member_remove: 2,
-    role_create: 5, role_drop: 2, role_give: 8, privilege_grant: 12, rules_override: 2, owner_set: 6,
-    token_make: 1, token_revoke: 1, tag_make: 3, tag_rename: 1, tag_drop: 1, tag_associate: 5,
-    pipeline_declare: 5, pipeline_rename: 2, pipeline_drop: 1, run_start: 4, run_end: 3, **namespace_objects.MUTATIONS,
-}  # fmt: skip
+    namespace_create: 8,
+    namespace_drop: 5,
+    namespace_move: 6,
+    namespace_alter: 3,
+    table_create: 10,
+    table_drop: 5,
+    table_move: 8,
+    table_commit: 5,
+    transaction: 8,
+    undrop: 6,
+    protect: 4,
+    restrict: 4,
+    view_create: 8,
+    view_replace: 6,
+    view_drop: 3,
+    view_move: 4,
+    catalog_add: 3,
+    catalog_rename: 6,
+    catalog_enable: 2,
+    catalog_drop: 1,
+    metalake_rename: 2,
+    metalake_enable: 1,
+    principal_add: 6,
+    principal_remove: 2,
+    user_enable: 3,
+    member_add: 4,
+    member_remove: 2,
+    role_create: 5,
+    role_drop: 2,
+    role_give: 8,
+    privilege_grant: 12,
+    rules_override: 2,
+    owner_set: 6,
+    token_make: 1,
+    token_revoke: 1,
+    tag_make: 3,
+    tag_rename: 1,
+    tag_drop: 1,
+    tag_associate: 5,
+    pipeline_declare: 5,
+    pipeline_rename: 2,
+    pipeline_drop: 1,
+    run_start: 4,
+    run_end: 3,
+    **namespace_objects.MUTATIONS,
+}
 _FOCUS: dict[Callable[[StoryWorld, Context], Work], int] = {
-    table_create: 8, table_drop: 3, table_move: 8, table_commit: 16, undrop: 3, transaction: 6, table_exchange: 6, table_rename_and_grant: 4, namespace_move: 3, catalog_rename: 5,
-    privilege_grant: 10, role_give: 4, owner_set: 5, right_taken_and_given_back: 14, user_enable: 1, member_add: 1,
+    table_create: 8,
+    table_drop: 3,
+    table_move: 8,
+    table_commit: 16,
+    undrop: 3,
+    transaction: 6,
+    table_exchange: 6,
+    table_rename_and_grant: 4,
+    namespace_move: 3,
+    catalog_rename: 5,
+    privilege_grant: 10,
+    role_give: 4,
+    owner_set: 5,
+    right_taken_and_given_back: 14,
+    user_enable: 1,
+    member_add: 1,
     role_create: 1,
-    namespace_create: 1, principal_add: 1, token_make: 1,
-}  # fmt: skip
+    namespace_create: 1,
+    principal_add: 1,
+    token_make: 1,
+}
 
 
 _OF_LANCE: dict[Callable[[StoryWorld, Context], Work], int] = {
-    lance_declare: 25, lance_drop: 10, lance_rename: 16, table_create: 4, view_create: 2,
-}  # fmt: skip
+    lance_declare: 25,
+    lance_drop: 10,
+    lance_rename: 16,
+    table_create: 4,
+    view_create: 2,
+}
 
 
 def mending(world: StoryWorld, ctx: Context) -> Work | None:
@@ -742,8 +816,12 @@ def questions(world: StoryWorld) -> StoryQuestion:
     if world.lance:
         readers += [
             (f"describe {table}", at, lambda request_view: described(request_view, table)),
-            (f"list Lance tables in {levels}", scope, lambda request_view: names_on(lance_lists.tables_page(request_view, levels, page_request=ALL_NAMES))),
-        ]  # fmt: skip
+            (
+                f"list Lance tables in {levels}",
+                scope,
+                lambda request_view: names_on(lance_lists.tables_page(request_view, levels, page_request=ALL_NAMES)),
+            ),
+        ]
         text, where, reader = world.dice.choices(readers, [*_WEIGHTS, 20, 10])[0]
         return StoryQuestion(world.someone(), where, reader, text)
     text, where, reader = world.dice.choices(readers, _FOCUSED_WEIGHTS if world.focus else _WEIGHTS)[0]
@@ -787,6 +865,10 @@ async def explained(world: StoryWorld, ctx: Context) -> object:
     await roles.roles_on_object(ctx, metalake=metalake, kind=kind, full_name=full_name)
     await owners.owner_load(ctx, metalake=metalake, kind=kind, full_name=full_name)
     return await explain.access_explain(
-        ctx, metalake=metalake, user=world.user(), action=Action.TABLE_LOAD, kind=Kind.TABLE,
+        ctx,
+        metalake=metalake,
+        user=world.user(),
+        action=Action.TABLE_LOAD,
+        kind=Kind.TABLE,
         path=(str(scope.catalog), *table),
-    )  # fmt: skip
+    )

@@ -26,11 +26,27 @@ FORBIDDEN = {
 LINES_MAX = 400
 LIGHT, DARK = 0, 1
 PAIRS = [
-    ("text", "bg", 4.5), ("text", "surface", 4.5), ("text", "sunken", 4.5), ("muted", "bg", 4.5), ("muted", "surface", 4.5),
-    ("muted", "sunken", 4.5), ("accent", "bg", 4.5), ("accent", "surface", 4.5), ("accent", "accent-soft", 4.5), ("on-accent", "accent", 4.5),
-    ("ok", "ok-soft", 4.5), ("warn", "warn-soft", 4.5), ("bad", "bad-soft", 4.5), ("bad", "surface", 4.5), ("ok", "surface", 4.5),
-    ("info", "info-soft", 4.5), ("info", "surface", 4.5), ("info", "sunken", 4.5), ("control", "surface", 3.0), ("control", "bg", 3.0),
-]  # fmt: skip
+    ("text", "bg", 4.5),
+    ("text", "surface", 4.5),
+    ("text", "sunken", 4.5),
+    ("muted", "bg", 4.5),
+    ("muted", "surface", 4.5),
+    ("muted", "sunken", 4.5),
+    ("accent", "bg", 4.5),
+    ("accent", "surface", 4.5),
+    ("accent", "accent-soft", 4.5),
+    ("on-accent", "accent", 4.5),
+    ("ok", "ok-soft", 4.5),
+    ("warn", "warn-soft", 4.5),
+    ("bad", "bad-soft", 4.5),
+    ("bad", "surface", 4.5),
+    ("ok", "surface", 4.5),
+    ("info", "info-soft", 4.5),
+    ("info", "surface", 4.5),
+    ("info", "sunken", 4.5),
+    ("control", "surface", 3.0),
+    ("control", "bg", 3.0),
+]
 
 
 def faults(text: str) -> list[str]:
@@ -47,10 +63,15 @@ def test_template_has_nothing_inline(template: Path) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "{{ name|safe }}", "<p style='x'>", '<a onclick="x()">', "<script>x</script>", "<style>", '<img src="https://example.com/x">',
+        "{{ name|safe }}",
+        "<p style='x'>",
+        '<a onclick="x()">',
+        "<script>x</script>",
+        "<style>",
+        '<img src="https://example.com/x">',
         "<a href={{ x }}>",
     ],
-)  # fmt: skip
+)
 def test_planted_violation_is_detected(text: str) -> None:
     """Each rule finds a violation of it."""
     assert len(faults(text)) == 1

@@ -275,11 +275,27 @@ def _cli(kind: Kind, row: KindRow) -> Iterator[str]:
 
 
 CHECKS: Final[dict[str, Callable[[Kind, KindRow], Iterator[str]]]] = {
-    "gravitino": _gravitino, "gravitino_error": _gravitino_error, "sqlpp": _sqlpp, "name_space": _name_space, "catalogs": _catalogs,
-    "verbs": _verbs, "privileges": _privileges, "owned": _owned, "attachable": _attachable, "attached_as": _attached_as,
-    "protected": _protected, "restricted": _restricted, "trash": _trash, "export": _export, "feed": _feed, "transactions": _transactions,
-    "locations": _locations, "placeholder": _placeholder, "lineage": _lineage, "cli": _cli,
-}  # fmt: skip
+    "gravitino": _gravitino,
+    "gravitino_error": _gravitino_error,
+    "sqlpp": _sqlpp,
+    "name_space": _name_space,
+    "catalogs": _catalogs,
+    "verbs": _verbs,
+    "privileges": _privileges,
+    "owned": _owned,
+    "attachable": _attachable,
+    "attached_as": _attached_as,
+    "protected": _protected,
+    "restricted": _restricted,
+    "trash": _trash,
+    "export": _export,
+    "feed": _feed,
+    "transactions": _transactions,
+    "locations": _locations,
+    "placeholder": _placeholder,
+    "lineage": _lineage,
+    "cli": _cli,
+}
 """Checks of each aspect of a row in the rooms."""
 
 
@@ -323,14 +339,24 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
     [
         (Kind.VIEW, "export", no("not yet"), "kind view: export: an export has every row of `node`"),
         (Kind.VIEW, "export", "entity.nothing", "kind view: export: no field 'nothing' in Entity.rest"),
-        (Kind.VIEW, "export", "entity.tag", "kind view: export: Entity.tag is a TagRecord, and the node's record is a ViewRecord"),
+        (
+            Kind.VIEW,
+            "export",
+            "entity.tag",
+            "kind view: export: Entity.tag is a TagRecord, and the node's record is a ViewRecord",
+        ),
         (Kind.VIEW, "trash", no("not yet"), "kind view: trash: what is dropped in a catalog lies in its trash"),
         (Kind.TAG, "trash", True, "kind tag: trash: no rule of undrop"),
         (Kind.VIEW, "gravitino", no("not yet"), "kind view: gravitino: grants, owners and tags name it by this type"),
         (Kind.VIEW, "name_space", "view", "kind view: name_space: names are looked up in 'table'"),
         (Kind.VIEW, "name_space", no("not yet"), "kind view: name_space: every kind has a name space"),
         (Kind.VIEW, "verbs", ("list", "share"), "kind view: verbs: the action view_alter exists"),
-        (Kind.SYNONYM, "verbs", ("list", "see", "create", "load", "alter", "drop"), "kind synonym: verbs: no action synonym_alter"),
+        (
+            Kind.SYNONYM,
+            "verbs",
+            ("list", "see", "create", "load", "alter", "drop"),
+            "kind synonym: verbs: no action synonym_alter",
+        ),
         (Kind.VIEW, "privileges", ("read_view",), "kind view: privileges: no privilege READ_VIEW"),
         (Kind.VIEW, "owned", no("not yet"), "kind view: owned: owner_set disagrees"),
         (Kind.VIEW, "attachable", no("not yet"), "kind view: attachable: HOLDERS"),
@@ -345,15 +371,25 @@ def test_every_operation_and_place_belongs_to_a_kind() -> None:
         (Kind.VIEW, "placeholder", no("not yet"), "kind view: placeholder: _RECORDS"),
         (Kind.VIEW, "lineage", no("not yet"), "kind view: lineage: CHANGES"),
         (Kind.VIEW, "cli", ("path",), "kind view: cli: the part 'owner' of the command line disagrees; see OwnedKind"),
-        (Kind.SYNONYM, "cli", ("path",), "kind synonym: cli: a path without --kind is not found; add a request to _candidates"),
-        (Kind.FUNCTION, "cli", ("path",), "kind function: cli: a path without --kind is not found; add a request to _candidates"),
+        (
+            Kind.SYNONYM,
+            "cli",
+            ("path",),
+            "kind synonym: cli: a path without --kind is not found; add a request to _candidates",
+        ),
+        (
+            Kind.FUNCTION,
+            "cli",
+            ("path",),
+            "kind function: cli: a path without --kind is not found; add a request to _candidates",
+        ),
         (Kind.VIEW, "sqlpp", "lens", "kind view: sqlpp: no errors for a missing and a taken lens"),
         (Kind.VIEW, "catalogs", ("fileset",), "kind view: catalogs: catalogs of provider fileset hold filesets"),
         (Kind.VIEW, "gravitino_error", "view", "kind view: gravitino_error: 'view' is no part of a Java class name"),
         (Kind.VIEW, "trash", no(""), "kind view: trash: the row says nothing"),
     ],
     ids=lambda value: value.word if isinstance(value, Kind) else None,
-)  # fmt: skip
+)
 def test_wrong_row_is_reported(kind: Kind, aspect: str, value: object, message: str) -> None:
     """Every check reports a row that differs from the rooms."""
     row = KindRow(**{**KIND_TABLE[kind]._asdict(), aspect: value})

@@ -29,8 +29,11 @@ def test_sigterm_tears_down_session_fixtures(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "pytest", "-s", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", "tests.conftest"]
 
     with subprocess.Popen(
-        [*command, "--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    ) as run:  # fmt: skip
+        [*command, "--rootdir", str(tmp_path), "-c", "/dev/null", str(tmp_path)],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=ROOT,
+    ) as run:
         assert run.stdout is not None
         output_lines = []
         for line in run.stdout:

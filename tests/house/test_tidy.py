@@ -26,8 +26,9 @@ ENTRY_POINTS = {
 Rule = Callable[[SourceFile], list[str]]
 
 RULES: dict[Rule, tuple[list[SourceFile], SourceFile]] = {
-    tidy.too_long_file: (ALL, SourceFile("src/limnos/store/a.py", "x = 1\n" * 451)),
-    tidy.too_long_function: (ALL, SourceFile("src/limnos/store/a.py", "def f():\n" + "    x = 1\n" * 60)),
+    tidy.too_long_file: (ALL, SourceFile("src/limnos/store/a.py", "x = 1\n" * 326)),
+    tidy.switched_off_formatter: (ALL, SourceFile("src/limnos/store/a.py", "x = [1]  # fmt:" + " skip\n")),
+    tidy.too_long_function: (ALL, SourceFile("src/limnos/store/a.py", "def f():\n" + "    x = 1\n" * 51)),
     tidy.no_opening: (SRC, SourceFile("src/limnos/store/a.py", "x = 1\n")),
     tidy.unfinished: (SRC, SourceFile("src/limnos/store/a.py", "x = 1  # " + "TO" + "DO later\n")),
     tidy.banned_call: (SRC, SourceFile("src/limnos/store/a.py", "print(1)\n")),

@@ -103,9 +103,16 @@ class DriverNode:
             self.runner.run(_all_of(left))
 
     async def answer(
-        self, method: str, target: str, body: object = None, *, user: str | None = "admin",
-        is_gone: Callable[[], bool] | None = None, reads: asyncio.Event | None = None, **headers: str,
-    ) -> DriverAnswer:  # fmt: skip
+        self,
+        method: str,
+        target: str,
+        body: object = None,
+        *,
+        user: str | None = "admin",
+        is_gone: Callable[[], bool] | None = None,
+        reads: asyncio.Event | None = None,
+        **headers: str,
+    ) -> DriverAnswer:
         """Send a request in a coroutine on the node's runner, concurrently with others.
 
         `is_gone` returns whether the client has disconnected. The client reads the body once `reads` is set.
@@ -113,9 +120,16 @@ class DriverNode:
         return await self._ask(method, target, body, user, headers, is_gone=is_gone, reads=reads)
 
     async def _ask(
-        self, method: str, target: str, body: object, user: str | None, headers: dict[str, str],
-        *, is_gone: Callable[[], bool] | None = None, reads: asyncio.Event | None = None,
-    ) -> DriverAnswer:  # fmt: skip
+        self,
+        method: str,
+        target: str,
+        body: object,
+        user: str | None,
+        headers: dict[str, str],
+        *,
+        is_gone: Callable[[], bool] | None = None,
+        reads: asyncio.Event | None = None,
+    ) -> DriverAnswer:
         path, _, query = target.partition("?")
         raw = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in headers.items()]
         if user is not None:
@@ -186,8 +200,15 @@ def node_at(
     server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S, **limits)
     store = DatabaseSection.model_validate({"url": database})
     settings = Settings(
-        server=server, database=store, access=AccessSection(enabled=access, authentication="simple"), storage=storage, sources=sources, events=EVENTS, jobs=jobs, names=names,
-    )  # fmt: skip
+        server=server,
+        database=store,
+        access=AccessSection(enabled=access, authentication="simple"),
+        storage=storage,
+        sources=sources,
+        events=EVENTS,
+        jobs=jobs,
+        names=names,
+    )
     with asyncio.Runner() as runner:
         built = build(settings)
         REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago

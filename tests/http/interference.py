@@ -92,7 +92,7 @@ def interfere_before(
 
 def _behind(
     stop: Callable[[], Awaitable[None]], real: Callable[..., Awaitable[object]]
-) -> Callable[..., Awaitable[object]]:  # fmt: skip
+) -> Callable[..., Awaitable[object]]:
     async def stop_first(*args: object, **named: object) -> object:
         await stop()
         return await real(*args, **named)

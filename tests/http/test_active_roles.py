@@ -49,10 +49,18 @@ def ask(
 @pytest.mark.parametrize(
     "sent, means",
     [
-        ("", None), ("  ", None), ("ALL", None), (" ALL ", None), ("NONE", set()), ("a", {"a"}), (" a ,b,a", {"a", "b"}),
-        ("all", {"all"}), ("none", {"none"}), ("Prüfer", {"Prüfer"}),
+        ("", None),
+        ("  ", None),
+        ("ALL", None),
+        (" ALL ", None),
+        ("NONE", set()),
+        ("a", {"a"}),
+        (" a ,b,a", {"a", "b"}),
+        ("all", {"all"}),
+        ("none", {"none"}),
+        ("Prüfer", {"Prüfer"}),
     ],
-)  # fmt: skip
+)
 def test_header_spacing_and_repeated_names_are_ignored(sent: str, means: set[str] | None) -> None:
     """Spaces around names and repeated names are ignored; only upper-case ALL and NONE are keywords."""
     assert active_roles_of(sent.encode()) == means
@@ -89,7 +97,13 @@ def test_lists_and_writes_are_narrowed(ana: DriverNode) -> None:
     ]
     tags = [ask(ana, f"{LAKE}/tags", roles, method="POST", body={"name": "n"}).status for roles in ("looker", "tagger")]
 
-    assert listed == {"ALL": ["t", "u"], "looker": [], "looker,reader": ["t"], "looker,writer": ["u"], "looker,reader,writer": ["t", "u"]}  # fmt: skip
+    assert listed == {
+        "ALL": ["t", "u"],
+        "looker": [],
+        "looker,reader": ["t"],
+        "looker,writer": ["u"],
+        "looker,reader,writer": ["t", "u"],
+    }
     assert (writes, tags) == ([403, 403, 200], [403, 200])
 
 

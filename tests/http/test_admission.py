@@ -19,9 +19,17 @@ from tests.http.test_coverage import NAMES
 
 PIECE = b" " * 20_000
 OWNERS_MAY = (
-    "create-namespace", "create-schema", "transaction", "put-pipeline", "put-step", "take-lineage", "take-lineage-v1",
-    "take-lineage-of-metalake", "update-statistics", "update-partition-statistics",
-)  # fmt: skip
+    "create-namespace",
+    "create-schema",
+    "transaction",
+    "put-pipeline",
+    "put-step",
+    "take-lineage",
+    "take-lineage-v1",
+    "take-lineage-of-metalake",
+    "update-statistics",
+    "update-partition-statistics",
+)
 """Routes whose object is named in the body or does not exist yet. Owners of namespaces may create namespaces in them,
 owners of tables may report their lineage and statistics, and owners of pipelines and runs may continue these. So long
 bodies of members are read, but not those of users outside of the metalake.
@@ -33,18 +41,39 @@ _USERS = "visitor uses reader writer viewer"
 READ_FOR: dict[str, str] = {
     **dict.fromkeys(
         (
-            "iceberg create-namespace", "gravitino create-schema", "gravitino update-statistics", "gravitino update-partition-statistics",
-            "admin put-pipeline", "admin put-step", "admin take-lineage", "admin take-lineage-v1", "admin take-lineage-of-metalake",
+            "iceberg create-namespace",
+            "gravitino create-schema",
+            "gravitino update-statistics",
+            "gravitino update-partition-statistics",
+            "admin put-pipeline",
+            "admin put-step",
+            "admin take-lineage",
+            "admin take-lineage-v1",
+            "admin take-lineage-of-metalake",
             "admin transaction",
-        ), " ".join(LESSER),
+        ),
+        " ".join(LESSER),
     ),
     **dict.fromkeys(
         (
-            "iceberg commit-transaction", "gravitino alter-schema", "gravitino create-schema-table", "gravitino alter-schema-table",
-            "gravitino create-schema-view", "gravitino alter-schema-view", "gravitino register-model", "gravitino alter-model",
-            "gravitino link-model-version", "gravitino create-fileset", "gravitino alter-fileset", "gravitino register-function",
-            "gravitino alter-function", "gravitino create-topic", "gravitino alter-topic", "asterix query-service",
-        ), _USERS,
+            "iceberg commit-transaction",
+            "gravitino alter-schema",
+            "gravitino create-schema-table",
+            "gravitino alter-schema-table",
+            "gravitino create-schema-view",
+            "gravitino alter-schema-view",
+            "gravitino register-model",
+            "gravitino alter-model",
+            "gravitino link-model-version",
+            "gravitino create-fileset",
+            "gravitino alter-fileset",
+            "gravitino register-function",
+            "gravitino alter-function",
+            "gravitino create-topic",
+            "gravitino alter-topic",
+            "asterix query-service",
+        ),
+        _USERS,
     ),
     "iceberg commit-table": "writer",
     "iceberg report-metrics": "reader writer viewer",
@@ -53,7 +82,7 @@ READ_FOR: dict[str, str] = {
     "lance lance-update-table": "writer",
     "lance lance-delete-from-table": "writer",
     "lance lance-explain-table-query-plan": "reader",
-}  # fmt: skip
+}
 """The lesser callers whose long body each of these routes reads, because they may have the right for it, or own an
 object that only the body names.
 """
@@ -95,8 +124,13 @@ def send(
     if user is not None:
         headers[b"authorization"] = b"Basic " + base64.b64encode(f"{user}:x".encode())
     work = node.built.application.respond(
-        method, path.encode(), b"", headers, sender.receive, request_id="r"  # type: ignore[arg-type]
-    )  # fmt: skip
+        method,
+        path.encode(),
+        b"",
+        headers,
+        sender.receive,
+        request_id="r",  # type: ignore[arg-type]
+    )
     status, _, body = node.runner.run(asyncio.wait_for(work, 300))
     return status, sender.taken, json.loads(body) if body.startswith(b"{") else {}
 
@@ -186,9 +220,13 @@ def test_long_body_of_privileged_caller_is_read_completely(node: DriverNode, dec
     commit = f"{wire.ROOT}/namespaces/a/tables/t"
 
     for method, path, user in (
-        ("POST", commit, "writer"), ("POST", f"{wire.ROOT}/namespaces/a/tables", "admin"), ("POST", f"{API}/lake/roles", "admin"),
-        ("POST", f"{wire.ROOT}/namespaces", "admin"), ("PUT", f"{API}/lake/catalogs/main", "admin"), ("POST", API, "admin"),
-    ):  # fmt: skip
+        ("POST", commit, "writer"),
+        ("POST", f"{wire.ROOT}/namespaces/a/tables", "admin"),
+        ("POST", f"{API}/lake/roles", "admin"),
+        ("POST", f"{wire.ROOT}/namespaces", "admin"),
+        ("PUT", f"{API}/lake/catalogs/main", "admin"),
+        ("POST", API, "admin"),
+    ):
         status, bytes_read, refusal = send(node, method, path, user, pieces=50, declared=declared)
 
         assert (status, bytes_read) == (400, 50 * len(PIECE)), refusal

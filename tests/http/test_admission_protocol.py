@@ -100,9 +100,14 @@ def test_head_over_the_limit_returns_431(wire: SocketWire, path: str) -> None:
 
 @pytest.mark.parametrize(
     "begins",
-    [b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ", b"GET /", b"GET / HTTP/1.1\r\nHost: localhost\r\nX", b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX: "],
+    [
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ",
+        b"GET /",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX",
+        b"POST / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\nX: ",
+    ],
     ids=["value", "address", "name", "trailer"],
-)  # fmt: skip
+)
 @pytest.mark.parametrize("piece", [1_000, 1 << 20])
 def test_endless_head_is_cut_after_the_limit(served: ServedNode, wire: SocketWire, begins: bytes, piece: int) -> None:
     """An endless head, path or trailer is cut soon after the limit, however it is sent."""

@@ -39,14 +39,28 @@ def test_event_has_only_visible_parts_and_a_stable_id() -> None:
     event = event_of(TOLD, epoch=5, metalake="my lake")
 
     assert event == {
-        "specversion": "1.0", "id": "5-3-7-1", "source": "/metalakes/my%20lake", "type": "limnos.table.move",
-        "time": event["time"], "datacontenttype": "application/json", "sequence": f"{7:020d}", "partitionkey": "3",
+        "specversion": "1.0",
+        "id": "5-3-7-1",
+        "source": "/metalakes/my%20lake",
+        "type": "limnos.table.move",
+        "time": event["time"],
+        "datacontenttype": "application/json",
+        "sequence": f"{7:020d}",
+        "partitionkey": "3",
         "subject": "main.`a.b`.t",
         "data": {
-            "zone": 3, "revision": 7, "ordinal": 1, "operation": "move", "kind": "table", "id": 9,
-            "old": ["main", "a.b", "t"], "actor": "ana", "request_id": "r", "at": event["time"],
+            "zone": 3,
+            "revision": 7,
+            "ordinal": 1,
+            "operation": "move",
+            "kind": "table",
+            "id": 9,
+            "old": ["main", "a.b", "t"],
+            "actor": "ana",
+            "request_id": "r",
+            "at": event["time"],
         },
-    }  # fmt: skip
+    }
 
 
 def test_bodies_are_bounded() -> None:

@@ -126,9 +126,11 @@ def test_pipelined_read_returns_the_effect_of_the_write(wire: SocketWire) -> Non
     name = json.dumps({"namespace": ["pipelined"]}).encode()
 
     wire.send(
-        request("POST", SPACES, name) + request("HEAD", f"{SPACES}/pipelined") + request("DELETE", f"{SPACES}/pipelined")
+        request("POST", SPACES, name)
         + request("HEAD", f"{SPACES}/pipelined")
-    )  # fmt: skip
+        + request("DELETE", f"{SPACES}/pipelined")
+        + request("HEAD", f"{SPACES}/pipelined")
+    )
     answers = [wire.answer(bodiless=bodiless).status for bodiless in (False, True, True, True)]
 
     assert answers == [200, 204, 204, 404]
@@ -154,10 +156,15 @@ def test_http_2_upgrade_request_is_ignored(wire: SocketWire, piece: int) -> None
     wish = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
     name = f"wished_{piece}"
     body = json.dumps({"namespace": [name], "properties": {"k": "v" * 2000}}).encode()
-    sent = b"".join((
-        request("POST", SPACES, body, **wish), request("GET", f"{SPACES}/{name}", **wish), request("GET", TABLE),
-        request("DELETE", f"{SPACES}/{name}", **wish), request("HEAD", f"{SPACES}/{name}"),
-    ))  # fmt: skip
+    sent = b"".join(
+        (
+            request("POST", SPACES, body, **wish),
+            request("GET", f"{SPACES}/{name}", **wish),
+            request("GET", TABLE),
+            request("DELETE", f"{SPACES}/{name}", **wish),
+            request("HEAD", f"{SPACES}/{name}"),
+        )
+    )
 
     for start in range(0, len(sent), piece):
         wire.send(sent[start : start + piece])

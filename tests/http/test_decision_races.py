@@ -38,15 +38,27 @@ LOOKS = "use_catalog use_schema select_table select_view read_fileset consume_to
 NOT_BY_OWNERSHIP = {
     **dict.fromkeys(
         (
-            "create-metalake", "drop-metalake", "begin-import", "feed-import", "finish-import", "give-up-import", "export-audit",
-            "set-password", "remove-password", "create-secret", "end-secret", "revoke-token", "rotate-storage-keys", "retry-task",
+            "create-metalake",
+            "drop-metalake",
+            "begin-import",
+            "feed-import",
+            "finish-import",
+            "give-up-import",
+            "export-audit",
+            "set-password",
+            "remove-password",
+            "create-secret",
+            "end-secret",
+            "revoke-token",
+            "rotate-storage-keys",
+            "retry-task",
         ),
         "for service admins, who are named by a setting, or in another metalake",
     ),
     **dict.fromkeys(("finish-run", "resume-run", "query-service-discard"), "for whoever began it"),
     **dict.fromkeys(("create-token", "login", "create-console-code"), "for everybody, about themselves"),
     "set-catalog": "for whoever may use the catalog",
-}  # fmt: skip
+}
 """Writes that ownership of the metalake does not allow, with the users who may send them."""
 WITHOUT_CREDENTIAL = {"login"}
 FILES_FIRST = {f"lance-{verb}-table-{what}" for verb in ("create", "delete") for what in ("tag", "branch")} | {
@@ -145,9 +157,14 @@ def test_write_is_refused_if_its_token_is_revoked_meanwhile(
     revoke = Write("DELETE", f"{OWN}/tokens/{token['id']}")
 
     answer, changed = carried_out(
-        node, monkeypatch, fill(WRITES[operation], names), other=revoke, step=step, user=None,
+        node,
+        monkeypatch,
+        fill(WRITES[operation], names),
+        other=revoke,
+        step=step,
+        user=None,
         authorization=f"Bearer {token['token']}",
-    )  # fmt: skip
+    )
 
     assert answer.status == 401, answer
     assert changed <= LEAVES.get(operation, set())
@@ -185,13 +202,17 @@ def _replaced(path: str, create: str, body: object, *more: Write) -> Away:
 TOPICS = f"{LAKE}/catalogs/topics/schemas/a/topics"
 TOPIC = f"{TOPICS}/x"
 HANDS = (
-    f"{LAKE}/roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS},
-    Write("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES), Write("PUT", f"{LAKE}/permissions/groups/staff/grant", ROLES),
-)  # fmt: skip
+    f"{LAKE}/roles",
+    {"name": "hands", "properties": {}, "securableObjects": OBJECTS},
+    Write("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES),
+    Write("PUT", f"{LAKE}/permissions/groups/staff/grant", ROLES),
+)
 ANA = (
-    f"{LAKE}/users", {"name": "ana"}, Write("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES),
+    f"{LAKE}/users",
+    {"name": "ana"},
+    Write("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES),
     Write("POST", f"{OWN}/metalakes/lake/groups/staff/members", {"users": ["ana"]}),
-)  # fmt: skip
+)
 PIPELINE = f"{OWN}/metalakes/lake/pipelines/idle"
 LAKE_AWAY, MAIN_AWAY = _renamed(LAKE), _renamed(MAIN)
 TABLE, VIEW, SPACE, EMPTY = (
@@ -205,69 +226,186 @@ MODEL = _renamed(f"{MODELS}/churn")
 RUN_2 = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
 AWAY: dict[str, tuple[Away, ...]] = {
     "create-namespace": (MAIN_AWAY,),
-    "drop-namespace": (EMPTY,), "drop-schema": (EMPTY,),
+    "drop-namespace": (EMPTY,),
+    "drop-schema": (EMPTY,),
     **dict.fromkeys(
         (
-            "update-properties", "create-table", "register-table", "create-view", "register-view", "create-schema-view", "alter-schema",
-            "create-schema-table", "register-function", "protect", "associate-tags", "associate-tags-old", "associate-policies", "set-owner", "remove-restriction",
-        ), (SPACE, MAIN_AWAY),
+            "update-properties",
+            "create-table",
+            "register-table",
+            "create-view",
+            "register-view",
+            "create-schema-view",
+            "alter-schema",
+            "create-schema-table",
+            "register-function",
+            "protect",
+            "associate-tags",
+            "associate-tags-old",
+            "associate-policies",
+            "set-owner",
+            "remove-restriction",
+        ),
+        (SPACE, MAIN_AWAY),
     ),
     **dict.fromkeys(
         (
-            "commit-table", "drop-table", "unregister-table", "commit-transaction", "alter-schema-table", "drop-schema-table", "update-statistics",
-            "start-maintenance-operation", "change-access-preset", "submit-update-stats-jobs", "append-table-statistics", "drop-statistics", "update-partition-statistics", "drop-partition-statistics", "set-restriction",
-        ), (TABLE, SPACE),
+            "commit-table",
+            "drop-table",
+            "unregister-table",
+            "commit-transaction",
+            "alter-schema-table",
+            "drop-schema-table",
+            "update-statistics",
+            "start-maintenance-operation",
+            "change-access-preset",
+            "submit-update-stats-jobs",
+            "append-table-statistics",
+            "drop-statistics",
+            "update-partition-statistics",
+            "drop-partition-statistics",
+            "set-restriction",
+        ),
+        (TABLE, SPACE),
     ),
     **dict.fromkeys(("rename-table", "move"), (TABLE, EMPTY)),
     **dict.fromkeys(("replace-view", "drop-view", "alter-schema-view", "drop-schema-view"), (VIEW, SPACE)),
     "rename-view": (VIEW, EMPTY),
-    **dict.fromkeys(("alter-function", "drop-function"), (_replaced(f"{FUNCTIONS}/f", FUNCTIONS, {"name": "f", **FUNCTION}),)),
-    "transaction": (MAIN_AWAY,), "plan-name-changes": (MAIN_AWAY,), "change-names": (MAIN_AWAY,), "confirm-name-changes": (MAIN_AWAY,),
-    "undrop": (MAIN_AWAY,), "forget-trash": (MAIN_AWAY,), "unprotect": (_moved("namespace", "kept"),),
+    **dict.fromkeys(
+        ("alter-function", "drop-function"), (_replaced(f"{FUNCTIONS}/f", FUNCTIONS, {"name": "f", **FUNCTION}),)
+    ),
+    "transaction": (MAIN_AWAY,),
+    "plan-name-changes": (MAIN_AWAY,),
+    "change-names": (MAIN_AWAY,),
+    "confirm-name-changes": (MAIN_AWAY,),
+    "undrop": (MAIN_AWAY,),
+    "forget-trash": (MAIN_AWAY,),
+    "unprotect": (_moved("namespace", "kept"),),
     **dict.fromkeys(("alter-catalog", "set-catalog"), (MAIN_AWAY, LAKE_AWAY)),
     **dict.fromkeys(
         (
-            "alter-metalake", "set-metalake", "create-catalog", "create-schema", "add-user", "add-users", "remove-users", "add-group", "create-role",
-            "create-policy", "create-tag", "create-webhook", "drop-webhook", "retry-webhook", "put-pipeline", "register-job-template", "run-job", "cancel-job",
-            "take-lineage-of-metalake", "finish-run", "cancel-run", "resume-run", "query-service",
-            "grant-privileges", "revoke-privileges", "override-role", "create-fileset", "create-topic", "register-model",
-        ), (LAKE_AWAY,),
+            "alter-metalake",
+            "set-metalake",
+            "create-catalog",
+            "create-schema",
+            "add-user",
+            "add-users",
+            "remove-users",
+            "add-group",
+            "create-role",
+            "create-policy",
+            "create-tag",
+            "create-webhook",
+            "drop-webhook",
+            "retry-webhook",
+            "put-pipeline",
+            "register-job-template",
+            "run-job",
+            "cancel-job",
+            "take-lineage-of-metalake",
+            "finish-run",
+            "cancel-run",
+            "resume-run",
+            "query-service",
+            "grant-privileges",
+            "revoke-privileges",
+            "override-role",
+            "create-fileset",
+            "create-topic",
+            "register-model",
+        ),
+        (LAKE_AWAY,),
     ),
     **dict.fromkeys(("alter-fileset", "drop-fileset"), (_renamed(f"{LAKE}/catalogs/filesets/schemas/a/filesets/x"),)),
     **dict.fromkeys(("alter-topic", "drop-topic"), (_replaced(TOPIC, TOPICS, {"name": "x"}),)),
-    **dict.fromkeys(("drop-role", "grant-roles-to-user", "grant-roles-to-group"), (_replaced(f"{LAKE}/roles/hands", *HANDS),)),
-    "remove-user": (_replaced(f"{LAKE}/users/ana", *ANA),), "remove-group": (_replaced(f"{LAKE}/groups/crew", f"{LAKE}/groups", {"name": "crew"}),),
-    "enable-user": (_replaced(f"{LAKE}/users/ana", *ANA),), "add-members": (_replaced(f"{LAKE}/groups/crew", f"{LAKE}/groups", {"name": "crew"}),),
+    **dict.fromkeys(
+        ("drop-role", "grant-roles-to-user", "grant-roles-to-group"), (_replaced(f"{LAKE}/roles/hands", *HANDS),)
+    ),
+    "remove-user": (_replaced(f"{LAKE}/users/ana", *ANA),),
+    "remove-group": (_replaced(f"{LAKE}/groups/crew", f"{LAKE}/groups", {"name": "crew"}),),
+    "enable-user": (_replaced(f"{LAKE}/users/ana", *ANA),),
+    "add-members": (_replaced(f"{LAKE}/groups/crew", f"{LAKE}/groups", {"name": "crew"}),),
     **dict.fromkeys(
         (
-            "lance-drop-table", "lance-deregister-table", "lance-rename-table", "lance-batch-commit-tables",
-        ), (_moved("table", "s", "t", catalog="lance"), _moved("namespace", "s", catalog="lance")),
+            "lance-drop-table",
+            "lance-deregister-table",
+            "lance-rename-table",
+            "lance-batch-commit-tables",
+        ),
+        (_moved("table", "s", "t", catalog="lance"), _moved("namespace", "s", catalog="lance")),
     ),
-    **dict.fromkeys(("lance-create-table-version", "lance-batch-create-table-versions"), (_moved("table", "s", "kept", catalog="lance"),)),
+    **dict.fromkeys(
+        ("lance-create-table-version", "lance-batch-create-table-versions"),
+        (_moved("table", "s", "kept", catalog="lance"),),
+    ),
     "lance-batch-delete-table-versions": (_moved("table", "s", "two", catalog="lance"),),
     **dict.fromkeys(
-        ("lance-drop-namespace", "lance-declare-table", "lance-create-empty-table", "lance-register-table", "lance-create-table"),
+        (
+            "lance-drop-namespace",
+            "lance-declare-table",
+            "lance-create-empty-table",
+            "lance-register-table",
+            "lance-create-table",
+        ),
         (_moved("namespace", "s", catalog="lance"),),
     ),
     **dict.fromkeys(
-        ("alter-model", "delete-model", "link-model-version", "alter-model-version", "delete-model-version", "alter-model-alias", "delete-model-alias"), (MODEL,)
+        (
+            "alter-model",
+            "delete-model",
+            "link-model-version",
+            "alter-model-version",
+            "delete-model-version",
+            "alter-model-alias",
+            "delete-model-alias",
+        ),
+        (MODEL,),
     ),
     **dict.fromkeys(("alter-tag", "drop-tag"), (_renamed(f"{LAKE}/tags/red"),)),
     **dict.fromkeys(("alter-policy", "set-policy", "drop-policy"), (_renamed(f"{LAKE}/policies/keep"),)),
     **dict.fromkeys(("alter-job-template", "drop-job-template"), (_renamed(f"{LAKE}/jobs/templates/idle"),)),
     **dict.fromkeys(("drop-pipeline", "start-run"), (PIPELINE_AWAY,)),
-}  # fmt: skip
+}
 
 
 NOT_AWAY = {
-    **dict.fromkeys(("create-metalake", "begin-import", "create-token", "create-console-code", "login", "create-secret", "set-password", "remove-password", "rotate-storage-keys"), "about no object that has a name"),
-    **dict.fromkeys(("feed-import", "finish-import", "give-up-import", "revoke-token", "end-secret", "retry-task", "query-service-discard", "export-audit", "cancel-maintenance-operation"), "found by an id that nobody else gets"),
+    **dict.fromkeys(
+        (
+            "create-metalake",
+            "begin-import",
+            "create-token",
+            "create-console-code",
+            "login",
+            "create-secret",
+            "set-password",
+            "remove-password",
+            "rotate-storage-keys",
+        ),
+        "about no object that has a name",
+    ),
+    **dict.fromkeys(
+        (
+            "feed-import",
+            "finish-import",
+            "give-up-import",
+            "revoke-token",
+            "end-secret",
+            "retry-task",
+            "query-service-discard",
+            "export-audit",
+            "cancel-maintenance-operation",
+        ),
+        "found by an id that nobody else gets",
+    ),
     **dict.fromkeys(("beat-run", "put-step"), "found by the id of a run, which its metalake keeps under any name"),
     **dict.fromkeys(LEASES, "leases of whatever waits in the metalake"),
     **dict.fromkeys(("take-lineage", "take-lineage-v1"), "what it names need not be there"),
     **dict.fromkeys(("drop-catalog", "drop-metalake"), "not in use, so nothing renames them"),
-    **dict.fromkeys(("revoke-roles-from-user", "revoke-roles-from-group", "remove-member", "lance-create-namespace"), "another request's end is this one's"),
-}  # fmt: skip
+    **dict.fromkeys(
+        ("revoke-roles-from-user", "revoke-roles-from-group", "remove-member", "lance-create-namespace"),
+        "another request's end is this one's",
+    ),
+}
 """Writes whose object is not renamed, moved or dropped, with the reason."""
 
 
@@ -339,21 +477,29 @@ def test_nothing_is_created_in_a_metalake_dropped_meanwhile(
 
 
 PROTECTED = {
-    "drop-namespace": "SCHEMA/main.empty", "drop-schema": "SCHEMA/main.empty",
+    "drop-namespace": "SCHEMA/main.empty",
+    "drop-schema": "SCHEMA/main.empty",
     **dict.fromkeys(("drop-table", "drop-schema-table", "unregister-table"), "TABLE/main.a.t"),
     **dict.fromkeys(("drop-view", "drop-schema-view"), "VIEW/main.a.v"),
     **dict.fromkeys(("lance-drop-table", "lance-deregister-table", "lance-batch-commit-tables"), "TABLE/lance.s.t"),
-    "lance-drop-namespace": "SCHEMA/lance.s", "drop-catalog": "CATALOG/side",
-    "drop-fileset": "FILESET/filesets.a.x", "drop-topic": "TOPIC/topics.a.x", "delete-model": "MODEL/models.a.churn", "drop-function": "FUNCTION/main.a.f",
-}  # fmt: skip
+    "lance-drop-namespace": "SCHEMA/lance.s",
+    "drop-catalog": "CATALOG/side",
+    "drop-fileset": "FILESET/filesets.a.x",
+    "drop-topic": "TOPIC/topics.a.x",
+    "delete-model": "MODEL/models.a.churn",
+    "drop-function": "FUNCTION/main.a.f",
+}
 """Drops, and the object that is protected before their transaction."""
 NOT_PROTECTED = {
     "drop-metalake": "protection is for catalogs and the objects in them",
-    **dict.fromkeys(("drop-role", "drop-tag", "drop-policy", "drop-job-template", "drop-pipeline", "drop-webhook"), "not in a catalog"),
+    **dict.fromkeys(
+        ("drop-role", "drop-tag", "drop-policy", "drop-job-template", "drop-pipeline", "drop-webhook"),
+        "not in a catalog",
+    ),
     **dict.fromkeys(("drop-statistics", "drop-partition-statistics"), "of a table, which stays"),
     **dict.fromkeys(("delete-model-version", "delete-model-alias"), "of a model, which stays"),
     **{each: "of a table, which stays" for each in WRITES if each.startswith("lance-delete-table-")},
-}  # fmt: skip
+}
 """Drops of objects that cannot be protected, with the reason."""
 
 

@@ -68,7 +68,11 @@ def test_storage_failure_is_not_reported_as_internal_error() -> None:
     responses = answers(StorageFailed("The bucket refuses: check its credentials"))
 
     assert {protocol: answer.status for protocol, answer in responses.items()} == {
-        "gravitino": 502, "iceberg": 503, "lance": 503, "asterix": 503, "admin": 502,
-    }  # fmt: skip
+        "gravitino": 502,
+        "iceberg": 503,
+        "lance": 503,
+        "asterix": 503,
+        "admin": 502,
+    }
     assert json.loads(responses["gravitino"].body)["type"] == "ConnectionFailedException"
     assert json.loads(responses["admin"].body)["error"]["code"] == "storage-failed"

@@ -57,7 +57,11 @@ class Site(NamedTuple):
 
 FIRST = Site("lake", "1")
 SITES = {"own": FIRST, "other catalog": Site("lake", "2"), "other metalake": Site("pond", "1")}
-PROVIDERS = {"ice": ("relational", "lakehouse-iceberg"), "vec": ("relational", "lakehouse-generic"), "fil": ("fileset", None)}  # fmt: skip
+PROVIDERS = {
+    "ice": ("relational", "lakehouse-iceberg"),
+    "vec": ("relational", "lakehouse-generic"),
+    "fil": ("fileset", None),
+}
 
 
 def catalog_make(node: DriverNode, metalake: str, name: str, sort: str, **properties: str) -> DriverAnswer:
@@ -296,7 +300,10 @@ def test_external_fileset_gives_no_access_to_table_files(world: World) -> None:
     filesets = f"{API}/lake/catalogs/{FIRST.catalog('fil')}/schemas/n/filesets"
     body = {"name": "spy", "type": "EXTERNAL", "storageLocation": location}
 
-    refused = [world.node.post(filesets, {**body, "storageLocation": each}, user="ana") for each in (location, f"{location}/data", location.rpartition("/")[0])]  # fmt: skip
+    refused = [
+        world.node.post(filesets, {**body, "storageLocation": each}, user="ana")
+        for each in (location, f"{location}/data", location.rpartition("/")[0])
+    ]
 
     assert [answer.status for answer in refused] == [400] * 3, refused
     assert not any(path.rpartition("/")[2] in answer.body.decode() for answer in refused), (
@@ -329,7 +336,9 @@ def test_table_gives_no_access_to_fileset_files(world: World) -> None:
     staged = world.node.ask(
         "POST", tables, {**body, "location": location, "stage-create": True}, user="ben", **DELEGATED
     )
-    created = world.node.post(f"{tables}/spy", {"requirements": [{"type": "assert-create"}], "updates": creation(location)}, user="ben")  # fmt: skip
+    created = world.node.post(
+        f"{tables}/spy", {"requirements": [{"type": "assert-create"}], "updates": creation(location)}, user="ben"
+    )
 
     assert [answer.status for answer in tried] == [400] * len(tried), tried
     assert "storage-credentials" not in staged.json(), "nothing is stored yet, and nothing is opened"
@@ -359,8 +368,13 @@ def test_directory_catalog_cannot_show_a_warehouse(world: World) -> None:
     location, _ = restricted_table(world)
     grant(world.node, "cat", "create_catalog", kind="METALAKE", on="lake")
     world.node.post(f"{API}/pond/users", {"name": "cat"})
-    grants = {"name": "maker", "properties": {}, "securableObjects": [
-        {"fullName": "pond", "type": "METALAKE", "privileges": [{"name": "create_catalog", "condition": "allow"}]}]}  # fmt: skip
+    grants = {
+        "name": "maker",
+        "properties": {},
+        "securableObjects": [
+            {"fullName": "pond", "type": "METALAKE", "privileges": [{"name": "create_catalog", "condition": "allow"}]}
+        ],
+    }
     world.node.done("POST", f"{API}/pond/roles", grants)
     world.node.done("PUT", f"{API}/pond/permissions/users/cat/grant", {"roleNames": ["maker"]})
     main = f"{server}/{world.node.get(f'{API}/lake/catalogs/main').json()['catalog']['properties'].get('warehouse', 'main').rpartition('/')[2]}"

@@ -54,14 +54,56 @@ OBJECTS = [{"fullName": "main.a", "type": "SCHEMA", "privileges": RULES}]
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 ROLES = {"roleNames": ["hands"]}
 READ_ONLY = {
-    "issue-token", "sign-request", "check-storage", "report-metrics", "plan-scan", "load-tasks", "cancel-plan", "test-new-catalog", "test-catalog", "explain-access", "what-if-access", "lance-describe-namespace", "lance-namespace-exists", "lance-describe-table", "lance-table-exists", "lance-list-table-versions", "lance-describe-table-version", "lance-list-table-tags", "lance-get-table-tag-version", "lance-list-table-branches",
-    "lance-insert-into-table", "lance-count-table-rows", "lance-query-table", "lance-explain-table-query-plan", "lance-analyze-table-query-plan",
-    "lance-merge-insert-into-table", "lance-update-table", "lance-delete-from-table", "lance-restore-table", "lance-update-table-schema-metadata", "lance-update-field-metadata",
-    "lance-alter-table-add-columns", "lance-alter-table-alter-columns", "lance-alter-table-drop-columns", "lance-get-table-stats", "lance-create-table-index",
-    "lance-create-table-scalar-index", "lance-list-table-indices", "lance-describe-table-index-stats", "lance-drop-table-index", "lance-describe-transaction", "lance-alter-transaction",
-    "sqlpp-cancel", "query-service-options", "add-partitions", "drop-partition",
-    "append-table-metrics", "monitor-table-metrics", "submit-strategy-jobs",  # no table here needs a job
-}  # fmt: skip
+    "issue-token",
+    "sign-request",
+    "check-storage",
+    "report-metrics",
+    "plan-scan",
+    "load-tasks",
+    "cancel-plan",
+    "test-new-catalog",
+    "test-catalog",
+    "explain-access",
+    "what-if-access",
+    "lance-describe-namespace",
+    "lance-namespace-exists",
+    "lance-describe-table",
+    "lance-table-exists",
+    "lance-list-table-versions",
+    "lance-describe-table-version",
+    "lance-list-table-tags",
+    "lance-get-table-tag-version",
+    "lance-list-table-branches",
+    "lance-insert-into-table",
+    "lance-count-table-rows",
+    "lance-query-table",
+    "lance-explain-table-query-plan",
+    "lance-analyze-table-query-plan",
+    "lance-merge-insert-into-table",
+    "lance-update-table",
+    "lance-delete-from-table",
+    "lance-restore-table",
+    "lance-update-table-schema-metadata",
+    "lance-update-field-metadata",
+    "lance-alter-table-add-columns",
+    "lance-alter-table-alter-columns",
+    "lance-alter-table-drop-columns",
+    "lance-get-table-stats",
+    "lance-create-table-index",
+    "lance-create-table-scalar-index",
+    "lance-list-table-indices",
+    "lance-describe-table-index-stats",
+    "lance-drop-table-index",
+    "lance-describe-transaction",
+    "lance-alter-transaction",
+    "sqlpp-cancel",
+    "query-service-options",
+    "add-partitions",
+    "drop-partition",
+    "append-table-metrics",
+    "monitor-table-metrics",
+    "submit-strategy-jobs",  # no table here needs a job
+}
 """Operations with a body that write nothing to the store."""
 
 
@@ -83,11 +125,13 @@ WRITES: dict[str, Write] = {
     "drop-table": Write("DELETE", table_path("a", "t")),
     "unregister-table": Write("POST", f"{table_path('a', 't')}/unregister"),
     "rename-table": Write(
-        "POST", f"{ROOT}/tables/rename",
+        "POST",
+        f"{ROOT}/tables/rename",
         {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["empty"], "name": "n"}},
     ),
     "commit-transaction": Write(
-        "POST", f"{ROOT}/transactions/commit",
+        "POST",
+        f"{ROOT}/transactions/commit",
         {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [set_properties(k="v")]}]},
     ),
     "create-view": Write("POST", f"{SPACES}/a/views", view_body("n")),
@@ -95,7 +139,8 @@ WRITES: dict[str, Write] = {
     "replace-view": Write("POST", view_path("a", "v"), replaced_by(view_version("select 2 as id"))),
     "drop-view": Write("DELETE", view_path("a", "v")),
     "rename-view": Write(
-        "POST", f"{ROOT}/views/rename",
+        "POST",
+        f"{ROOT}/views/rename",
         {"source": {"namespace": ["a"], "name": "v"}, "destination": {"namespace": ["empty"], "name": "n"}},
     ),
     "create-schema-view": Write("POST", f"{MAIN}/schemas/a/views", schema_view("n")),
@@ -110,22 +155,32 @@ WRITES: dict[str, Write] = {
     "lance-drop-table": Write("POST", f"{LANCE}$t/drop"),
     "lance-deregister-table": Write("POST", f"{LANCE}$t/deregister", {}),
     "lance-rename-table": Write("POST", f"{LANCE}$t/rename", {"new_table_name": "n"}),
-    "lance-batch-delete-table-versions": Write("POST", f"{LANCE}$two/version/delete", {"ranges": [{"start_version": 2, "end_version": 3}]}),
+    "lance-batch-delete-table-versions": Write(
+        "POST", f"{LANCE}$two/version/delete", {"ranges": [{"start_version": 2, "end_version": 3}]}
+    ),
     "lance-create-table-tag": Write("POST", f"{LANCE}$two/tags/create", {"tag": "new", "version": 2}),
     "lance-update-table-tag": Write("POST", f"{LANCE}$two/tags/update", {"tag": "old", "version": 2}),
     "lance-delete-table-tag": Write("POST", f"{LANCE}$two/tags/delete", {"tag": "old"}),
     "lance-create-table-branch": Write("POST", f"{LANCE}$two/branches/create", {"name": "new"}),
     "lance-delete-table-branch": Write("POST", f"{LANCE}$two/branches/delete", {"name": "dev"}),
     "lance-batch-create-table-versions": Write(
-        "POST", "/lance/v1/table/version/batch-create", {"entries": [{"id": ["lance", "s", "kept"], "version": 1, "manifest_path": "STAGED"}]}
+        "POST",
+        "/lance/v1/table/version/batch-create",
+        {"entries": [{"id": ["lance", "s", "kept"], "version": 1, "manifest_path": "STAGED"}]},
     ),
-    "lance-batch-commit-tables": Write("POST", "/lance/v1/table/batch-commit", {"operations": [{"deregister_table": {"id": ["lance", "s", "t"]}}]}),
-    "lance-create-table-version": Write("POST", f"{LANCE}$kept/version/create", {"version": 1, "manifest_path": "STAGED"}),
+    "lance-batch-commit-tables": Write(
+        "POST", "/lance/v1/table/batch-commit", {"operations": [{"deregister_table": {"id": ["lance", "s", "t"]}}]}
+    ),
+    "lance-create-table-version": Write(
+        "POST", f"{LANCE}$kept/version/create", {"version": 1, "manifest_path": "STAGED"}
+    ),
     "create-metalake": Write("POST", API, {"name": "n"}),
     "alter-metalake": Write("PUT", LAKE, PROPERTY),
     "set-metalake": Write("PATCH", LAKE, {"inUse": False}),
     "drop-metalake": Write("DELETE", f"{API}/pond"),
-    "create-catalog": Write("POST", f"{LAKE}/catalogs", {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}),
+    "create-catalog": Write(
+        "POST", f"{LAKE}/catalogs", {"name": "n", "type": "RELATIONAL", "provider": "lakehouse-iceberg"}
+    ),
     "alter-catalog": Write("PUT", MAIN, PROPERTY),
     "set-catalog": Write("PATCH", MAIN, {"inUse": False}),
     "drop-catalog": Write("DELETE", f"{LAKE}/catalogs/side"),
@@ -145,20 +200,27 @@ WRITES: dict[str, Write] = {
     "grant-roles-to-group": Write("PUT", f"{LAKE}/permissions/groups/crew/grant", ROLES),
     "revoke-roles-from-group": Write("PUT", f"{LAKE}/permissions/groups/staff/revoke", ROLES),
     "change-access-preset": Write(
-        "POST", f"{OWN}/metalakes/lake/access/presets",
+        "POST",
+        f"{OWN}/metalakes/lake/access/presets",
         {"change": "grant", "preset": "reader", "kind": "table", "path": ["main", "a", "t"], "role": "hands"},
     ),
     "grant-privileges": Write("PUT", f"{ROLE}/CATALOG/main/grant", {"privileges": RULES}),
     "revoke-privileges": Write("PUT", f"{ROLE}/SCHEMA/main.a/revoke", {"privileges": RULES}),
     "override-role": Write("PUT", ROLE, {"overrides": [{**OBJECTS[0], "fullName": "main.empty"}]}),
     "set-owner": Write("PUT", f"{LAKE}/owners/SCHEMA/main.a", {"name": "ana", "type": "USER"}),
-    "create-schema-table": Write("POST", f"{MAIN}/schemas/a/tables", {"name": "n", "columns": [{"name": "id", "type": "long"}]}),
+    "create-schema-table": Write(
+        "POST", f"{MAIN}/schemas/a/tables", {"name": "n", "columns": [{"name": "id", "type": "long"}]}
+    ),
     "alter-schema-table": Write("PUT", f"{MAIN}/schemas/a/tables/t", PROPERTY),
     "drop-schema-table": Write("DELETE", f"{MAIN}/schemas/a/tables/t"),
     **{
         f"{verb}-{kind}": Write(method, f"{LAKE}/catalogs/{kind}s/schemas/a/{kind}s{end}", body)
         for kind in ("fileset", "topic")
-        for verb, method, end, body in (("create", "POST", "", {"name": "n"}), ("alter", "PUT", "/x", PROPERTY), ("drop", "DELETE", "/x", None))
+        for verb, method, end, body in (
+            ("create", "POST", "", {"name": "n"}),
+            ("alter", "PUT", "/x", PROPERTY),
+            ("drop", "DELETE", "/x", None),
+        )
     },
     "register-function": Write("POST", FUNCTIONS, {"name": "n", **FUNCTION}),
     "alter-function": Write("PUT", f"{FUNCTIONS}/f", {"updates": [{"@type": "updateComment", "newComment": "c"}]}),
@@ -170,8 +232,12 @@ WRITES: dict[str, Write] = {
     "associate-policies": Write("POST", f"{LAKE}/objects/SCHEMA/main.a/policies", {"policiesToAdd": ["keep"]}),
     "update-statistics": Write("PUT", f"{STATISTICS}", {"updates": {"custom-n": 1}}),
     "drop-statistics": Write("POST", STATISTICS, {"names": ["custom-there"]}),
-    "update-partition-statistics": Write("PUT", f"{STATISTICS}/partitions", {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]}),
-    "drop-partition-statistics": Write("POST", f"{STATISTICS}/partitions", {"drops": [{"partitionName": "p", "statisticNames": ["custom-there"]}]}),
+    "update-partition-statistics": Write(
+        "PUT", f"{STATISTICS}/partitions", {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]}
+    ),
+    "drop-partition-statistics": Write(
+        "POST", f"{STATISTICS}/partitions", {"drops": [{"partitionName": "p", "statisticNames": ["custom-there"]}]}
+    ),
     "register-model": Write("POST", MODELS, {"name": "n"}),
     "alter-model": Write("PUT", f"{MODELS}/churn", PROPERTY),
     "delete-model": Write("DELETE", f"{MODELS}/churn"),
@@ -182,18 +248,30 @@ WRITES: dict[str, Write] = {
         for word, part in (("version", "versions/0"), ("alias", "aliases/new"))
     },
     "transaction": Write(
-        "POST", f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": [{"do": "create-namespace", "path": ["n"]}]}
+        "POST",
+        f"{OWN}/metalakes/lake/catalogs/main/transactions",
+        {"operations": [{"do": "create-namespace", "path": ["n"]}]},
     ),
     **{
         f"take-lineage{more}": Write("POST", path, LINEAGE)
-        for more, path in (("", "/api/lineage"), ("-v1", "/api/v1/lineage"), ("-of-metalake", f"{OWN}/metalakes/lake/lineage"))
+        for more, path in (
+            ("", "/api/lineage"),
+            ("-v1", "/api/v1/lineage"),
+            ("-of-metalake", f"{OWN}/metalakes/lake/lineage"),
+        )
     },
-    "move": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/move", {"kind": "table", "source": ["a", "t"], "target": ["empty", "n"]}),
+    "move": Write(
+        "POST",
+        f"{OWN}/metalakes/lake/catalogs/main/move",
+        {"kind": "table", "source": ["a", "t"], "target": ["empty", "n"]},
+    ),
     "plan-name-changes": Write("PUT", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {"replacement": "-"}),
     "change-names": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {"to": "migrated"}),
     "confirm-name-changes": Write("DELETE", f"{OWN}/metalakes/lake/catalogs/main/names/changes"),
     "begin-import": Write("POST", f"{OWN}/imports", {"name": "n"}),
-    "feed-import": Write("POST", f"{OWN}/imports/IMPORT/records?after=0", b'{"header": {"version": {"major_version": 1}}}\n'),
+    "feed-import": Write(
+        "POST", f"{OWN}/imports/IMPORT/records?after=0", b'{"header": {"version": {"major_version": 1}}}\n'
+    ),
     "finish-import": Write("POST", f"{OWN}/imports/READ/finish"),
     "give-up-import": Write("DELETE", f"{OWN}/imports/IMPORT"),
     "create-tag": Write("POST", f"{LAKE}/tags", {"name": "n"}),
@@ -204,7 +282,9 @@ WRITES: dict[str, Write] = {
     "forget-trash": Write("DELETE", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED"),
     "protect": Write("PUT", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/protection", {"below": True}),
     "unprotect": Write("DELETE", f"{OWN}/metalakes/lake/objects/SCHEMA/main.kept/protection"),
-    "set-restriction": Write("PUT", f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/n", {"masks": {"city": "replace-with-null"}}),
+    "set-restriction": Write(
+        "PUT", f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/n", {"masks": {"city": "replace-with-null"}}
+    ),
     "remove-restriction": Write("DELETE", f"{OWN}/metalakes/lake/objects/SCHEMA/main.a/restrictions/old"),
     "undrop": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/trash/DROPPED/undrop"),
     "add-members": Write("POST", f"{OWN}/metalakes/lake/groups/crew/members", {"users": ["bob"]}),
@@ -224,7 +304,9 @@ WRITES: dict[str, Write] = {
     "resume-run": Write("POST", f"{OWN}/metalakes/lake/runs/{UUID(int=3)}/resume", {"holder": "h:2"}),
     "register-job-template": Write("POST", f"{LAKE}/jobs/templates", {"jobTemplate": {**PROGRAM, "name": "n"}}),
     "run-job": Write("POST", f"{LAKE}/jobs/runs", {"jobTemplateName": "program"}),
-    "alter-job-template": Write("PUT", f"{LAKE}/jobs/templates/idle", {"updates": [{"@type": "rename", "newName": "n"}]}),
+    "alter-job-template": Write(
+        "PUT", f"{LAKE}/jobs/templates/idle", {"updates": [{"@type": "rename", "newName": "n"}]}
+    ),
     "drop-job-template": Write("DELETE", f"{LAKE}/jobs/templates/idle"),
     "cancel-job": Write("POST", f"{LAKE}/jobs/runs/{UUID(int=2)}"),
     "query-service": Write("POST", "/query/service", {"statement": "create dataverse n.m"}),
@@ -237,16 +319,26 @@ WRITES: dict[str, Write] = {
     "create-secret": Write("POST", f"{OWN}/users/robot/secrets", {}),
     "end-secret": Write("DELETE", f"{OWN}/users/robot/secrets/SECRET"),
     "revoke-token": Write("DELETE", f"{OWN}/tokens/TOKEN"),
-    "submit-update-stats-jobs": Write("POST", "/api/maintenance/table/ops/update-stats-jobs", {"identifiers": ["main.a.t"]}),
-    "append-table-statistics": Write("POST", "/api/maintenance/table/ops/statistics", BODIES["append-table-statistics"]),
-    "start-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", {"table": "a.t"}),
+    "submit-update-stats-jobs": Write(
+        "POST", "/api/maintenance/table/ops/update-stats-jobs", {"identifiers": ["main.a.t"]}
+    ),
+    "append-table-statistics": Write(
+        "POST", "/api/maintenance/table/ops/statistics", BODIES["append-table-statistics"]
+    ),
+    "start-maintenance-operation": Write(
+        "POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", {"table": "a.t"}
+    ),
     "lease-maintenance-operations": Write("POST", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x"}),
-    "renew-maintenance-leases": Write("PUT", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x", "operations": [1]}),
-    "report-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/maintenance/operations/1/report", {"holder": "x", "outcome": "done"}),
+    "renew-maintenance-leases": Write(
+        "PUT", f"{OWN}/metalakes/lake/maintenance/leases", {"holder": "x", "operations": [1]}
+    ),
+    "report-maintenance-operation": Write(
+        "POST", f"{OWN}/metalakes/lake/maintenance/operations/1/report", {"holder": "x", "outcome": "done"}
+    ),
     "cancel-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/maintenance/operations/OPERATION/cancel"),
     "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
-}  # fmt: skip
+}
 
 
 def operations() -> set[str]:
@@ -270,10 +362,17 @@ def furnish(node: DriverNode) -> dict[str, str]:
     make_view(node, "a", "v")
     node.done("POST", SPACES, {"namespace": ["empty"]})
     for path, body in (
-        ("users", {"name": "ana"}), ("users", {"name": "bob"}), ("groups", {"name": "crew"}), ("groups", {"name": "staff"}),
+        ("users", {"name": "ana"}),
+        ("users", {"name": "bob"}),
+        ("groups", {"name": "crew"}),
+        ("groups", {"name": "staff"}),
         ("roles", {"name": "hands", "properties": {}, "securableObjects": OBJECTS}),
-        ("tags", {"name": "red"}), ("catalogs", {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"token": "x"}}),
-    ):  # fmt: skip
+        ("tags", {"name": "red"}),
+        (
+            "catalogs",
+            {"name": "side", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"token": "x"}},
+        ),
+    ):
         node.done("POST", f"{LAKE}/{path}", body)
     node.done("PUT", f"{LAKE}/permissions/users/ana/grant", ROLES)
     node.done("PUT", f"{LAKE}/permissions/groups/staff/grant", ROLES)

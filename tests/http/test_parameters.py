@@ -23,19 +23,31 @@ from scripts.generate_openapi import read_of, unwrap
 from tests.http.driver import API, DriverNode
 
 PROTOCOLS: tuple[Protocol, ...] = (
-    IcebergProtocol(), GravitinoProtocol(), LanceProtocol(), AsterixProtocol(), AdminProtocol(),
-)  # fmt: skip
+    IcebergProtocol(),
+    GravitinoProtocol(),
+    LanceProtocol(),
+    AsterixProtocol(),
+    AdminProtocol(),
+)
 ROUTES = [(protocol, route) for protocol in PROTOCOLS for route in protocol.router.routes]
 DECLARED_ONLY = {
     "lance-batch-create-table-versions": {"delimiter"},
     "lance-batch-commit-tables": {"delimiter"},
     "query-service-read": {
-        "statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id",
+        "statement",
+        "mode",
+        "dataverse",
+        "pretty",
+        "readonly",
+        "compile-only",
+        "plan-format",
+        "timeout",
+        "client_context_id",
         *GET_PARAMETERS,
     },
     "list-maintenance-findings": {"after"},
     "list-maintenance-operations": {"before"},
-}  # fmt: skip
+}
 """Parameters that a route declares but its handler does not name: clients send the delimiter to every operation, a
 statement's parameters are read as a form, and a shared function reads the page's position.
 """

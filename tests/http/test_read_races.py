@@ -32,9 +32,10 @@ VERSIONS = f"{MODELS}/churn/versions"
 PROTECTION = f"{LAKES}/objects/SCHEMA/main.a/protection"
 RULES = f"{LAKES}/access/rules?kind=table&path=main.a.t"
 STRATEGY = Write(
-    "POST", "/api/maintenance/table/ops/strategy-jobs",
+    "POST",
+    "/api/maintenance/table/ops/strategy-jobs",
     {"identifiers": ["main.a.t"], "strategyName": "small", "dryRun": True},
-)  # fmt: skip
+)
 LINK = Write("POST", VERSIONS, {"uri": "s3://later"})
 
 
@@ -61,14 +62,18 @@ RACES: dict[str, ReadRace] = {
     ),
     "load-model-version-uri": ReadRace(
         _get(f"{VERSIONS}/0/uri"),
-        Write("PUT", f"{VERSIONS}/0", {"updates": [{"@type": "updateUri", "uriName": "unknown", "newUri": "s3://later"}]}),
+        Write(
+            "PUT", f"{VERSIONS}/0", {"updates": [{"@type": "updateUri", "uriName": "unknown", "newUri": "s3://later"}]}
+        ),
     ),
     "list-reports": ReadRace(_get(f"{ROUTE}?table=a.t"), Write("POST", f"{table_path('a', 't')}/metrics", SCAN)),
     "list-webhooks": ReadRace(_get(HOOKS), Write("POST", HOOKS, {"url": "https://hooks.example.com/later"})),
     "list-statistics": ReadRace(_get(STATISTICS), Write("PUT", STATISTICS, {"updates": {"custom-later": 1}})),
     "list-partition-statistics": ReadRace(
         _get(f"{STATISTICS}/partitions?from=a"),
-        Write("PUT", f"{STATISTICS}/partitions", {"updates": [{"partitionName": "p", "statistics": {"custom-later": 1}}]}),
+        Write(
+            "PUT", f"{STATISTICS}/partitions", {"updates": [{"partitionName": "p", "statistics": {"custom-later": 1}}]}
+        ),
     ),
     "load-protection": ReadRace(_get(PROTECTION), Write("PUT", PROTECTION, {"below": True})),
     "explain-table-maintenance": ReadRace(
@@ -76,13 +81,14 @@ RACES: dict[str, ReadRace] = {
     ),
     "explain-table-maintenance-lance": ReadRace(
         _get(f"{LANCE_MAINTENANCE}/table?table=s.two"),
-        Write("POST", f"{LANCE_MAINTENANCE}/operations", {"table": "s.two", "operation": "compact"}), stopped_at=4,
+        Write("POST", f"{LANCE_MAINTENANCE}/operations", {"table": "s.two", "operation": "compact"}),
+        stopped_at=4,
     ),
     "list-access-rules": ReadRace(
         _get(RULES), Write("PUT", f"{LAKE}/permissions/users/bob/grant", {"roleNames": ["hands"]}), stopped_at=2
     ),
     "submit-strategy-jobs": ReadRace(STRATEGY, Write("PATCH", f"{LAKE}/policies/small", {"enable": False})),
-}  # fmt: skip
+}
 SERVER_READS: dict[str, Write] = {
     "list-service-accounts": _get(f"{OWN}/service-accounts"),
     "list-secrets": _get(f"{OWN}/users/robot/secrets"),
@@ -317,11 +323,15 @@ async def replace_metalake(node: DriverNode, *, owner: str) -> None:
 @pytest.mark.parametrize(
     "target, stopped_at",
     [
-        (RUN, 1), (f"{LAKES}/runs", 1), (f"{LAKE}/jobs/runs/{UUID(int=2)}", 2), (f"{LAKE}/jobs/runs", 1),
-        (f"{LAKE}/jobs/runs/JOB", 1), (f"{LAKES}/jobs/JOB", 1),
+        (RUN, 1),
+        (f"{LAKES}/runs", 1),
+        (f"{LAKE}/jobs/runs/{UUID(int=2)}", 2),
+        (f"{LAKE}/jobs/runs", 1),
+        (f"{LAKE}/jobs/runs/JOB", 1),
+        (f"{LAKES}/jobs/JOB", 1),
     ],
     ids=["run", "runs", "run-as-job", "jobs", "job", "job-output"],
-)  # fmt: skip
+)
 def test_runs_of_a_renamed_metalake_are_hidden_from_the_owner_of_a_new_one(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, target: str, stopped_at: int
 ) -> None:

@@ -297,9 +297,10 @@ def story_of_chance(town: Town) -> None:
         match dice.randrange(9):
             case 0 | 1:
                 node.ask(
-                    "POST", f"{space_path(name[0])}/tables",
+                    "POST",
+                    f"{space_path(name[0])}/tables",
                     {"name": name[1], "schema": {"type": "struct", "fields": []}},
-                )  # fmt: skip
+                )
             case 2 | 3 | 4:
                 update = {"action": "set-properties", "updates": {"n": str(dice.random())}}
                 node.ask("POST", table_path(*name), {"requirements": [], "updates": [update]})
@@ -398,17 +399,16 @@ def _moment_after(patch: Patch) -> None:
 
 def _for_ever(patch: Patch) -> None:
     """Planted bug: the expiry of tokens is ignored."""
-    patch.setattr(
-        ResponseCache, "_lasts", lambda self, validity: validity.file is None or self._exists(validity.file)
-    )  # fmt: skip
+    patch.setattr(ResponseCache, "_lasts", lambda self, validity: validity.file is None or self._exists(validity.file))
 
 
 def _file_not_asked(patch: Patch) -> None:
     """Planted bug: the metadata file is not checked."""
     patch.setattr(
-        ResponseCache, "_lasts",
+        ResponseCache,
+        "_lasts",
         lambda self, validity: validity.expires_ms is None or validity.expires_ms > self._time.now_ms(),
-    )  # fmt: skip
+    )
 
 
 def _across_users(patch: Patch) -> None:

@@ -174,12 +174,16 @@ def test_catalog_root_in_another_metalake_is_refused(node: DriverNode) -> None:
     location, root = where(table(node, "t")), warehouse_of(node)
     node.done("POST", f"{API}", {"name": "other"})
     named = {
-        f"{key}={at}": node.post(f"{API}/other/catalogs", {"name": "c", "type": "relational", "provider": provider, "properties": {key: at}})
+        f"{key}={at}": node.post(
+            f"{API}/other/catalogs", {"name": "c", "type": "relational", "provider": provider, "properties": {key: at}}
+        )
         for at in (root, f"{root}/x", root.rpartition("/")[0], location, f"{location}/data")
         for key, provider in (
-            ("warehouse", "lakehouse-iceberg"), ("allowed-locations", "lakehouse-iceberg"), ("lance-directory", "lakehouse-generic"),
+            ("warehouse", "lakehouse-iceberg"),
+            ("allowed-locations", "lakehouse-iceberg"),
+            ("lance-directory", "lakehouse-generic"),
         )
-    }  # fmt: skip
+    }
     own = node.post(
         f"{API}/other/catalogs", {"name": "c", "type": "relational", "provider": "lakehouse-iceberg", "properties": {}}
     )
@@ -311,10 +315,13 @@ def test_second_staged_create_at_one_location_is_refused(node: DriverNode) -> No
     ]
     commit_statuses = [
         node.ask(
-            "POST", f"{TABLES}/{name}", {"requirements": [{"type": "assert-create"}], "updates": creation(at)}, user=user
+            "POST",
+            f"{TABLES}/{name}",
+            {"requirements": [{"type": "assert-create"}], "updates": creation(at)},
+            user=user,
         ).status
         for name, user in (("hers", "eve"), ("mine", "admin"))
-    ]  # fmt: skip
+    ]
 
     assert (staged, commit_statuses) == ([200, 200], [200, 400])
     assert [node.get(f"{TABLES}/{name}").status for name in ("hers", "mine")] == [200, 404]

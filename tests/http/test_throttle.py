@@ -80,10 +80,17 @@ def test_addresses_have_allowances_of_their_own() -> None:
     assert statuses(1, lambda: credential_throttle.answer("10.0.0.2", WRONG)) == [False]
 
 
-@pytest.mark.parametrize("peer, address", [
-    ("10.0.0.1", "10.0.0.1"), ("", "unknown"), ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
-    ("2001:db8::9", "2001:db8:0:0::/64"), ("::1", "0:0:0:0::/64"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "peer, address",
+    [
+        ("10.0.0.1", "10.0.0.1"),
+        ("", "unknown"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
+        ("2001:db8::9", "2001:db8:0:0::/64"),
+        ("::1", "0:0:0:0::/64"),
+    ],
+)
 def test_addresses_of_one_ipv6_network_share_an_allowance(peer: str, address: str) -> None:
     """All addresses of one IPv6 network share an allowance."""
     assert address_of(peer) == address

@@ -35,18 +35,38 @@ from pyiceberg.types import (
 Json = dict[str, object]
 Path = tuple[str, ...]
 ICEBERG = {
-    "integer": "int", "long": "long", "float": "float", "double": "double", "string": "string", "boolean": "boolean", "date": "date",
-    "decimal(9,2)": "decimal(9, 2)", "decimal(18,2)": "decimal(18, 2)", "varchar(20)": "string", "varchar(40)": "string",
-}  # fmt: skip
+    "integer": "int",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "boolean": "boolean",
+    "date": "date",
+    "decimal(9,2)": "decimal(9, 2)",
+    "decimal(18,2)": "decimal(18, 2)",
+    "varchar(20)": "string",
+    "varchar(40)": "string",
+}
 WIDER = {
-    "integer": ("long",), "float": ("double",), "decimal(9,2)": ("decimal(18,2)",), "string": ("varchar(20)", "varchar(40)"),
-    "varchar(20)": ("varchar(40)", "string"), "varchar(40)": ("string", "varchar(20)"),
-}  # fmt: skip
+    "integer": ("long",),
+    "float": ("double",),
+    "decimal(9,2)": ("decimal(18,2)",),
+    "string": ("varchar(20)", "varchar(40)"),
+    "varchar(20)": ("varchar(40)", "string"),
+    "varchar(40)": ("string", "varchar(20)"),
+}
 NARROWER = {"long": "integer", "double": "float", "string": "date", "boolean": "string"}
 PYICEBERG: dict[str, IcebergType] = {
-    "integer": IntegerType(), "long": LongType(), "float": FloatType(), "double": DoubleType(), "string": StringType(),
-    "boolean": BooleanType(), "date": DateType(), "decimal(9,2)": DecimalType(9, 2), "decimal(18,2)": DecimalType(18, 2),
-}  # fmt: skip
+    "integer": IntegerType(),
+    "long": LongType(),
+    "float": FloatType(),
+    "double": DoubleType(),
+    "string": StringType(),
+    "boolean": BooleanType(),
+    "date": DateType(),
+    "decimal(9,2)": DecimalType(9, 2),
+    "decimal(18,2)": DecimalType(18, 2),
+}
 NESTED = ("struct", "list", "map")
 SLOTS = {"list": 1, "map": 2}
 """Ids that a type needs in addition to its column's: those of its parts."""
@@ -104,9 +124,15 @@ class ModelColumn:
         if self.kind == "struct":
             return {part.id: part.value(number) for part in self.parts}
         values = {
-            "boolean": number % 2 == 0, "date": date(2026, 1, 1) + timedelta(number), "list": [number, None], "map": {"k": number},
-            "float": number / 2, "double": number / 2, "integer": number, "long": number,
-        }  # fmt: skip
+            "boolean": number % 2 == 0,
+            "date": date(2026, 1, 1) + timedelta(number),
+            "list": [number, None],
+            "map": {"k": number},
+            "float": number / 2,
+            "double": number / 2,
+            "integer": number,
+            "long": number,
+        }
         if self.kind.startswith("decimal"):
             return Decimal(number).quantize(Decimal("0.01"))
         return values.get(self.kind, f"v{number}")
@@ -255,7 +281,24 @@ class TableModel:
 
 def drawn(model: TableModel, dice: random.Random, *, over_gravitino: bool) -> Alter:
     """Return a random alter that is allowed."""
-    does = dice.choice(("add", "add", "add", "part", "rename", "rename", "retype", "comment", "loosen", "move", "delete", "property", "forget", "about"))  # fmt: skip
+    does = dice.choice(
+        (
+            "add",
+            "add",
+            "add",
+            "part",
+            "rename",
+            "rename",
+            "retype",
+            "comment",
+            "loosen",
+            "move",
+            "delete",
+            "property",
+            "forget",
+            "about",
+        )
+    )
     serial, paths = dice.randrange(10**6), list(model.paths())
     path = dice.choice(paths)
     structs = [column.name for column in model.columns if column.kind == "struct"]
@@ -345,7 +388,7 @@ def for_gravitino(alter: Alter) -> Json:
         "property": {"@type": "setProperty", "property": "".join(path), "value": alter.word},
         "forget": {"@type": "removeProperty", "property": "".join(path)},
         "about": {"@type": "updateComment", "newComment": alter.word},
-    }  # fmt: skip
+    }
     return updates[alter.does]
 
 

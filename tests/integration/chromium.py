@@ -13,8 +13,12 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 INSTALL: Final = "There is no Chromium: apt-get install chromium, or name one by LIMNOS_CHROMIUM"
 ARGUMENTS: Final = [
-    "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
-]  # fmt: skip
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 @contextmanager

@@ -63,8 +63,12 @@ def objects_page() -> dict[str, object]:
     inherited.
     """
     policy = {
-        "name": "compaction", "comment": "", "enabled": True, "policyType": "system_iceberg_compaction", "content": {},
-    }  # fmt: skip
+        "name": "compaction",
+        "comment": "",
+        "enabled": True,
+        "policyType": "system_iceberg_compaction",
+        "content": {},
+    }
     ask("POST", "policies", policy)
     attached = ask("POST", f"objects/catalog/{CATALOG}/policies", {"policiesToAdd": ["compaction"]})
     schema = TABLE.rpartition(".")[0]

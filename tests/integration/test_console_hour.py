@@ -63,9 +63,13 @@ def _hold_run(lake: LakeServer, trips: Table) -> None:
     assert head is not None
     steps = [{"name": "load", "reads": ["file:trips.csv"], "output": "main.raw.trips"}]
     output = {
-        "table": ["main", "raw", "trips"], "branch": BRANCH, "uuid": str(trips.metadata.table_uuid),
-        "base": base.snapshot_id, "head": head.snapshot_id, "schema_id": trips.metadata.current_schema_id,
-    }  # fmt: skip
+        "table": ["main", "raw", "trips"],
+        "branch": BRANCH,
+        "uuid": str(trips.metadata.table_uuid),
+        "base": base.snapshot_id,
+        "head": head.snapshot_id,
+        "schema_id": trips.metadata.current_schema_id,
+    }
     lake.ask("PUT", f"{OWN}/pipelines/nyc", {"declaration": {"steps": steps}, "comment": "Trips of three cities"})
     lake.ask("POST", f"{OWN}/pipelines/nyc/runs", {"id": RUN, "holder": "host:1", "steps": steps})
     step = {"attempt": 1, "state": "done", "started_at": 1_000, "ended_at": 61_000, "outputs": [output], "rows": 2}

@@ -108,10 +108,16 @@ def nodes(
     cluster = PostgresCluster()
     directory = tmp_path_factory.mktemp("nodes")
     settings = {
-        "ACCESS__AUTHENTICATION": "token", "OIDC__ISSUER": issuer.url, "OIDC__AUDIENCES": AUDIENCE,
-        "OIDC__GROUPS_CLAIM": "groups", "OIDC__METALAKES": "lake", "OIDC__TIMEOUT_S": "30",
-        "OIDC__CONSOLE_CLIENT_ID": BROWSER, "SERVER__PUBLIC_URL": forwarder.url, "SERVER__WORKERS": str(PROCESSES),
-    }  # fmt: skip
+        "ACCESS__AUTHENTICATION": "token",
+        "OIDC__ISSUER": issuer.url,
+        "OIDC__AUDIENCES": AUDIENCE,
+        "OIDC__GROUPS_CLAIM": "groups",
+        "OIDC__METALAKES": "lake",
+        "OIDC__TIMEOUT_S": "30",
+        "OIDC__CONSOLE_CLIENT_ID": BROWSER,
+        "SERVER__PUBLIC_URL": forwarder.url,
+        "SERVER__WORKERS": str(PROCESSES),
+    }
     env = {f"LIMNOS__{name}": value for name, value in settings.items()}
     database = cluster.database()
     pair = tuple(Process(directory / "data", log=directory / f"{i}.log", database=database, env=env) for i in (0, 1))

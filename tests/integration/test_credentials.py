@@ -61,8 +61,10 @@ def by_credential(lake: LiveServer, secret: NewSecret) -> dict[str, object]:
 def by_manager(lake: LiveServer, secret: NewSecret) -> dict[str, object]:
     """Return the property `auth`, whose manager sends id and secret in a header."""
     oauth2_settings = {
-        "client_id": secret.client_id, "client_secret": secret.client_secret, "token_url": f"{lake.uri}/iceberg/v1/oauth/tokens",
-    }  # fmt: skip
+        "client_id": secret.client_id,
+        "client_secret": secret.client_secret,
+        "token_url": f"{lake.uri}/iceberg/v1/oauth/tokens",
+    }
     return {"auth": {"type": "oauth2", "oauth2": oauth2_settings}}
 
 

@@ -95,9 +95,13 @@ def piped(pair: Pair, *words: str, format: str) -> subprocess.CompletedProcess[b
     export = [*LIMNOS, "export", "lake", "--format", format]
     with subprocess.Popen(export, stdout=subprocess.PIPE, env=environment(pair.old)) as source:
         done = subprocess.run(
-            [*LIMNOS, "import", "-", *words], stdin=source.stdout, env=environment(pair.new), capture_output=True,
-            timeout=120, check=False,
-        )  # fmt: skip
+            [*LIMNOS, "import", "-", *words],
+            stdin=source.stdout,
+            env=environment(pair.new),
+            capture_output=True,
+            timeout=120,
+            check=False,
+        )
         if source.stdout is not None:
             source.stdout.close()
     assert source.returncode == 0, done.stderr

@@ -92,9 +92,17 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "add-sort-order": ("POST", TABLE, updates(many(20_000, ADD_ORDER))),
     "add-snapshot": ("POST", TABLE, updates(many(3_500, SNAPSHOT % f"{OWN_PLACE}/x"))),
     "add-snapshot, lists elsewhere": ("POST", TABLE, updates(many(20_000, SNAPSHOT % "file:///x"))),
-    "remove-properties": ("POST", TABLE, updates(f'{{"action":"remove-properties","removals":[{many(200_000, chr(34) + "#" + chr(34))}]}}')),
+    "remove-properties": (
+        "POST",
+        TABLE,
+        updates(f'{{"action":"remove-properties","removals":[{many(200_000, chr(34) + "#" + chr(34))}]}}'),
+    ),
     "set-properties": ("POST", TABLE, updates(many(20_000, '{"action":"set-properties","updates":{"k#":"v"}}'))),
-    "requirements": ("POST", TABLE, f'{{"requirements":[{many(10_000, json.dumps({"type": "assert-ref-snapshot-id", "ref": "b#", "snapshot-id": None}))}],"updates":[]}}'),
+    "requirements": (
+        "POST",
+        TABLE,
+        f'{{"requirements":[{many(10_000, json.dumps({"type": "assert-ref-snapshot-id", "ref": "b#", "snapshot-id": None}))}],"updates":[]}}',
+    ),
     "slashes": ("POST", TABLE, updates(f'{{"action":"set-location","location":"file:///x{"/" * 900_000}"}}')),
     "segments": ("POST", TABLE, updates(f'{{"action":"set-location","location":"file:///x{"/y" * 400_000}"}}')),
     "big numbers": ("POST", TABLE, updates(many(230, "9" * 4_000))),
@@ -103,27 +111,95 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "deep schema": ("POST", TABLES, create(nested(5_000))),
     "deepest schema": ("POST", TABLES, create(nested(98))),
     "deepest lists": ("POST", TABLES, create(nested(98, "list"))),
-    "long nested names": ("POST", TABLES, create(f'{{"type":"struct","fields":[{{"id":1,"name":"{LONG}","required":true,"type":{WIDE[:300_000].rpartition(",{")[0]}]}}}}]}}')),
+    "long nested names": (
+        "POST",
+        TABLES,
+        create(
+            f'{{"type":"struct","fields":[{{"id":1,"name":"{LONG}","required":true,"type":{WIDE[:300_000].rpartition(",{")[0]}]}}}}]}}'
+        ),
+    ),
     "identifier fields": ("POST", TABLES, create(json.dumps({**SCHEMA, "identifier-field-ids": [1] * 200_000}))),
-    "new columns": ("POST", TABLES, create(WIDE[:800_000].rpartition(",{")[0].replace('"long"', '"timestamp_ns"') + "]}")),
+    "new columns": (
+        "POST",
+        TABLES,
+        create(WIDE[:800_000].rpartition(",{")[0].replace('"long"', '"timestamp_ns"') + "]}"),
+    ),
     "blanks in a type": ("POST", TABLES, create(json.dumps({"type": "struct", "fields": [{**FIELD, "type": BLANKS}]}))),
-    "properties of a table": ("POST", TABLES, create(json.dumps(SCHEMA), ',"properties":{' + many(60_000, '"k#":"v"') + "}")),
+    "properties of a table": (
+        "POST",
+        TABLES,
+        create(json.dumps(SCHEMA), ',"properties":{' + many(60_000, '"k#":"v"') + "}"),
+    ),
     "location of slashes": ("POST", TABLES, create(json.dumps(SCHEMA), f',"location":"file:///x{"/" * 900_000}"')),
     "location of dots": ("POST", TABLES, create(json.dumps(SCHEMA), f',"location":"file:///x{"/.." * 60_000}"')),
     "levels": ("POST", SPACES, f'{{"namespace":[{many(300_000, chr(34) + "a" + chr(34))}]}}'),
     "long level": ("POST", SPACES, json.dumps({"namespace": ["x" * 900_000]})),
-    "properties of a namespace": ("POST", SPACES, '{"namespace":["p"],"properties":{' + many(60_000, '"k#":"v"') + "}}"),
+    "properties of a namespace": (
+        "POST",
+        SPACES,
+        '{"namespace":["p"],"properties":{' + many(60_000, '"k#":"v"') + "}}",
+    ),
     "removals": ("POST", f"{SPACES}/a/properties", f'{{"removals":[{many(200_000, chr(34) + "#" + chr(34))}]}}'),
     "metrics": ("POST", f"{TABLE}/metrics", f'{{"x":[{many(400_000, "[]")}]}}'),
-    "rename": ("POST", f"{ICEBERG}/tables/rename", f'{{"source":{{"namespace":[{many(200_000, chr(34) + "a" + chr(34))}],"name":"t"}},"destination":{{"namespace":["a"],"name":"u"}}}}'),
-    "register": ("POST", f"{SPACES}/a/register", json.dumps({"name": "r", "metadata-location": "file:///" + "a/" * 400_000})),
-    "role of many objects": ("POST", f"{LAKE}/roles", f'{{"name":"r","properties":{{}},"securableObjects":[{many(9_000, json.dumps({"fullName": "main.x#", "type": "SCHEMA", "privileges": [{"name": "use_schema", "condition": "allow"}]}))}]}}'),
-    "role of long names": ("POST", f"{LAKE}/roles", json.dumps({"name": "r", "properties": {}, "securableObjects": [{"fullName": "main." + "a." * 400_000, "type": "SCHEMA", "privileges": []}]})),
-    "grant of many roles": ("PUT", f"{LAKE}/permissions/users/admin/grant", f'{{"roleNames":[{many(100_000, chr(34) + "r#" + chr(34))}]}}'),
-    "schema of many parts": ("POST", f"{LAKE}/catalogs/main/schemas", json.dumps({"name": "a:" * 400_000 + "a", "comment": "", "properties": {}})),
-    "changes of a schema": ("PUT", f"{LAKE}/catalogs/main/schemas/a", f'{{"updates":[{many(20_000, json.dumps({"@type": "setProperty", "property": "k#", "value": "v"}))}]}}'),
-    "changes of a metalake": ("PUT", LAKE, f'{{"updates":[{many(20_000, json.dumps({"@type": "setProperty", "property": "k#", "value": "v"}))}]}}'),
-    "catalog of many properties": ("POST", f"{LAKE}/catalogs", json.dumps({"name": "c", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "comment": "", "properties": {f"k{n}": "v" for n in range(50_000)}})),
+    "rename": (
+        "POST",
+        f"{ICEBERG}/tables/rename",
+        f'{{"source":{{"namespace":[{many(200_000, chr(34) + "a" + chr(34))}],"name":"t"}},"destination":{{"namespace":["a"],"name":"u"}}}}',
+    ),
+    "register": (
+        "POST",
+        f"{SPACES}/a/register",
+        json.dumps({"name": "r", "metadata-location": "file:///" + "a/" * 400_000}),
+    ),
+    "role of many objects": (
+        "POST",
+        f"{LAKE}/roles",
+        f'{{"name":"r","properties":{{}},"securableObjects":[{many(9_000, json.dumps({"fullName": "main.x#", "type": "SCHEMA", "privileges": [{"name": "use_schema", "condition": "allow"}]}))}]}}',
+    ),
+    "role of long names": (
+        "POST",
+        f"{LAKE}/roles",
+        json.dumps(
+            {
+                "name": "r",
+                "properties": {},
+                "securableObjects": [{"fullName": "main." + "a." * 400_000, "type": "SCHEMA", "privileges": []}],
+            }
+        ),
+    ),
+    "grant of many roles": (
+        "PUT",
+        f"{LAKE}/permissions/users/admin/grant",
+        f'{{"roleNames":[{many(100_000, chr(34) + "r#" + chr(34))}]}}',
+    ),
+    "schema of many parts": (
+        "POST",
+        f"{LAKE}/catalogs/main/schemas",
+        json.dumps({"name": "a:" * 400_000 + "a", "comment": "", "properties": {}}),
+    ),
+    "changes of a schema": (
+        "PUT",
+        f"{LAKE}/catalogs/main/schemas/a",
+        f'{{"updates":[{many(20_000, json.dumps({"@type": "setProperty", "property": "k#", "value": "v"}))}]}}',
+    ),
+    "changes of a metalake": (
+        "PUT",
+        LAKE,
+        f'{{"updates":[{many(20_000, json.dumps({"@type": "setProperty", "property": "k#", "value": "v"}))}]}}',
+    ),
+    "catalog of many properties": (
+        "POST",
+        f"{LAKE}/catalogs",
+        json.dumps(
+            {
+                "name": "c",
+                "type": "RELATIONAL",
+                "provider": "lakehouse-iceberg",
+                "comment": "",
+                "properties": {f"k{n}": "v" for n in range(50_000)},
+            }
+        ),
+    ),
     "long user": ("POST", f"{LAKE}/users", json.dumps({"name": "u" * 900_000})),
     "members": ("POST", f"{OWN}/groups/g/members", f'{{"users":[{many(100_000, chr(34) + "u#" + chr(34))}]}}'),
     "explain": ("POST", f"{OWN}/access/explain", json.dumps({"action": "table_load", "path": ["a"] * 190_000})),
@@ -133,7 +209,7 @@ BODIES: dict[str, tuple[str, str, str]] = {
     "escaped path": ("GET", f"{SPACES}/" + "%61" * 20_000, ""),
     "levels in a path": ("GET", f"{SPACES}/" + "a%1F" * 15_000, ""),
     "page token": ("GET", f"{SPACES}?pageSize=10&pageToken=" + "A" * 60_000, ""),
-}  # fmt: skip
+}
 """Method, path and body of each request."""
 
 

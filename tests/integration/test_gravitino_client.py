@@ -36,8 +36,13 @@ def seen(server: LiveServer) -> Seen:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "GRAVITINO_"))}
     done = subprocess.run(
         [str(interpreter()), str(SCRIPT), server.uri, warehouse],
-        env=environment, cwd=server.data, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        env=environment,
+        cwd=server.data,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
     assert done.returncode == 0, done.stderr
     steps: Seen = json.loads(done.stdout)
     return steps
@@ -187,9 +192,16 @@ def test_pipelines_are_managed_as_job_templates_and_jobs(seen: Seen) -> None:
     cancelled as jobs.
     """
     runs = [f"01234567-0123-4567-89ab-00000000000{number}" for number in (1, 2)]
-    builtin = [f"builtin-iceberg-{each}" for each in (
-        "expire-snapshots", "remove-orphan-files", "rewrite-data-files", "rewrite-manifests", "update-stats",
-    )]  # fmt: skip
+    builtin = [
+        f"builtin-iceberg-{each}"
+        for each in (
+            "expire-snapshots",
+            "remove-orphan-files",
+            "rewrite-data-files",
+            "rewrite-manifests",
+            "update-stats",
+        )
+    ]
     assert seen["templates"] == [*builtin, "idle", "nyc"]
     assert seen["template"] == ["c", "1"]
     assert seen["template-alter"] == "rest"
@@ -307,8 +319,13 @@ def test_lance_guide_gravitino_example_runs(server: LiveServer, seen: Seen) -> N
     script = f"import sys\nuri = sys.argv[1]\n{block}"
     done = subprocess.run(
         [str(interpreter()), "-c", script, server.uri],
-        env={**os.environ, "GRAVITINO_USER": "admin"}, cwd=server.data, capture_output=True, text=True, check=False, timeout=120,
-    )  # fmt: skip
+        env={**os.environ, "GRAVITINO_USER": "admin"},
+        cwd=server.data,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("file:///")

@@ -36,27 +36,39 @@ def test_rewrite_job_of_a_policy_compacts_the_table(server: LiveServer) -> None:
     with working(server, idle=WITHIN_S):
         done = subprocess.run(
             [str(interpreter()), str(SCRIPT), server.uri, "lake", "main", "grav_jobs.trips"],
-            env=environment, cwd=server.data, capture_output=True, text=True, check=False, timeout=500,
-        )  # fmt: skip
+            env=environment,
+            cwd=server.data,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=500,
+        )
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     table.refresh()
 
     assert "ui" in seen["policies"].pop("listed"), "other tests of this server also have policies"
     assert seen["policies"] == {
-        "created": "ui", "loaded": [{"keep": "7"}, {"k": "v"}, True], "edited": ["ui2", "d", {"keep": "8"}],
-        "disabled": False, "enabled": True, "deleted": True,
-    }  # fmt: skip
+        "created": "ui",
+        "loaded": [{"keep": "7"}, {"k": "v"}, True],
+        "edited": ["ui2", "d", {"keep": "8"}],
+        "disabled": False,
+        "enabled": True,
+        "deleted": True,
+    }
     assert seen["objects"] == {
         "attached": ["compaction"],
         "of_catalog": [["compaction", "system_iceberg_compaction", False]],
         "of_schema": [["compaction", "system_iceberg_compaction", True]],
         "of_table": [["compaction", "system_iceberg_compaction", True]],
         "objects": [["main", "catalog"]],
-    }  # fmt: skip
+    }
     assert seen["job"] == {
-        "began": "queued", "ended": "succeeded", "template": "builtin-iceberg-rewrite-data-files", "listed": True,
-    }  # fmt: skip
+        "began": "queued",
+        "ended": "succeeded",
+        "template": "builtin-iceberg-rewrite-data-files",
+        "listed": True,
+    }
     assert seen["detached"] == []
     assert (files_before, len(table.inspect.files())) == (FILES, 1)
     assert sorted(table.scan().to_arrow().to_pylist(), key=lambda row: row["id"]) == before

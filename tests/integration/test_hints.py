@@ -39,52 +39,66 @@ def furnished(server: LiveServer) -> None:
     """A catalog `hints` with a table, a role, and `nil`, a user without rights."""
     flags = ["--uri", server.uri, "--token-file", str(server.data / "admin.token")]
     for line in (
-        "create catalog hints", "create namespace hints.a", "create namespace hints.a.b", "user add nil", "role create hinted",
-        "create catalog brim", "create namespace brim.x",
-    ):  # fmt: skip
+        "create catalog hints",
+        "create namespace hints.a",
+        "create namespace hints.a.b",
+        "user add nil",
+        "role create hinted",
+        "create catalog brim",
+        "create namespace brim.x",
+    ):
         assert main([*shlex.split(line), *flags]) == 0, line
     make_table(server, "a", "t", catalog="hints")
 
 
 @pytest.mark.usefixtures("furnished")
-@pytest.mark.parametrize("line,expected", [
-    ("create namespace hints.x.y.z --property k=v", ["limnos create namespace hints.x.y.z --property k=v --parents"]),
-    ("create namespace hints.a", ["limnos show hints.a"]),
-    ("describe hints.a.t --user nil", ["limnos access explain table_load hints.a.t --user nil"]),
-    ("describe hints.a --user nil", ["limnos access explain namespace_load_iceberg hints.a --user nil"]),
-    ("ls hints.a --user nil --kind namespace", ["limnos access explain namespace_list hints --user nil"]),
-    ("mv hints.a.t hints.a.u --kind table --user nil", ["limnos access explain table_rename hints.a.t --kind table --user nil"]),
-    ("drop hints.a.t --kind table --user nil", ["limnos access explain table_drop hints.a.t --user nil"]),
-    ("drop hints --user nil", ["limnos access explain catalog_drop hints --kind catalog --user nil"]),
-    ("create catalog more --user nil", ["limnos access explain catalog_create --user nil"]),
-    ("user add x --user nil", ["limnos access explain user_manage --user nil"]),
-    ("role create x --user nil", ["limnos access explain role_create --user nil"]),
-    ("role describe hinted --user nil", ["limnos access explain role_load hinted --kind role --user nil"]),
-    ("role delete hinted --yes --user nil", ["limnos access explain role_drop hinted --kind role --user nil"]),
-    ("group describe nobody --user nil", ["limnos access explain group_load nobody --kind group --user nil"]),
-    ("user describe nobody", ["limnos list users"]),
-    ("user remove nobody --yes", ["limnos list users"]),
-    ("group describe nobody", ["limnos list groups"]),
-    ("group add nobody nil", ["limnos list groups"]),
-    ("role describe nothing", ["limnos list roles"]),
-    ("grant role nothing --to nil", ["limnos list roles"]),
-    ("grant role hinted --to nobody", ["limnos list users"]),
-    ("grant role hinted --to-group nobody", ["limnos list groups"]),
-    ("owner set hints nobody", ["limnos list users"]),
-    ("token revoke 999999999 --yes", ["limnos list tokens"]),
-    ("describe nowhere", ["limnos list"]),
-    ("describe hints.nowhere", ["limnos list hints"]),
-    ("describe hints.a.nowhere --metalake lake", ["limnos list hints.a --metalake lake"]),
-    ("ls hints.a.nowhere", ["limnos list hints"]),
-    ("drop hints.a --yes", ["limnos list hints.a"]),
-    ("drop brim --yes", ["limnos list brim", "limnos delete brim --yes -r"]),
-    ("undrop hints.a.gone", ["limnos trash list hints"]),
-    ("trash rm hints 999999999 --yes", ["limnos trash list hints"]),
-    ("webhook retry 999999999", ["limnos list webhooks"]),
-    ("mv hints.a.t hints.gone.t", ["limnos list hints"]),
-    ("reports hints.a.nowhere", ["limnos list hints.a"]),
-    ("ls --user stranger", ["limnos user add stranger --metalake lake"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "line,expected",
+    [
+        (
+            "create namespace hints.x.y.z --property k=v",
+            ["limnos create namespace hints.x.y.z --property k=v --parents"],
+        ),
+        ("create namespace hints.a", ["limnos show hints.a"]),
+        ("describe hints.a.t --user nil", ["limnos access explain table_load hints.a.t --user nil"]),
+        ("describe hints.a --user nil", ["limnos access explain namespace_load_iceberg hints.a --user nil"]),
+        ("ls hints.a --user nil --kind namespace", ["limnos access explain namespace_list hints --user nil"]),
+        (
+            "mv hints.a.t hints.a.u --kind table --user nil",
+            ["limnos access explain table_rename hints.a.t --kind table --user nil"],
+        ),
+        ("drop hints.a.t --kind table --user nil", ["limnos access explain table_drop hints.a.t --user nil"]),
+        ("drop hints --user nil", ["limnos access explain catalog_drop hints --kind catalog --user nil"]),
+        ("create catalog more --user nil", ["limnos access explain catalog_create --user nil"]),
+        ("user add x --user nil", ["limnos access explain user_manage --user nil"]),
+        ("role create x --user nil", ["limnos access explain role_create --user nil"]),
+        ("role describe hinted --user nil", ["limnos access explain role_load hinted --kind role --user nil"]),
+        ("role delete hinted --yes --user nil", ["limnos access explain role_drop hinted --kind role --user nil"]),
+        ("group describe nobody --user nil", ["limnos access explain group_load nobody --kind group --user nil"]),
+        ("user describe nobody", ["limnos list users"]),
+        ("user remove nobody --yes", ["limnos list users"]),
+        ("group describe nobody", ["limnos list groups"]),
+        ("group add nobody nil", ["limnos list groups"]),
+        ("role describe nothing", ["limnos list roles"]),
+        ("grant role nothing --to nil", ["limnos list roles"]),
+        ("grant role hinted --to nobody", ["limnos list users"]),
+        ("grant role hinted --to-group nobody", ["limnos list groups"]),
+        ("owner set hints nobody", ["limnos list users"]),
+        ("token revoke 999999999 --yes", ["limnos list tokens"]),
+        ("describe nowhere", ["limnos list"]),
+        ("describe hints.nowhere", ["limnos list hints"]),
+        ("describe hints.a.nowhere --metalake lake", ["limnos list hints.a --metalake lake"]),
+        ("ls hints.a.nowhere", ["limnos list hints"]),
+        ("drop hints.a --yes", ["limnos list hints.a"]),
+        ("drop brim --yes", ["limnos list brim", "limnos delete brim --yes -r"]),
+        ("undrop hints.a.gone", ["limnos trash list hints"]),
+        ("trash rm hints 999999999 --yes", ["limnos trash list hints"]),
+        ("webhook retry 999999999", ["limnos list webhooks"]),
+        ("mv hints.a.t hints.gone.t", ["limnos list hints"]),
+        ("reports hints.a.nowhere", ["limnos list hints.a"]),
+        ("ls --user stranger", ["limnos user add stranger --metalake lake"]),
+    ],
+)
 def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str]) -> None:
     """The hint of an error is a complete command, which succeeds when it is run unchanged."""
     failed = typed(line)

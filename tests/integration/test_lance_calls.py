@@ -29,9 +29,12 @@ def lake(server: LiveServer) -> Lake:
 
 @pytest.mark.parametrize(
     "make, depth, lacks",
-    [(clients.GeneratedClient, 4, set()), (clients.LanceDB.in_remote_mode, 2, {"batch_create_table_versions", "batch_commit_tables"})],
+    [
+        (clients.GeneratedClient, 4, set()),
+        (clients.LanceDB.in_remote_mode, 2, {"batch_create_table_versions", "batch_commit_tables"}),
+    ],
     ids=["generated", "lancedb remote"],
-)  # fmt: skip
+)
 def test_every_operation_is_allowed_or_denied_by_privilege(
     lake: Lake, make: Callable[[str, str], clients.Client], depth: int, lacks: set[str]
 ) -> None:

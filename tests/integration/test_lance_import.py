@@ -27,8 +27,11 @@ def limnos(server: LiveServer, *words: str) -> tuple[int, list[dict[str, object]
     """Run a command; returns its exit code and its output."""
     done = subprocess.run(
         [*LIMNOS, *words, "--uri", server.uri, "--output", "json"],
-        check=False, capture_output=True, text=True, env={**os.environ, "LIMNOS_TOKEN": server.token},
-    )  # fmt: skip
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "LIMNOS_TOKEN": server.token},
+    )
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -54,8 +57,10 @@ def test_directory_is_imported_once_and_its_copy_is_served(server: LiveServer, t
 
     assert code == 1
     assert {row["name"]: row["done"] for row in first} == {
-        "taken.ml.foreign": "failed", "taken.ml.text.docs": "registered", "taken.ml.top": "registered",
-    }  # fmt: skip
+        "taken.ml.foreign": "failed",
+        "taken.ml.text.docs": "registered",
+        "taken.ml.top": "registered",
+    }
     assert {row["done"] for row in again} == {"failed", "nothing"}
     ours = RestNamespace(**{"uri": f"{server.uri}/lance", "header.Authorization": f"Bearer {server.token}"})
     for table in (["taken", "ml", "text", "docs"], ["taken", "ml", "top"], ["shown", "text", "docs"], ["shown", "top"]):
@@ -63,6 +68,8 @@ def test_directory_is_imported_once_and_its_copy_is_served(server: LiveServer, t
     assert ours.list_tables(ListTablesRequest(id=["shown"])).tables == ["foreign", "top"]
     _, listed = limnos(server, "ls", "shown")
     assert [(row["name"], row["kind"]) for row in listed] == [
-        ("shown.text", "namespace"), ("shown.foreign", "table"), ("shown.top", "table"),
-    ]  # fmt: skip
+        ("shown.text", "namespace"),
+        ("shown.foreign", "table"),
+        ("shown.top", "table"),
+    ]
     assert [row["name"] for row in limnos(server, "ls", "shown.text")[1]] == ["shown.text.docs"]

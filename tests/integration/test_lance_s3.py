@@ -176,9 +176,12 @@ def test_version_written_by_path_is_moved_aside(store: ObjectStoreServer, cloud:
     for _ in range(3):
         lance.write_dataset(ROWS, namespace_client=namespace, table_id=id_, mode="append")
     keys: dict[str, Any] = {
-        "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_endpoint": store.uri, "aws_region": "us-east-1",
+        "aws_access_key_id": "key",
+        "aws_secret_access_key": "secret",
+        "aws_endpoint": store.uri,
+        "aws_region": "us-east-1",
         "allow_http": "true",
-    }  # fmt: skip
+    }
     lance.write_dataset(ROWS, str(declaration.location), mode="append", storage_options=keys)
     prefix = str(declaration.location).removeprefix("s3://lake/")
     seen = lance.dataset(namespace_client=namespace, table_id=id_)

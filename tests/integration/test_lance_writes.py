@@ -26,7 +26,7 @@ COLUMNS = spark.StructType(
         spark.StructField("id", spark.LongType()),
         spark.StructField("vector", spark.ArrayType(spark.FloatType())),
     ]
-)  # fmt: skip
+)
 
 
 def rows(*ids: int, length: int = 2) -> list[pa.RecordBatch]:

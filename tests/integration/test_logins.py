@@ -17,9 +17,14 @@ def limnos(file: Path, *words: str, typed: str = "") -> subprocess.CompletedProc
     """Run a command line with profiles of its own."""
     variables = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
     return subprocess.run(
-        [*LIMNOS, *words], input=typed, capture_output=True, text=True, timeout=60, check=False,
+        [*LIMNOS, *words],
+        input=typed,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
         env={**variables, "LIMNOS_PROFILES": str(file)},
-    )  # fmt: skip
+    )
 
 
 def test_cli_session_is_valid_and_ended_at_both_nodes(tmp_path: Path) -> None:

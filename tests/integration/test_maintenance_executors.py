@@ -73,10 +73,16 @@ def test_killed_worker_task_is_repeated_by_another_worker(
     events.mkdir()
     pages = f"http://127.0.0.1:{free_port()}"
     settings = {
-        "spark.cores.max": "2", "spark.executor.memory": "512m", "spark.driver.memory": "700m",
-        "spark.driver.host": "127.0.0.1", "spark.ui.port": pages.rpartition(":")[2], "spark.eventLog.enabled": "true",
-        "spark.eventLog.compress": "false", "spark.eventLog.dir": events.as_uri(), "spark.log.level": "INFO",
-    }  # fmt: skip
+        "spark.cores.max": "2",
+        "spark.executor.memory": "512m",
+        "spark.driver.memory": "700m",
+        "spark.driver.host": "127.0.0.1",
+        "spark.ui.port": pages.rpartition(":")[2],
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.log.level": "INFO",
+    }
     flags = [word for key, value in settings.items() for word in ("--conf", f"{key}={value}")]
     flags += ["--executor-wait", str(WITHIN_S)]
     place = tmp_path / "cluster"
@@ -144,9 +150,11 @@ def test_operations_run_over_spark_connect(
     events = tmp_path / "events"
     events.mkdir()
     spark_settings = {
-        "spark.eventLog.enabled": "true", "spark.eventLog.dir": events.as_uri(), "spark.eventLog.compress": "false",
+        "spark.eventLog.enabled": "true",
+        "spark.eventLog.dir": events.as_uri(),
+        "spark.eventLog.compress": "false",
         "spark.sql.catalog.maintained.token": "set on each session",
-    }  # fmt: skip
+    }
     with connect_server(tmp_path, config=spark_settings) as connect:
         own = [f"{connect.pages}/{each}/" for each in ("environment", "connect", "SQL", "SQL/execution/?id=1")]
         with TokenWatch(own) as watch:
@@ -161,10 +169,12 @@ def test_operations_run_over_spark_connect(
     assert (done, rows) == (
         {"done": 4},
         [
-            ("done", "6 manifests became 1"), ("done", "6 files became 1"), ("done", "statistics of all columns"),
+            ("done", "6 manifests became 1"),
+            ("done", "6 files became 1"),
+            ("done", "statistics of all columns"),
             ("done", rows[3][1]),
         ],
-    ), rows  # fmt: skip
+    ), rows
     assert (sum_of(spark, small), sum_of(spark, deletes)) == before
     assert (files(spark, small), files(spark, deletes, "> 0")) == (1, 0)
     last = spark.sql(f"SELECT summary['limnos.operation'] FROM {small}.snapshots ORDER BY committed_at DESC")
@@ -234,10 +244,14 @@ def test_server_executor_starts_on_demand_without_exposed_token(
     with serving(tmp_path / "data") as server, Client(server.uri, token=server.token) as admin:
         own = spark.newSession()
         for key, value in {
-            "": "org.apache.iceberg.spark.SparkCatalog", ".type": "rest", ".uri": f"{server.uri}/iceberg",
-            ".warehouse": "lake/main", ".rest.auth.type": "none", ".cache-enabled": "false",
+            "": "org.apache.iceberg.spark.SparkCatalog",
+            ".type": "rest",
+            ".uri": f"{server.uri}/iceberg",
+            ".warehouse": "lake/main",
+            ".rest.auth.type": "none",
+            ".cache-enabled": "false",
             ".header.Authorization": f"Bearer {server.token}",
-        }.items():  # fmt: skip
+        }.items():
             own.conf.set(f"spark.sql.catalog.main{key}", value)
         make_files(own, "main.care.own", 6)
         before = sum_of(own, "main.care.own")

@@ -32,8 +32,13 @@ NAME = "main.quiet.t"
 TABLES = int(os.environ.get("LIMNOS_TEST_ORPHAN_TABLES", "4"))
 """Number of random tables that are compared."""
 OLD_S = 10 * 86_400
-ORPHANS = ("data/p=1/killed.parquet", "data/killed.parquet", "metadata/killed-m0.avro", "metadata/snap-1-1-killed.avro",
-           "metadata/killed.stats")  # fmt: skip
+ORPHANS = (
+    "data/p=1/killed.parquet",
+    "data/killed.parquet",
+    "metadata/killed-m0.avro",
+    "metadata/snap-1-1-killed.avro",
+    "metadata/killed.stats",
+)
 OTHERS = ("data/notes.txt", "metadata/killed-1.metadata.json")
 """Files that Iceberg considers orphans and that the server keeps: no writer of Iceberg creates the first name, and
 metadata files have a separate rule.

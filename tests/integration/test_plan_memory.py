@@ -48,9 +48,13 @@ def path(server: LiveServer) -> str:
         manifests.append({**listed(f"{place}/metadata/m{number}.avro", raw), "added_files_count": FILES})
     (at / "snap-1.avro").write_bytes(manifest_list(manifests, version=2))
     snapshot = {
-        "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": int(metadata["last-updated-ms"]) + 1, "manifest-list": f"{place}/metadata/snap-1.avro",
-        "summary": {"operation": "append"}, "schema-id": 0,
-    }  # fmt: skip
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "timestamp-ms": int(metadata["last-updated-ms"]) + 1,
+        "manifest-list": f"{place}/metadata/snap-1.avro",
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
     point = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1}
     updates = [{"action": "add-snapshot", "snapshot": snapshot}, point]
     admin.do("POST", table_path("wide", "t"), {"requirements": [], "updates": updates})

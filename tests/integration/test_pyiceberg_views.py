@@ -18,9 +18,13 @@ def version(*levels: str) -> ViewVersion:
     """A view version in Spark's dialect."""
     text = SQLViewRepresentation(type="sql", sql="select 1 as id, 'Oslo' as city", dialect="spark")
     return ViewVersion(
-        version_id=1, schema_id=1, timestamp_ms=1_700_000_000_000, summary={"engine-name": "test"},
-        representations=[text], default_namespace=list(levels),
-    )  # fmt: skip
+        version_id=1,
+        schema_id=1,
+        timestamp_ms=1_700_000_000_000,
+        summary={"engine-name": "test"},
+        representations=[text],
+        default_namespace=list(levels),
+    )
 
 
 @pytest.fixture

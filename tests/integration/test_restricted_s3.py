@@ -169,8 +169,9 @@ def test_a_plans_credentials_read_its_files(ana: Reader) -> None:
     data = ana.outcome(plan, "get_object", file)["Body"].read()
 
     assert pq.read_table(io.BytesIO(data)).to_pylist() == [
-        {"id": 1, "city": "Rome", "card": "xxxxx2222"}, {"id": 3, "city": "Rome", "card": "xxxxx6666"},
-    ]  # fmt: skip
+        {"id": 1, "city": "Rome", "card": "xxxxx2222"},
+        {"id": 3, "city": "Rome", "card": "xxxxx6666"},
+    ]
     assert file.startswith(plan["storage-credentials"][0]["prefix"].removeprefix(f"s3://{BUCKET}/"))
     assert "/restricted-reads/" in file
 

@@ -43,9 +43,14 @@ from tests.integration.test_pyiceberg import basic, connect
 pytestmark = pytest.mark.integration
 COUNT = int(os.environ.get("LIMNOS_TEST_RESTRICTIONS", "40"))
 SCHEMA = Schema(
-    NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "card", StringType()), NestedField(4, "born", DateType()),
-    NestedField(5, "seen", TimestamptzType()), NestedField(6, "paid", DecimalType(9, 2)), NestedField(7, "ratio", DoubleType()),
-)  # fmt: skip
+    NestedField(1, "id", LongType()),
+    NestedField(2, "city", StringType()),
+    NestedField(3, "card", StringType()),
+    NestedField(4, "born", DateType()),
+    NestedField(5, "seen", TimestamptzType()),
+    NestedField(6, "paid", DecimalType(9, 2)),
+    NestedField(7, "ratio", DoubleType()),
+)
 SPEC = PartitionSpec(PartitionField(2, 1000, IdentityTransform(), "city"))
 
 
@@ -73,7 +78,15 @@ class Shop:
             {"name": name, "condition": "allow"}
             for name in ("use_catalog", "use_schema", "select_table", "modify_table")
         ]
-        self.do("POST", "/api/metalakes/lake/roles", {"name": "buyer", "properties": {}, "securableObjects": [{"fullName": "main", "type": "catalog", "privileges": privileges}]})  # fmt: skip
+        self.do(
+            "POST",
+            "/api/metalakes/lake/roles",
+            {
+                "name": "buyer",
+                "properties": {},
+                "securableObjects": [{"fullName": "main", "type": "catalog", "privileges": privileges}],
+            },
+        )
         self.do("PUT", "/api/metalakes/lake/permissions/users/bob/grant", {"roleNames": ["buyer"]})
 
     def do(self, method: str, path: str, body: object) -> dict[str, Any]:

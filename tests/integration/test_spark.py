@@ -379,8 +379,9 @@ def test_error_for_another_sql_dialect_names_the_view(spark: SparkSession, space
     )
     answer = httpx2.post(
         f"{server.uri}/iceberg/v1/lake.main/namespaces/{level}/views",
-        json=wire.view_body("only_trino", version), headers={"Authorization": f"Bearer {server.token}"},
-    )  # fmt: skip
+        json=wire.view_body("only_trino", version),
+        headers={"Authorization": f"Bearer {server.token}"},
+    )
 
     assert answer.status_code == 200
     with pytest.raises(REFUSAL, match="only_trino"):

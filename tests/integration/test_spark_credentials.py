@@ -54,9 +54,14 @@ def use(spark: SparkSession, lake: LiveServer, *, name: str, credential: str) ->
     mine = spark.newSession()
     prefix = f"spark.sql.catalog.{name}"
     options = {
-        "type": "rest", "uri": f"{lake.uri}/iceberg", "warehouse": "main", "credential": credential,
-        "oauth2-server-uri": f"{lake.uri}/iceberg/v1/oauth/tokens", "rest.auth.type": "oauth2", "cache-enabled": "false",
-    }  # fmt: skip
+        "type": "rest",
+        "uri": f"{lake.uri}/iceberg",
+        "warehouse": "main",
+        "credential": credential,
+        "oauth2-server-uri": f"{lake.uri}/iceberg/v1/oauth/tokens",
+        "rest.auth.type": "oauth2",
+        "cache-enabled": "false",
+    }
     mine.conf.set(prefix, "org.apache.iceberg.spark.SparkCatalog")
     for key, value in options.items():
         mine.conf.set(f"{prefix}.{key}", value)

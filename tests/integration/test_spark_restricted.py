@@ -138,7 +138,10 @@ def test_counts_joins_and_groups_use_only_permitted_rows(spark: Spark) -> None:
     """Counts, joins and groups see only permitted rows; an older version is restricted as the newest, with the current
     columns.
     """
-    versions = [row[0] for row in spark.owner.sql("SELECT snapshot_id FROM main.shop.two.snapshots ORDER BY committed_at").collect()]  # fmt: skip
+    versions = [
+        row[0]
+        for row in spark.owner.sql("SELECT snapshot_id FROM main.shop.two.snapshots ORDER BY committed_at").collect()
+    ]
     spark.shop.restrict({"type": "eq", "term": "city", "value": "Bonn"}, {"card": "replace-with-null"}, table="two")
     seen = [row for row in spark.rows if row["city"] == "Bonn"]
 

@@ -119,10 +119,14 @@ def shell(server: LiveServer, tmp_path_factory: pytest.TempPathFactory) -> Itera
     with (
         log.open("w") as errors,
         subprocess.Popen(
-            [sys.executable, "-c", SCRIPT, server.uri, server.token, ana], env={**own, **none}, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, stderr=errors, text=True,
+            [sys.executable, "-c", SCRIPT, server.uri, server.token, ana],
+            env={**own, **none},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
         ) as process,
-    ):  # fmt: skip
+    ):
         try:
             yield Shell(process, log)
             process.stdin.close()  # type: ignore[union-attr]  # a pipe

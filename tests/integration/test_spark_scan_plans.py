@@ -102,11 +102,20 @@ def _condition(dice: random.Random, depth: int) -> str:
         left, right = _condition(dice, depth - 1), _condition(dice, depth - 1)
         return dice.choice((f"({left} AND {right})", f"({left} OR {right})", f"NOT ({left})"))
     compared, city = dice.choice(("=", "<", "<=", ">", ">=", "<>")), repr_of(dice.choice(CITIES))
-    return dice.choice((
-        f"id {compared} {dice.randint(0, 1000)}", f"id IN ({dice.randint(0, 40)}, {dice.randint(400, 440)}, {dice.randint(800, 840)})",
-        f"city {compared} {city}", f"city IN ({city}, 'Rome')", "city IS NULL", f"amount {compared} {dice.randint(-500, 500)}.25",
-        "amount IS NOT NULL", f"born {compared} DATE {_day(dice)}", "born IS NULL", f"year(born) = {dice.randint(1995, 2005)}",
-    ))  # fmt: skip
+    return dice.choice(
+        (
+            f"id {compared} {dice.randint(0, 1000)}",
+            f"id IN ({dice.randint(0, 40)}, {dice.randint(400, 440)}, {dice.randint(800, 840)})",
+            f"city {compared} {city}",
+            f"city IN ({city}, 'Rome')",
+            "city IS NULL",
+            f"amount {compared} {dice.randint(-500, 500)}.25",
+            "amount IS NOT NULL",
+            f"born {compared} DATE {_day(dice)}",
+            "born IS NULL",
+            f"year(born) = {dice.randint(1995, 2005)}",
+        )
+    )
 
 
 def _seen(spark: SparkSession, text: str) -> list[str]:
@@ -178,7 +187,9 @@ def test_restricted_user_gets_only_permitted_masked_rows(lake: Lake) -> None:
     bob = session(lake.server.uri, user="bob")
 
     assert _seen(bob, "SELECT * FROM main.plan.secret") == [
-        "(1, 'Rome', 'xxxxx2222')", "(3, 'Rome', None)", "(4, 'Rome', 'xxxxx6666')",
-    ]  # fmt: skip
+        "(1, 'Rome', 'xxxxx2222')",
+        "(3, 'Rome', None)",
+        "(4, 'Rome', 'xxxxx6666')",
+    ]
     assert _seen(bob, "SELECT id FROM main.plan.secret WHERE city = 'Oslo' OR card LIKE '3%' OR id = 4") == ["(4,)"]
     assert len(_seen(lake.own, "SELECT * FROM main.plan.secret")) == 5

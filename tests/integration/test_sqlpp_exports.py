@@ -90,8 +90,11 @@ def test_each_export_format_is_loaded_again(server: LiveServer) -> None:
     whole = rows(server, "select value s from shop.Sales s order by s.id", format="lossless-json")
     columns = "type ({id: bigint, city: string?, at_: datetime?})"
     for name, more, compression in (
-        ("adm", "", "'compression': 'gzip'"), ("json", "", ""), ("csv", columns, "'header': true"), ("parquet", "", "'compression': 'zstd'"),
-    ):  # fmt: skip
+        ("adm", "", "'compression': 'gzip'"),
+        ("json", "", ""),
+        ("csv", columns, "'header': true"),
+        ("parquet", "", "'compression': 'zstd'"),
+    ):
         what = "shop.Sales" if name != "csv" else "(select s.id, s.city, s.at_ from shop.Sales s) as x"
         settings = ", ".join(filter(None, [f"'format': '{name}'", compression, "'max-objects-per-file': 1000"]))
         rows(server, f"copy {what} to localfs path ('{_out(server)}/{name}') {more} with {{{settings}}}")
@@ -117,9 +120,23 @@ def test_cli_results_in_adm_and_json_can_be_loaded(server: LiveServer) -> None:
     whole = rows(server, "select value s from shop.Sales s order by s.id", format="lossless-json")
     for results in ("adm", "json-lines"):
         done = subprocess.run(
-            [sys.executable, "-m", "limnos.cli.main", "sql", "--uri", server.uri, "--results", results, "-c", "select value s from shop.Sales s"],
-            env={**os.environ, "LIMNOS_TOKEN": server.token}, capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            [
+                sys.executable,
+                "-m",
+                "limnos.cli.main",
+                "sql",
+                "--uri",
+                server.uri,
+                "--results",
+                results,
+                "-c",
+                "select value s from shop.Sales s",
+            ],
+            env={**os.environ, "LIMNOS_TOKEN": server.token},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         (_out(server) / f"Sales.{results}").write_text(done.stdout)
         format_ = results.partition("-")[0]
         rows(
@@ -164,8 +181,13 @@ def test_restricted_user_is_refused_to_export(server: LiveServer) -> None:
         client.roles.allow("readers", ["USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE"], on="main", kind="catalog")
         client.roles.grant_to_user("ana", ["readers"])
         client.restrictions.set(
-            "r", "main.shop.Sales", kind="table", filter="city = 'Rome'", masks={"at_": "replace-with-null"}, to=NamedPrincipals(users=("ana",))
-        )  # fmt: skip
+            "r",
+            "main.shop.Sales",
+            kind="table",
+            filter="city = 'Rome'",
+            masks={"at_": "replace-with-null"},
+            to=NamedPrincipals(users=("ana",)),
+        )
         token = client.tokens.create(user="ana", name="t", expires_in_s=3600).token
     status, answer = ask(
         server, f"copy shop.Sales to localfs path ('{_out(server)}/ana') with {{'format': 'json'}}", token

@@ -23,10 +23,15 @@ def test_stop_does_not_wait_for_stuck_storage(tmp_path: Path) -> None:
         with serving(tmp_path / "data", *flags) as server:
             with Client(server.uri, token=server.token) as client:
                 client.catalogs.create(
-                    "stuck", properties={
-                        "warehouse": "s3://b/w", "s3.endpoint": endpoint, "s3.region": "x", "s3.access-key-id": "k", "s3.secret-access-key": "s",
+                    "stuck",
+                    properties={
+                        "warehouse": "s3://b/w",
+                        "s3.endpoint": endpoint,
+                        "s3.region": "x",
+                        "s3.access-key-id": "k",
+                        "s3.secret-access-key": "s",
                     },
-                )  # fmt: skip
+                )
                 ask(server.uri, server.token, "namespaces", {"namespace": ["a"]})
                 body = {"name": "t", "schema": {"type": "struct", "fields": []}}
                 for _ in range(3):
@@ -45,9 +50,10 @@ def test_stop_does_not_wait_for_stuck_storage(tmp_path: Path) -> None:
 def ask(uri: str, token: str, path: str, body: object) -> None:
     """Send a request to the blocked catalog; whether it is answered does not matter."""
     request = urllib.request.Request(
-        f"{uri}/iceberg/v1/lake.stuck/{path}", json.dumps(body).encode(),
+        f"{uri}/iceberg/v1/lake.stuck/{path}",
+        json.dumps(body).encode(),
         {"authorization": f"Bearer {token}", "content-type": "application/json"},
-    )  # fmt: skip
+    )
     try:
         urllib.request.urlopen(request, timeout=60).close()
     except OSError:

@@ -108,8 +108,11 @@ def test_curl_trusts_the_given_cacert(lake: Lake) -> None:
     """With `--cacert`, curl trusts the given authority."""
     process = subprocess.run(
         [shutil.which("curl") or "curl", "-sS", "--cacert", str(lake.authority.file), f"{lake.server.uri}/metrics"],
-        capture_output=True, text=True, timeout=30, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
 
     assert "limnos_tls_certificate_ends_seconds" in process.stdout
 
@@ -155,9 +158,11 @@ def test_certificate_is_replaced_under_load(lake: Lake) -> None:
         while not over.is_set():
             try:
                 response = session.get(
-                    f"{lake.server.uri}/api/limnos/v1/whoami", verify=str(lake.authority.file), timeout=PATIENCE_S,
+                    f"{lake.server.uri}/api/limnos/v1/whoami",
+                    verify=str(lake.authority.file),
+                    timeout=PATIENCE_S,
                     headers={"Connection": "close"} if number % 2 else {},
-                )  # fmt: skip
+                )
             except requests.RequestException as error:
                 failed.append(repr(error))
                 return

@@ -21,8 +21,13 @@ def _taxonomy(root: type[LimnosError] = LimnosError) -> Iterator[type[LimnosErro
 
 CLASSES = [each for each in _taxonomy() if each.__module__ == "limnos.model.errors"]
 VALUES: dict[str, object] = {
-    "kind": "table", "decision": ("a decision",), "was_right": True, "retry_after_s": 7, "why": "because", "advice": "do this",
-}  # fmt: skip
+    "kind": "table",
+    "decision": ("a decision",),
+    "was_right": True,
+    "retry_after_s": 7,
+    "why": "because",
+    "advice": "do this",
+}
 """A value of each field that a constructor names; a new field is added here."""
 
 

@@ -19,10 +19,28 @@ from limnos.model.kinds import (
 )
 
 STORED = {
-    "METALAKE": 1, "CATALOG": 2, "NAMESPACE": 3, "TABLE": 4, "VIEW": 5, "FILESET": 6, "TOPIC": 7, "MODEL": 8,
-    "FUNCTION": 9, "COLUMN": 10, "TAG": 11, "POLICY": 12, "JOB_TEMPLATE": 13, "JOB": 14, "DATATYPE": 15, "SYNONYM": 16, "EXTERNAL_DATASET": 17, "USER": 20, "GROUP": 21,
-    "ROLE": 22, "TOKEN": 23,
-}  # fmt: skip
+    "METALAKE": 1,
+    "CATALOG": 2,
+    "NAMESPACE": 3,
+    "TABLE": 4,
+    "VIEW": 5,
+    "FILESET": 6,
+    "TOPIC": 7,
+    "MODEL": 8,
+    "FUNCTION": 9,
+    "COLUMN": 10,
+    "TAG": 11,
+    "POLICY": 12,
+    "JOB_TEMPLATE": 13,
+    "JOB": 14,
+    "DATATYPE": 15,
+    "SYNONYM": 16,
+    "EXTERNAL_DATASET": 17,
+    "USER": 20,
+    "GROUP": 21,
+    "ROLE": 22,
+    "TOKEN": 23,
+}
 
 
 def test_numbers_never_change() -> None:

@@ -188,5 +188,11 @@ def lance_versions(world: NodesWorld) -> Iterator[ChangeTurn]:
 
 
 LANCE_STORIES = (
-    lance_privileges, lance_owners, lance_renames, lance_moves, lance_drops, lance_successors, lance_versions,
-)  # fmt: skip
+    lance_privileges,
+    lance_owners,
+    lance_renames,
+    lance_moves,
+    lance_drops,
+    lance_successors,
+    lance_versions,
+)

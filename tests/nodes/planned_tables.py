@@ -32,9 +32,13 @@ def table_with_parts(admin: Wire, tag: str) -> str:
     manifests = [_manifest(place, number) for number in range(PARTS)]
     at = _written(place, "metadata/snap-1.avro", manifest_list(manifests, version=2))
     snapshot = {
-        "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": int(metadata["last-updated-ms"]) + 1, "manifest-list": at,
-        "summary": {"operation": "append"}, "schema-id": 0,
-    }  # fmt: skip
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "timestamp-ms": int(metadata["last-updated-ms"]) + 1,
+        "manifest-list": at,
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
     point = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1}
     admin.do("POST", path, {"requirements": [], "updates": [{"action": "add-snapshot", "snapshot": snapshot}, point]})
     return path

@@ -73,9 +73,13 @@ def wires(pair: Pair) -> Iterator[list[Wire]]:
 def snapshot(number: int, location: str) -> dict[str, object]:
     """Write a commit of an engine with a correct clock."""
     added = {
-        "snapshot-id": number, "sequence-number": number, "timestamp-ms": time.time_ns() // 1_000_000,
-        "manifest-list": f"{location}/metadata/{number}.avro", "summary": {"operation": "append"}, "schema-id": 0,
-    }  # fmt: skip
+        "snapshot-id": number,
+        "sequence-number": number,
+        "timestamp-ms": time.time_ns() // 1_000_000,
+        "manifest-list": f"{location}/metadata/{number}.avro",
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
     if number > 1:
         added["parent-snapshot-id"] = number - 1
     main = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": number}

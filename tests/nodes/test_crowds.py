@@ -39,7 +39,7 @@ Report = Callable[[str, object], None]
 
 def crowd(
     world: NodesWorld, title: str, *, work: list[Callable[[Wire], list[int]]], report: Report, nodes: int = 2
-) -> Statuses:  # fmt: skip
+) -> Statuses:
     """Let callers send requests concurrently on both nodes, each on its own connection. Returns the number of answers
     by status.
     """

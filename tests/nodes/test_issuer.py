@@ -43,10 +43,15 @@ def nodes(
     cluster = PostgresCluster() if request.param == "postgresql" else None
     directory = tmp_path_factory.mktemp(request.param)
     settings = {
-        "ACCESS__AUTHENTICATION": "token", "OIDC__ISSUER": issuer.url, "OIDC__AUDIENCES": f"other,{AUDIENCE}",
-        "OIDC__GROUPS_CLAIM": "groups", "OIDC__METALAKES": "lake", "OIDC__REFRESH_S": "1", "OIDC__TIMEOUT_S": "30",
+        "ACCESS__AUTHENTICATION": "token",
+        "OIDC__ISSUER": issuer.url,
+        "OIDC__AUDIENCES": f"other,{AUDIENCE}",
+        "OIDC__GROUPS_CLAIM": "groups",
+        "OIDC__METALAKES": "lake",
+        "OIDC__REFRESH_S": "1",
+        "OIDC__TIMEOUT_S": "30",
         "OIDC__CLIENT_ID": TERMINAL,
-    }  # fmt: skip
+    }
     env = {f"LIMNOS__{name}": value for name, value in settings.items()}
     database = cluster.database() if cluster else None
     pair = tuple(Process(directory / "data", log=directory / f"{i}.log", database=database, env=env) for i in (0, 1))
@@ -136,9 +141,15 @@ def test_invalid_tokens_get_401(nodes: tuple[Process, Process], issuer: Issuer) 
     none = base64.urlsafe_b64encode(json.dumps({"alg": "none", "kid": issuer.key.kid}).encode()).decode().rstrip("=")
     claims = issuer.token("ana").split(".")[1]
     wrong = [
-        issuer.token("ana", aud="somebody else"), f"{none}.{claims}.", f"{none}.{claims}.{claims}", issuer.token("ana", iss="https://other.example.com"),
-        issuer.token("ana", exp=1_700_000_000), issuer.token("anonymous"), issuer.token("ana", pad="x" * 20_000), "a.b.c",
-    ]  # fmt: skip
+        issuer.token("ana", aud="somebody else"),
+        f"{none}.{claims}.",
+        f"{none}.{claims}.{claims}",
+        issuer.token("ana", iss="https://other.example.com"),
+        issuer.token("ana", exp=1_700_000_000),
+        issuer.token("anonymous"),
+        issuer.token("ana", pad="x" * 20_000),
+        "a.b.c",
+    ]
 
     assert [status(nodes[0], token) for token in wrong] == [401] * len(wrong)
     wire = Wire(nodes[0].uri, token=wrong[0])
@@ -166,9 +177,13 @@ def test_pyiceberg_signs_in_with_its_own_settings(nodes: tuple[Process, Process]
     """PyIceberg can sign in with its settings `credential` and `oauth2-server-uri` alone."""
     issuer.groups = {"job": ["crew"]}
     catalog = load_catalog(
-        "lake", type="rest", uri=f"{nodes[1].uri}/iceberg", warehouse="main", credential="job:secret of job",
+        "lake",
+        type="rest",
+        uri=f"{nodes[1].uri}/iceberg",
+        warehouse="main",
+        credential="job:secret of job",
         **{"oauth2-server-uri": issuer.token_url},
-    )  # fmt: skip
+    )
 
     assert catalog.list_namespaces() == [("sea",)]
     issuer.groups = {}

@@ -94,9 +94,13 @@ class Writer:
                 return
             assert not any(row_presence) or not self._is_half(tables, row), f"a part of a batch: {seen}"
             entries = [
-                {"id": ["lance", name], "version": version + 1, "manifest_path": self.staged(tables[name], version + 1, rows=[*rows, row])}
+                {
+                    "id": ["lance", name],
+                    "version": version + 1,
+                    "manifest_path": self.staged(tables[name], version + 1, rows=[*rows, row]),
+                }
                 for name, (version, rows) in seen.items()
-            ]  # fmt: skip
+            ]
             if len(entries) == 1:
                 (name,) = tables
                 status, body = self.ask(f"{TABLE}/lance%24{name}/version/create", entries[0])

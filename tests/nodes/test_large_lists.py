@@ -143,8 +143,11 @@ def test_long_lists_are_complete_on_node_with_empty_view(rig: Rig) -> None:
 
     label, listings = "sqlite" if rig.is_sqlite else "postgresql", []
     for path, what in (
-        ("users?details=true", "users"), ("groups?details=true", "groups"), ("roles", "names"), ("objects/catalog/main/roles", "names"),
-    ):  # fmt: skip
+        ("users?details=true", "users"),
+        ("groups?details=true", "groups"),
+        ("roles", "names"),
+        ("objects/catalog/main/roles", "names"),
+    ):
         rig.start()
         answer, seconds = timed(lambda path=path: rig.admin.ask("GET", f"{GRAVITINO}/{path}"))  # type: ignore[misc]
         entries = answer.body.get(what)

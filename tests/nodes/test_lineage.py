@@ -14,9 +14,13 @@ def event(target: str, source: str, *, at: int) -> dict[str, object]:
     """Return the event of a completed run."""
     source_, target_ = ({"namespace": "limnos://lake", "name": name} for name in (source, target))
     return {
-        "eventType": "COMPLETE", "eventTime": f"2026-01-31T00:{at // 60:02}:{at % 60:02}Z", "run": {"runId": f"r{at}"},
-        "job": {"namespace": "n", "name": "j"}, "inputs": [source_], "outputs": [target_],
-    }  # fmt: skip
+        "eventType": "COMPLETE",
+        "eventTime": f"2026-01-31T00:{at // 60:02}:{at % 60:02}Z",
+        "run": {"runId": f"r{at}"},
+        "job": {"namespace": "n", "name": "j"},
+        "inputs": [source_],
+        "outputs": [target_],
+    }
 
 
 def sources(wire: Wire, path: str) -> list[str]:

@@ -33,7 +33,15 @@ class Pair:
             for name in ("use_catalog", "use_schema", "select_table", "modify_table")
         ]
         self.admin[0].do("POST", f"{GRAVITINO}/users", {"name": "bob"})
-        self.admin[0].do("POST", f"{GRAVITINO}/roles", {"name": "crew", "properties": {}, "securableObjects": [{"fullName": "main", "type": "catalog", "privileges": rights}]})  # fmt: skip
+        self.admin[0].do(
+            "POST",
+            f"{GRAVITINO}/roles",
+            {
+                "name": "crew",
+                "properties": {},
+                "securableObjects": [{"fullName": "main", "type": "catalog", "privileges": rights}],
+            },
+        )
         self.admin[0].do("PUT", f"{GRAVITINO}/permissions/users/bob/grant", {"roleNames": ["crew"]})
 
     def hang_up(self) -> None:

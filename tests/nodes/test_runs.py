@@ -44,8 +44,9 @@ def finish(world: NodesWorld, run: str, word: str, attempt: int) -> None:
 def publish(wire: Wire, run: str, attempt: int, path: tuple[str, str], by: str) -> int:
     """Commit to a table and publish. Returns the status."""
     operations = [
-        {"do": "commit-table", "path": list(path), **properties_body(by=by)}, {"do": "publish-run", "run": run, "attempt": attempt},
-    ]  # fmt: skip
+        {"do": "commit-table", "path": list(path), **properties_body(by=by)},
+        {"do": "publish-run", "run": run, "attempt": attempt},
+    ]
     return wire.do("POST", f"{LAKE}/catalogs/main/transactions", {"operations": operations}, fine=FINE).status
 
 

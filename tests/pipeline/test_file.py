@@ -64,8 +64,11 @@ def test_file_needs_only_name_catalog_and_query() -> None:
 
     step = pipeline.steps[0]
     assert (pipeline.name, pipeline.catalog, step.table, step.body) == (
-        "p", "main", ("main", "a", "t"), Sql(text="SELECT 1"),
-    )  # fmt: skip
+        "p",
+        "main",
+        ("main", "a", "t"),
+        Sql(text="SELECT 1"),
+    )
     assert step.write == WriteDeclaration(mode=WriteMode.REPLACE)
 
 
@@ -113,13 +116,17 @@ def test_every_part_of_declaration_can_be_written_in_file(tmp_path: Path) -> Non
     merged, python, loaded = pipeline.steps
     flights, typed, airports, orders = (source.kind for source in pipeline.sources)
     assert [(one.name, one.type, one.default) for one in pipeline.parameters] == [
-        ("day", ParameterType.DATE, None), ("limit", ParameterType.INT, 10),
-    ]  # fmt: skip
+        ("day", ParameterType.DATE, None),
+        ("limit", ParameterType.INT, 10),
+    ]
     assert flights == Files(path="data/flights.csv.gz", format="csv")
     assert typed == Files(
-        path="s3://b/x/*", format="csv", schema="id bigint", options={"header": "true", "maxColumns": "1e3"},
+        path="s3://b/x/*",
+        format="csv",
+        schema="id bigint",
+        options={"header": "true", "maxColumns": "1e3"},
         malformed=MalformedRowPolicy.KEEP,
-    )  # fmt: skip
+    )
     assert airports == TableSource(table=("raw", "n.y", "airports"))
     assert orders == Jdbc(
         url="jdbc:postgresql://db/shop",
@@ -139,18 +146,25 @@ def test_every_part_of_declaration_can_be_written_in_file(tmp_path: Path) -> Non
     assert merged.expectations == (
         Expectation(name="id > 0", kind=RuleKind.ROW, condition="id > 0"),
         Expectation(
-            name="known", kind=RuleKind.ROW, condition="op IS NOT NULL", action=ExpectationAction.QUARANTINE, tolerated=0.01
+            name="known",
+            kind=RuleKind.ROW,
+            condition="op IS NOT NULL",
+            action=ExpectationAction.QUARANTINE,
+            tolerated=0.01,
         ),
         Expectation(name="unique id op", kind=RuleKind.UNIQUE, columns=("id", "op"), action=ExpectationAction.WARN),
         Expectation(
-            name="references op", kind=RuleKind.REFERENCES, columns=("op",), table=("raw", "nyc", "airlines"),
+            name="references op",
+            kind=RuleKind.REFERENCES,
+            columns=("op",),
+            table=("raw", "nyc", "airlines"),
             table_columns=("code",),
         ),
         Expectation(name="rows min 1 max 5", kind=RuleKind.ROWS, rows_min=1, rows_max=5),
         Expectation(name="fresh day", kind=RuleKind.FRESH, columns=("day",), within_s=36 * 3600),
         Expectation(name="no_fewer_rows", kind=RuleKind.NO_FEWER_ROWS, tolerated=0.05),
         Expectation(name="empty SELECT 1 WHERE false", kind=RuleKind.EMPTY, query="SELECT 1 WHERE false"),
-    )  # fmt: skip
+    )
     assert python.body == PythonStep(function="delays:make", inputs={"flights": "flights", "other": ("raw", "x", "y")})
     assert (python.after, pipeline.python_files) == ((("main", "a", "merged"),), ("delays.py",))
     assert (loaded.body, loaded.properties) == (Load(source="flights"), {"format-version": "3"})
@@ -166,9 +180,15 @@ def test_history_mode_accepts_all_its_keys() -> None:
     ).steps[0]
 
     assert step.write == WriteDeclaration(
-        mode=WriteMode.HISTORY, keys=("a", "b"), tracked=("c",), as_of="now()", valid_from="f", valid_to="t",
-        current="is_now", delete_missing=True,
-    )  # fmt: skip
+        mode=WriteMode.HISTORY,
+        keys=("a", "b"),
+        tracked=("c",),
+        as_of="now()",
+        valid_from="f",
+        valid_to="t",
+        current="is_now",
+        delete_missing=True,
+    )
 
 
 PLACES = {
@@ -204,55 +224,127 @@ WRONG = {
     _steps("a.t: {sql: ''}"): ["p.yaml:4:14: SQL is expected, not an empty string"],
     _steps("a.t: {sql: }"): ["p.yaml:4:14: SQL is expected, not nothing"],
     _steps("a.t: {sql: [SELECT 1]}"): ["p.yaml:4:14: SQL is expected, not a list"],
-    _steps("a.t: {sql: SELECT 1, columns: {b: Sum, in grams}}"): ["p.yaml:4:50: text is expected, not nothing; a string with a comma within {…} needs quotes"],
-    _steps("a.t: SELECT 1"): ["p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, after) is expected, not 'SELECT 1'"],
+    _steps("a.t: {sql: SELECT 1, columns: {b: Sum, in grams}}"): [
+        "p.yaml:4:50: text is expected, not nothing; a string with a comma within {…} needs quotes"
+    ],
+    _steps("a.t: SELECT 1"): [
+        "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, after) is expected, not 'SELECT 1'"
+    ],
     _steps("t: {sql: SELECT 1}"): ["p.yaml:4:3: 't' has no namespace: write it like curated.t"],
     _steps("main.a.t: {sql: SELECT 1}"): ["p.yaml:4:3: leave the catalog out: write a.t"],
     _steps("a.t: {sql: SELECT 1}\na.t: {sql: SELECT 2}"): ["p.yaml:5:3: 'a.t' is repeated here; first in line 4"],
     _steps("a..t: {sql: SELECT 1}"): ["p.yaml:4:3: The name 'a..t' has an empty part at character 3. Remove a dot."],
     _steps("a.t: {sql: SELECT 1, write: merge}"): ["p.yaml:4:31: 'merge' needs keys: write {mode: merge, keys: [id]}"],
-    _steps("a.t: {sql: SELECT 1, write: replce}"): ["p.yaml:4:31: 'replce' is not one of replace, append, partitions; did you mean 'replace'?"],
-    _steps("a.t: {sql: SELECT 1, write: {mode: append, keys: [a]}}"): ["p.yaml:4:46: unknown key 'keys'; 'write: append' takes mode"],
-    _steps("a.t: {sql: SELECT 1, write: {mode: merge}}"): ["p.yaml:4:31: 'write: merge' needs 'keys': keys: [flight_id]"],
-    _steps("a.t: {sql: SELECT 1, write: {keys: [a]}}"): ["p.yaml:4:31: 'write' needs 'mode', one of replace, append, partitions, merge, history"],
+    _steps("a.t: {sql: SELECT 1, write: replce}"): [
+        "p.yaml:4:31: 'replce' is not one of replace, append, partitions; did you mean 'replace'?"
+    ],
+    _steps("a.t: {sql: SELECT 1, write: {mode: append, keys: [a]}}"): [
+        "p.yaml:4:46: unknown key 'keys'; 'write: append' takes mode"
+    ],
+    _steps("a.t: {sql: SELECT 1, write: {mode: merge}}"): [
+        "p.yaml:4:31: 'write: merge' needs 'keys': keys: [flight_id]"
+    ],
+    _steps("a.t: {sql: SELECT 1, write: {keys: [a]}}"): [
+        "p.yaml:4:31: 'write' needs 'mode', one of replace, append, partitions, merge, history"
+    ],
     _steps("a.t: {sql: SELECT 1, incremental: yes}"): ["p.yaml:4:37: true or false is expected, not 'yes'"],
     _steps("a.t: {sql: SELECT 1, partition: day(}"): None,
     _steps("a.t: {sql: SELECT 1, sort: []}"): ["p.yaml:4:30: the list is empty: leave the key out"],
-    _steps("a.t: {sql: SELECT 1, expect: [{row: a, tolerated: 101%}]}"): ["p.yaml:4:53: a share from 0% to 100% is expected (1%, 0.01), not '101%'"],
-    _steps("a.t: {sql: SELECT 1, expect: [{row: a, tolerated: .nan}]}"): ["p.yaml:4:53: .nan is not a number that can be used here"],
-    _steps("a.t: {sql: SELECT 1, expect: [{unique: a, action: drop}]}"): ["p.yaml:4:53: 'drop' is not one of fail, warn"],
-    _steps("a.t: {sql: SELECT 1, expect: [{uniqe: a}]}"): ["p.yaml:4:33: an expectation needs one of row, unique, not_null, references, rows, fresh, no_fewer_rows, empty; did you mean 'unique'?"],
-    _steps("a.t: {sql: SELECT 1, expect: [{fresh: a, within: 2 dayz}]}"): ["p.yaml:4:52: a duration is expected ('2 days', 36h, '90 minutes'), not '2 dayz'"],
+    _steps("a.t: {sql: SELECT 1, expect: [{row: a, tolerated: 101%}]}"): [
+        "p.yaml:4:53: a share from 0% to 100% is expected (1%, 0.01), not '101%'"
+    ],
+    _steps("a.t: {sql: SELECT 1, expect: [{row: a, tolerated: .nan}]}"): [
+        "p.yaml:4:53: .nan is not a number that can be used here"
+    ],
+    _steps("a.t: {sql: SELECT 1, expect: [{unique: a, action: drop}]}"): [
+        "p.yaml:4:53: 'drop' is not one of fail, warn"
+    ],
+    _steps("a.t: {sql: SELECT 1, expect: [{uniqe: a}]}"): [
+        "p.yaml:4:33: an expectation needs one of row, unique, not_null, references, rows, fresh, no_fewer_rows, empty; did you mean 'unique'?"
+    ],
+    _steps("a.t: {sql: SELECT 1, expect: [{fresh: a, within: 2 dayz}]}"): [
+        "p.yaml:4:52: a duration is expected ('2 days', 36h, '90 minutes'), not '2 dayz'"
+    ],
     _steps("a.t: {sql: SELECT 1, expect: [{rows: {min: 3, max: 2}}]}"): ["p.yaml:4:40: min 3 is more than max 2"],
     _steps("a.t: {sql: SELECT 1, expect: [{rows: {}}]}"): ["p.yaml:4:40: 'rows' needs min or max"],
-    _steps("a.t: {sql: SELECT 1, expect: [{no_fewer_rows: false}]}"): ["p.yaml:4:49: only 'true' is allowed here; leave the key out instead"],
-    _steps("a.t: {sql: SELECT 1, expect: [a > 1, {row: b, name: a > 1}]}"): ["p.yaml:4:8: two expectations are called 'a > 1': give them different names"],
-    _steps("a.t:\n  sql: >\n    SELECT 1 -- one\n    FROM b.c"): ["p.yaml:5:10: a comment (--) in lines that YAML joins hides the lines after it: begin the string with '|'"],
-    _steps("a.t: {sql_file: ../q.sql}"): ["p.yaml:4:8: '../q.sql' is outside of the pipeline's directory; move it to that directory or below"],
-    _steps("a.t: {sql_file: /etc/passwd}"): ["p.yaml:4:8: '/etc/passwd' is not inside the pipeline's directory: write a path relative to its file"],
-    _steps("a.t: {python: no_such_module:f}"): ["p.yaml:4:8: there is no module 'no_such_module': neither no_such_module.py beside the file nor installed"],
-    _steps("a.t: {python: make.py}"): ["p.yaml:4:17: 'make.py' is not allowed here: write module:function, like delays:make for 'make' in delays.py beside the file"],
-    _steps("a.t: {sql: SELECT 1, 2}"): ["p.yaml:4:24: '2' has no value; a comma within {…} ends a string, unless it is in quotes"],
-    _steps("a.t: {sql: &a SELECT 1, <<: *a}"): ["p.yaml:4:27: merge keys ('<<') are not supported: write the keys out, or use an alias for a whole value"],
-    HEAD + "parameters: {day: dat}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:19: 'dat' is not one of string, int, double, boolean, date, timestamp; did you mean 'date'?"],
-    HEAD + "parameters: {day: {type: date, default: 2026-02-31}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:19: the default '2026-02-31' is not a valid date: write it like 2026-01-31"],
-    HEAD + "parameters: {n: {type: int, default: 1.5}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:17: the default 1.5 is not a valid int"],
-    HEAD + "parameters: {run_id: string}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: every run has 'run_id' already: choose another name"],
-    HEAD + "sources: {x: raw.nyc.t}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: 'raw.nyc.t' is not allowed here: a source written as a string is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, 'table:' for a table, 'python:' for a function"],
-    HEAD + "sources: {x: {files: data/*}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: the format of 'data/*' does not follow from its ending: add 'format: csv' (or another)"],
-    HEAD + "sources: {x: {tabel: a.b}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: a source needs one of files, jdbc, python, stream, table; did you mean 'table'?"],
-    HEAD + "sources: {x: {jdbc: 'jdbc:postgresql://u:secret@h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"],
-    HEAD + "sources: {x: {jdbc: 'jdbc:x', table: t, options: {password: secret}}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"],
-    HEAD + "sources: {x: {jdbc: 'jdbc:oracle:thin:shop/secret@//h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"],
-    HEAD + "sources: {x: {stream: {kafka: {subscribe: c, kafka.sasl.jaas.config: 'x required password=\"secret\";'}}}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:23: a password is not allowed in the file: name its environment variable in 'kafka.sasl.jaas.config_env'"],
-    HEAD + "sources: {x: {stream: {kafka: {subscribe: c, kafka.ssl.key.password: secret}}}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:23: a password is not allowed in the file: name its environment variable in 'kafka.ssl.key.password_env'"],
-    HEAD + "sources: {x: {stream: {files: a.csv}}}\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:3:23: a stream of files needs 'schema': there may be no file yet to infer it from"],
+    _steps("a.t: {sql: SELECT 1, expect: [{no_fewer_rows: false}]}"): [
+        "p.yaml:4:49: only 'true' is allowed here; leave the key out instead"
+    ],
+    _steps("a.t: {sql: SELECT 1, expect: [a > 1, {row: b, name: a > 1}]}"): [
+        "p.yaml:4:8: two expectations are called 'a > 1': give them different names"
+    ],
+    _steps("a.t:\n  sql: >\n    SELECT 1 -- one\n    FROM b.c"): [
+        "p.yaml:5:10: a comment (--) in lines that YAML joins hides the lines after it: begin the string with '|'"
+    ],
+    _steps("a.t: {sql_file: ../q.sql}"): [
+        "p.yaml:4:8: '../q.sql' is outside of the pipeline's directory; move it to that directory or below"
+    ],
+    _steps("a.t: {sql_file: /etc/passwd}"): [
+        "p.yaml:4:8: '/etc/passwd' is not inside the pipeline's directory: write a path relative to its file"
+    ],
+    _steps("a.t: {python: no_such_module:f}"): [
+        "p.yaml:4:8: there is no module 'no_such_module': neither no_such_module.py beside the file nor installed"
+    ],
+    _steps("a.t: {python: make.py}"): [
+        "p.yaml:4:17: 'make.py' is not allowed here: write module:function, like delays:make for 'make' in delays.py beside the file"
+    ],
+    _steps("a.t: {sql: SELECT 1, 2}"): [
+        "p.yaml:4:24: '2' has no value; a comma within {…} ends a string, unless it is in quotes"
+    ],
+    _steps("a.t: {sql: &a SELECT 1, <<: *a}"): [
+        "p.yaml:4:27: merge keys ('<<') are not supported: write the keys out, or use an alias for a whole value"
+    ],
+    HEAD + "parameters: {day: dat}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:19: 'dat' is not one of string, int, double, boolean, date, timestamp; did you mean 'date'?"
+    ],
+    HEAD + "parameters: {day: {type: date, default: 2026-02-31}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:19: the default '2026-02-31' is not a valid date: write it like 2026-01-31"
+    ],
+    HEAD + "parameters: {n: {type: int, default: 1.5}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:17: the default 1.5 is not a valid int"
+    ],
+    HEAD + "parameters: {run_id: string}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:14: every run has 'run_id' already: choose another name"
+    ],
+    HEAD + "sources: {x: raw.nyc.t}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:14: 'raw.nyc.t' is not allowed here: a source written as a string is a path that ends in its format (data/*.csv); write 'files:' with 'format:' for others, 'table:' for a table, 'python:' for a function"
+    ],
+    HEAD + "sources: {x: {files: data/*}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:14: the format of 'data/*' does not follow from its ending: add 'format: csv' (or another)"
+    ],
+    HEAD + "sources: {x: {tabel: a.b}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:14: a source needs one of files, jdbc, python, stream, table; did you mean 'table'?"
+    ],
+    HEAD + "sources: {x: {jdbc: 'jdbc:postgresql://u:secret@h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"
+    ],
+    HEAD + "sources: {x: {jdbc: 'jdbc:x', table: t, options: {password: secret}}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"
+    ],
+    HEAD + "sources: {x: {jdbc: 'jdbc:oracle:thin:shop/secret@//h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"
+    ],
+    HEAD
+    + "sources: {x: {stream: {kafka: {subscribe: c, kafka.sasl.jaas.config: 'x required password=\"secret\";'}}}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:23: a password is not allowed in the file: name its environment variable in 'kafka.sasl.jaas.config_env'"
+    ],
+    HEAD
+    + "sources: {x: {stream: {kafka: {subscribe: c, kafka.ssl.key.password: secret}}}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:23: a password is not allowed in the file: name its environment variable in 'kafka.ssl.key.password_env'"
+    ],
+    HEAD + "sources: {x: {stream: {files: a.csv}}}\nsteps: {a.t: {sql: SELECT 1}}": [
+        "p.yaml:3:23: a stream of files needs 'schema': there may be no file yet to infer it from"
+    ],
     HEAD + "python_files: [no.py]\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:1:1: there is no 'no.py' in ."],
-    HEAD + "steps: {}": ["p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, after) is expected"],
-    "- a": ["p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files) is expected, not a list"],
+    HEAD + "steps: {}": [
+        "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, after) is expected"
+    ],
+    "- a": [
+        "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files) is expected, not a list"
+    ],
     "": ["p.yaml:1:1: the file is empty: begin with 'pipeline: NAME'"],
     "a: [": None,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", WRONG)

@@ -74,9 +74,15 @@ def test_too_large_column_lineage_is_reduced_to_tables() -> None:
 
 @pytest.mark.parametrize(
     "record",
-    [{}, {"sources": 1}, {"sources": [], "inputs": "x"}, {"sources": [{}], "inputs": 1},
-     {"sources": [], "inputs": 0, "rows": [[1, "a", "FILTER", True]]}, {"sources": [], "inputs": 0, "columns": [1]}],
-)  # fmt: skip
+    [
+        {},
+        {"sources": 1},
+        {"sources": [], "inputs": "x"},
+        {"sources": [{}], "inputs": 1},
+        {"sources": [], "inputs": 0, "rows": [[1, "a", "FILTER", True]]},
+        {"sources": [], "inputs": 0, "columns": [1]},
+    ],
+)
 def test_foreign_lineage_data_in_record_is_ignored(record: dict[str, object]) -> None:
     """If the record contains other data in place of lineage, it is ignored and the run can be published."""
     assert decode_lineage(record) is None

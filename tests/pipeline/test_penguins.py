@@ -70,9 +70,14 @@ def test_documented_commands_print_documented_output(server: LiveServer, admin: 
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
 
     done = subprocess.run(
-        ["bash", "-c", script()], cwd=tmp_path, env={**os.environ, "PATH": path, "LIMNOS_URI": server.uri},
-        capture_output=True, text=True, timeout=900, check=False,
-    )  # fmt: skip
+        ["bash", "-c", script()],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "LIMNOS_URI": server.uri},
+        capture_output=True,
+        text=True,
+        timeout=900,
+        check=False,
+    )
 
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     assert re.findall(f"{BEGIN}\n(.*?){END}", done.stdout, re.DOTALL) == PRINTED

@@ -44,9 +44,13 @@ def _table(server: LiveServer, namespace: str, name: str, *, summary: dict[str, 
         return
     location = response.json()["metadata"]["location"]
     snapshot = {
-        "snapshot-id": 77, "sequence-number": 1, "timestamp-ms": response.json()["metadata"]["last-updated-ms"] + 1,
-        "manifest-list": f"{location}/metadata/snap-77.avro", "summary": {"operation": "append", **summary}, "schema-id": 0,
-    }  # fmt: skip
+        "snapshot-id": 77,
+        "sequence-number": 1,
+        "timestamp-ms": response.json()["metadata"]["last-updated-ms"] + 1,
+        "manifest-list": f"{location}/metadata/snap-77.avro",
+        "summary": {"operation": "append", **summary},
+        "schema-id": 0,
+    }
     main_moves = {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 77}
     updates = [{"action": "add-snapshot", "snapshot": snapshot}, main_moves]
     moved = httpx2.post(f"{url}/{name}", headers=headers, json={"requirements": [], "updates": updates})
@@ -93,13 +97,19 @@ def test_names_queries_and_order_are_checked_without_a_server() -> None:
 
     assert _problem_texts(check(pipeline)) == [
         "p.yaml:8:14: a.x: no parameter ':dya'; did you mean 'day'?; declare it under 'parameters'",
-        ("p.yaml:9:12: a.x: no source 'orders'; did you mean 'order'?; declare it under 'sources', or write a table with "
-        "its namespace"),
+        (
+            "p.yaml:9:12: a.x: no source 'orders'; did you mean 'order'?; declare it under 'sources', or write a table with "
+            "its namespace"
+        ),
         "p.yaml:10:14: a.y: not SQL that Spark can read: Syntax error at or near 'SELEC'.",
-        ("p.yaml:11:14: a.z: a step's SQL must be one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step writes its result"),
-        ("p.yaml:12:29: main.a.x.snapshots is a state of a table that this pipeline writes: a run reads its own branch of it; name main.a.x, or an older state with VERSION AS OF"),
+        (
+            "p.yaml:11:14: a.z: a step's SQL must be one query (SELECT, WITH … SELECT, VALUES, TABLE, FROM …): the step writes its result"
+        ),
+        (
+            "p.yaml:12:29: main.a.x.snapshots is a state of a table that this pipeline writes: a run reads its own branch of it; name main.a.x, or an older state with VERSION AS OF"
+        ),
         "p.yaml:12:44: a.w: no source 'x'; did you mean a.x?; declare it under 'sources', or write a table with its namespace",
-    ]  # fmt: skip
+    ]
 
 
 def test_rule_reading_another_table_is_a_dependency() -> None:
@@ -307,8 +317,13 @@ def test_plan_lists_inputs_and_pins_of_each_step(server: LiveServer, admin: Clie
         one.step.table[-1]: [(read.name.split(".")[-1], read.kind, read.why) for read in one.reads] for one in planned
     }
     assert [(one.step.table[-1], one.level, one.is_new) for one in planned] == [
-        ("all", 0, True), ("known", 0, False), ("same", 0, False), ("older", 0, False), ("changed", 0, False), ("fresh", 1, True),
-    ]  # fmt: skip
+        ("all", 0, True),
+        ("known", 0, False),
+        ("same", 0, False),
+        ("older", 0, False),
+        ("changed", 0, False),
+        ("fresh", 1, True),
+    ]
     assert reads_by_step["all"] == [
         ("empty", "table", "it is empty"),
         ("orders", "table", "the whole, as it is when the run starts"),

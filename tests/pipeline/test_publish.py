@@ -52,9 +52,24 @@ def test_branch_without_new_snapshot_is_only_deleted() -> None:
 FIELDS = [
     {"id": 1, "name": "id", "type": "int", "required": False},
     {"id": 2, "name": "a.b", "type": "int", "required": False},
-    {"id": 3, "name": "a", "type": {"type": "struct", "fields": [{"id": 4, "name": "c", "type": "int"}, {"id": 5, "name": "d", "type": "int"}]}},
-    {"id": 6, "name": "l", "type": {"type": "list", "element-id": 7, "element": {"type": "struct", "fields": [{"id": 8, "name": "x", "type": "int"}]}}},
-]  # fmt: skip
+    {
+        "id": 3,
+        "name": "a",
+        "type": {
+            "type": "struct",
+            "fields": [{"id": 4, "name": "c", "type": "int"}, {"id": 5, "name": "d", "type": "int"}],
+        },
+    },
+    {
+        "id": 6,
+        "name": "l",
+        "type": {
+            "type": "list",
+            "element-id": 7,
+            "element": {"type": "struct", "fields": [{"id": 8, "name": "x", "type": "int"}]},
+        },
+    },
+]
 METADATA = {
     "current-schema-id": 3,
     "schemas": [{"schema-id": 3, "type": "struct", "fields": FIELDS}, {"schema-id": 5, "fields": []}],

@@ -146,14 +146,18 @@ trips = pipeline("trips", catalog="main", sources={"more": rows}, steps=[metric]
 
 
 WRONG = {
-    HEAD: ["p_wrong.py:1:1: the file declares no pipeline: end it with 'p = pipeline(…)'; a file must declare one pipeline"],
-    HEAD + "a = pipeline('a', catalog='m', steps=[step('a.b', sql='SELECT 1')])\nb = pipeline('b', catalog='m', steps=[step('a.b', sql='SELECT 1')])":
-        ["p_wrong.py:1:1: the file declares several pipelines; a file must declare one pipeline"],
+    HEAD: [
+        "p_wrong.py:1:1: the file declares no pipeline: end it with 'p = pipeline(…)'; a file must declare one pipeline"
+    ],
+    HEAD
+    + "a = pipeline('a', catalog='m', steps=[step('a.b', sql='SELECT 1')])\nb = pipeline('b', catalog='m', steps=[step('a.b', sql='SELECT 1')])": [
+        "p_wrong.py:1:1: the file declares several pipelines; a file must declare one pipeline"
+    ],
     "def f(:": ["p_wrong.py:1:7: not Python: invalid syntax"],
     HEAD + "\n1 / 0\n": ["p_wrong.py:3:1: ZeroDivisionError: division by zero"],
     "import no_such_module_at_all": ["p_wrong.py:1:1: ModuleNotFoundError: No module named 'no_such_module_at_all'"],
     "import sys\nsys.exit(3)": ["p_wrong.py:2:1: SystemExit: 3"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("text", WRONG)
@@ -178,10 +182,12 @@ NAMED = {
         "p.yaml:5:3: steps:make needs 'orders', and 'inputs' has no value for it",
     ],
     "python: 'steps:built'": [],
-    "python: 'steps.sub:make'": ["p.yaml:5:8: there is no module 'steps.sub': neither sub.py beside the file nor installed"],
+    "python: 'steps.sub:make'": [
+        "p.yaml:5:8: there is no module 'steps.sub': neither sub.py beside the file nor installed"
+    ],
     "python: 'os.path:join'": [],
     "python: 'os.path:no_such'": ["p.yaml:5:3: os.path has no function 'no_such'"],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("keys", NAMED)

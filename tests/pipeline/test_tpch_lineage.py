@@ -65,14 +65,32 @@ UP = {
 """Direct inputs of columns of marts, down to tables."""
 
 DEMO = {
-    ("flight_date", "flights.year"), ("flight_date", "flights.month"), ("flight_date", "flights.day"),
-    ("carrier", "flights.carrier"), ("airline", "airlines.name"), ("flight", "flights.flight"), ("tailnum", "flights.tailnum"),
-    ("origin", "flights.origin"), ("origin_name", "airports.name"), ("dest", "flights.dest"), ("dest_name", "airports.name"),
-    ("scheduled_hour", "flights.hour"), ("dep_delay", "flights.dep_delay"), ("arr_delay", "flights.arr_delay"),
-    ("cancelled", "flights.dep_time"), ("air_time", "flights.air_time"), ("distance", "flights.distance"),
-    ("plane_year", "planes.year"), ("manufacturer", "planes.manufacturer"), ("model", "planes.model"), ("seats", "planes.seats"),
-    ("temp", "weather.temp"), ("wind_speed", "weather.wind_speed"), ("precip", "weather.precip"), ("visib", "weather.visib"),
-}  # fmt: skip
+    ("flight_date", "flights.year"),
+    ("flight_date", "flights.month"),
+    ("flight_date", "flights.day"),
+    ("carrier", "flights.carrier"),
+    ("airline", "airlines.name"),
+    ("flight", "flights.flight"),
+    ("tailnum", "flights.tailnum"),
+    ("origin", "flights.origin"),
+    ("origin_name", "airports.name"),
+    ("dest", "flights.dest"),
+    ("dest_name", "airports.name"),
+    ("scheduled_hour", "flights.hour"),
+    ("dep_delay", "flights.dep_delay"),
+    ("arr_delay", "flights.arr_delay"),
+    ("cancelled", "flights.dep_time"),
+    ("air_time", "flights.air_time"),
+    ("distance", "flights.distance"),
+    ("plane_year", "planes.year"),
+    ("manufacturer", "planes.manufacturer"),
+    ("model", "planes.model"),
+    ("seats", "planes.seats"),
+    ("temp", "weather.temp"),
+    ("wind_speed", "weather.wind_speed"),
+    ("precip", "weather.precip"),
+    ("visib", "weather.visib"),
+}
 """Each column of the demo's curated table, with its raw input columns."""
 
 DELIVERY = {
@@ -187,8 +205,11 @@ def test_join_and_group_columns_are_indirect_inputs(admin: Client) -> None:
 
     assert _edges(graph, direct=True) == set()
     assert {source for source, _ in _edges(graph, direct=False)} == {
-        "raw.orders.o_orderkey", "mart.order_revenue.l_orderkey", "raw.orders.o_orderdate", "raw.orders.o_orderstatus",
-    }  # fmt: skip
+        "raw.orders.o_orderkey",
+        "mart.order_revenue.l_orderkey",
+        "raw.orders.o_orderdate",
+        "raw.orders.o_orderstatus",
+    }
 
 
 @pytest.mark.usefixtures("tpch")
@@ -300,10 +321,13 @@ def test_invisible_inputs_of_the_demo_are_hidden(server: LiveServer, admin: Clie
             reader.lineage.down("main.raw.nyc.airlines")
 
     assert _edges(tables) == {
-        ("data/flights", "raw.flights"), ("raw.flights", "curated.delays"), ("hidden", "curated.delays"),
-    }  # fmt: skip
+        ("data/flights", "raw.flights"),
+        ("raw.flights", "curated.delays"),
+        ("hidden", "curated.delays"),
+    }
     assert {source for source, _ in _edges(airline, direct=True)} == {"hidden"}
     assert _edges(carrier, direct=True) == {  # an edge from a hidden node has no details, not even its kind
-        ("raw.flights.carrier", "curated.delays.carrier"), ("hidden", "curated.delays.carrier"),
-    }  # fmt: skip
+        ("raw.flights.carrier", "curated.delays.carrier"),
+        ("hidden", "curated.delays.carrier"),
+    }
     assert "airlines" not in repr((tables, airline))

@@ -13,9 +13,18 @@ from limnos.model.privileges import Privilege
 
 Query = Callable[..., list[tuple[Any, ...]]]
 SHOWING = (
-    Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE, Privilege.SELECT_VIEW, Privilege.READ_FILESET, Privilege.WRITE_FILESET, Privilege.CONSUME_TOPIC, Privilege.PRODUCE_TOPIC,
-    Privilege.USE_MODEL, Privilege.EXECUTE_FUNCTION, Privilege.MODIFY_FUNCTION,
-)  # fmt: skip
+    Privilege.USE_SCHEMA,
+    Privilege.SELECT_TABLE,
+    Privilege.MODIFY_TABLE,
+    Privilege.SELECT_VIEW,
+    Privilege.READ_FILESET,
+    Privilege.WRITE_FILESET,
+    Privilege.CONSUME_TOPIC,
+    Privilege.PRODUCE_TOPIC,
+    Privilege.USE_MODEL,
+    Privilege.EXECUTE_FUNCTION,
+    Privilege.MODIFY_FUNCTION,
+)
 
 
 class BrowsingModel:

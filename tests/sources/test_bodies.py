@@ -127,8 +127,18 @@ def test_stream_without_end_marker_is_accepted(location: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"x", b"ARROW1\0\0" + bytes(100), stream()[:-END] + b"xyz", stream() + b"x", stream()[:-20], b"\xff\xff\xff\xff\xff\xff\xff\x7f", bytes(range(256)) * 9]
-)  # fmt: skip
+    "data",
+    [
+        b"",
+        b"x",
+        b"ARROW1\0\0" + bytes(100),
+        stream()[:-END] + b"xyz",
+        stream() + b"x",
+        stream()[:-20],
+        b"\xff\xff\xff\xff\xff\xff\xff\x7f",
+        bytes(range(256)) * 9,
+    ],
+)
 def test_body_that_is_not_an_arrow_stream_is_refused(location: str, data: bytes) -> None:
     """A body that is not an Arrow stream is refused with advice, and nothing is written."""
     with pytest.raises(BadRequest, match="Arrow"):

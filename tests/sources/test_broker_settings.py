@@ -35,27 +35,46 @@ def test_java_and_librdkafka_logins_are_parsed() -> None:
     ).security
 
     assert login == {
-        "security.protocol": "SASL_SSL", "sasl.mechanism": "SCRAM-SHA-512", "sasl.username": "u", "sasl.password": 'p"w\\d',
-    }  # fmt: skip
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "SCRAM-SHA-512",
+        "sasl.username": "u",
+        "sasl.password": 'p"w\\d',
+    }
     assert plain == {**login, "client.id": "me"}
 
 
 def test_inline_certificates_are_accepted() -> None:
     """Certificates are given inline in the property; skipping the host name check must be stated."""
     passed = {
-        "security.protocol": "ssl", "ssl.truststore.certificates": "-----BEGIN…", "ssl.endpoint.identification.algorithm": "",
-    }  # fmt: skip
+        "security.protocol": "ssl",
+        "ssl.truststore.certificates": "-----BEGIN…",
+        "ssl.endpoint.identification.algorithm": "",
+    }
 
     assert kafka_settings(_properties(**passed), allowed=ALLOWED).security == {
-        "security.protocol": "SSL", "ssl.ca.pem": "-----BEGIN…", "ssl.endpoint.identification.algorithm": "none",
-    }  # fmt: skip
+        "security.protocol": "SSL",
+        "ssl.ca.pem": "-----BEGIN…",
+        "ssl.endpoint.identification.algorithm": "none",
+    }
 
 
 @pytest.mark.parametrize(
     "servers",
-    ["", " , ", "a.example.com", "a.example.com:", "a.example.com:x", "a.example.com:99999", "a.example.com:9092/x", ":9092",
-     "PLAINTEXT://a.example.com:9092", "u@a.example.com:9092", "a.example.com:9092," * 17, "a.example.com:٩٠٩٢"],
-)  # fmt: skip
+    [
+        "",
+        " , ",
+        "a.example.com",
+        "a.example.com:",
+        "a.example.com:x",
+        "a.example.com:99999",
+        "a.example.com:9092/x",
+        ":9092",
+        "PLAINTEXT://a.example.com:9092",
+        "u@a.example.com:9092",
+        "a.example.com:9092," * 17,
+        "a.example.com:٩٠٩٢",
+    ],
+)
 def test_wrong_brokers_are_refused(servers: str) -> None:
     """The error for invalid brokers names the property."""
     with pytest.raises(BadRequest, match=r"bootstrap\.servers"):

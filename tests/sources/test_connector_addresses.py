@@ -80,13 +80,19 @@ def test_literals_are_quoted_by_the_dialect() -> None:
 @pytest.mark.parametrize(
     "column",
     [
-        {"name": "c", "type": "decimal(39,1)"}, {"name": "c", "type": "decimal(3,4)"}, {"name": "c", "type": "timestamp(7)"},
+        {"name": "c", "type": "decimal(39,1)"},
+        {"name": "c", "type": "decimal(3,4)"},
+        {"name": "c", "type": "timestamp(7)"},
         {"name": "c", "type": {"type": "list", "elementType": {"type": "list", "elementType": "long"}}},
-        {"name": "c", "type": {"type": "map"}}, {"name": "c", "type": None}, {"name": "", "type": "long"}, {"type": "long"},
-        {"name": "é" * 32, "type": "long"}, {"name": "c", "type": "date", "autoIncrement": True},
+        {"name": "c", "type": {"type": "map"}},
+        {"name": "c", "type": None},
+        {"name": "", "type": "long"},
+        {"type": "long"},
+        {"name": "é" * 32, "type": "long"},
+        {"name": "c", "type": "date", "autoIncrement": True},
         {"name": "c", "type": "date", "defaultValue": {"type": "literal", "value": 3}},
     ],
-)  # fmt: skip
+)
 def test_invalid_columns_are_refused(column: dict[str, object]) -> None:
     """Unknown types, names that the database would truncate, and auto-increment dates are refused."""
     with pytest.raises(BadRequest):

@@ -68,9 +68,21 @@ def test_invalid_mysql_addresses_are_refused(more: dict[str, str], words: str) -
 
 @pytest.mark.parametrize(
     "uris",
-    ["", ",", "a.example.com:9083", "thrift://", "thrift://a.example.com:0", "thrift://a.example.com:x", "thrift://u:p@a.example.com",
-     "thrift://a.example.com/x", "thrift://a.example.com?x=1", "thrift://[::1", "http://a.example.com:9083", "thrift://a.example.com," * 9],
-)  # fmt: skip
+    [
+        "",
+        ",",
+        "a.example.com:9083",
+        "thrift://",
+        "thrift://a.example.com:0",
+        "thrift://a.example.com:x",
+        "thrift://u:p@a.example.com",
+        "thrift://a.example.com/x",
+        "thrift://a.example.com?x=1",
+        "thrift://[::1",
+        "http://a.example.com:9083",
+        "thrift://a.example.com," * 9,
+    ],
+)
 def test_wrong_metastores_are_refused(uris: str) -> None:
     """The error for an invalid metastore names the property."""
     with pytest.raises(BadRequest, match=r"metastore\.uris"):

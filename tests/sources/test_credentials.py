@@ -46,8 +46,15 @@ def test_gravitino_and_iceberg_properties_give_the_same_role() -> None:
     """Gravitino's properties and Iceberg's give the same role; the store's own address is the STS address if it is not
     Amazon's.
     """
-    theirs = {"s3-role-arn": ARN, "s3-external-id": "x1", "s3-token-expire-in-secs": "900", "s3-region": "eu-west-1",
-              "s3-access-key-id": "k", "s3-secret-access-key": "s", "s3-endpoint": "http://minio:9000"}  # fmt: skip
+    theirs = {
+        "s3-role-arn": ARN,
+        "s3-external-id": "x1",
+        "s3-token-expire-in-secs": "900",
+        "s3-region": "eu-west-1",
+        "s3-access-key-id": "k",
+        "s3-secret-access-key": "s",
+        "s3-endpoint": "http://minio:9000",
+    }
     ours = {name.replace("s3-", "s3.", 1): value for name, value in theirs.items()}
 
     assert (
@@ -61,11 +68,16 @@ def test_gravitino_and_iceberg_properties_give_the_same_role() -> None:
 @pytest.mark.parametrize(
     "properties",
     [
-        {"s3-role-arn": "role/tables"}, {"s3.role-arn": f"{ARN} x"}, {"s3-token-expire-in-secs": "899"},
-        {"s3-token-expire-in-secs": "43201"}, {"s3-token-expire-in-secs": "-900"}, {"s3-token-expire-in-secs": "٩٠٠"},
-        {"s3-external-id": "a b"}, {"s3-external-id": "a"},
+        {"s3-role-arn": "role/tables"},
+        {"s3.role-arn": f"{ARN} x"},
+        {"s3-token-expire-in-secs": "899"},
+        {"s3-token-expire-in-secs": "43201"},
+        {"s3-token-expire-in-secs": "-900"},
+        {"s3-token-expire-in-secs": "٩٠٠"},
+        {"s3-external-id": "a b"},
+        {"s3-external-id": "a"},
     ],
-)  # fmt: skip
+)
 def test_invalid_role_properties_are_refused(properties: dict[str, str]) -> None:
     """Each invalid property of a role is refused, with or without the others."""
     with pytest.raises(BadRequest, match="Property 's3-"):
@@ -80,9 +92,14 @@ def test_policy_excludes_locations_with_the_same_prefix() -> None:
     files = f"{place}/*"
 
     assert opened("s3://lake/w/t") == {
-        "GetBucketLocation": "arn:aws:s3:::lake", "ListBucket": "w/t/*", "GetObject": files, "PutObject": files,
-        "DeleteObject": files, "AbortMultipartUpload": files, "ListMultipartUploadParts": files,
-    }  # fmt: skip
+        "GetBucketLocation": "arn:aws:s3:::lake",
+        "ListBucket": "w/t/*",
+        "GetObject": files,
+        "PutObject": files,
+        "DeleteObject": files,
+        "AbortMultipartUpload": files,
+        "ListMultipartUploadParts": files,
+    }
 
 
 def test_policy_is_limited_to_the_callers_rights() -> None:
@@ -95,10 +112,19 @@ def test_policy_is_limited_to_the_callers_rights() -> None:
 @pytest.mark.parametrize(
     "location",
     [
-        "s3://lake", "s3://lake/", "s3://lake/*", "s3://lake/w/t?", "s3://lake/${aws:userid}", "s3://*/t", "s3://lake/t/", "file:///b/t",
-        "gs://b/t", "s3://lake/" + "x" * 2000, "s3://b*/t",
+        "s3://lake",
+        "s3://lake/",
+        "s3://lake/*",
+        "s3://lake/w/t?",
+        "s3://lake/${aws:userid}",
+        "s3://*/t",
+        "s3://lake/t/",
+        "file:///b/t",
+        "gs://b/t",
+        "s3://lake/" + "x" * 2000,
+        "s3://b*/t",
     ],
-)  # fmt: skip
+)
 def test_inexpressible_location_gets_no_policy(location: str) -> None:
     """Whole buckets, wildcards, policy variables, other stores, and names that are too long get no policy."""
     assert policy_of(ROLE, location, rights=BOTH) is None
@@ -138,8 +164,12 @@ def test_sts_request_has_role_policy_and_duration(monkeypatch: pytest.MonkeyPatc
     assert role_credentials == ("a", "b", "c", 1_767_225_600_000)
     assert repr(role_credentials) == "Credentials(expires_ms=1767225600000)"
     assert sts.asked == {
-        "RoleArn": ARN, "RoleSessionName": "limnos", "Policy": "{}", "ExternalId": "x1", "DurationSeconds": 900,
-    }  # fmt: skip
+        "RoleArn": ARN,
+        "RoleSessionName": "limnos",
+        "Policy": "{}",
+        "ExternalId": "x1",
+        "DurationSeconds": 900,
+    }
 
 
 @pytest.mark.parametrize(

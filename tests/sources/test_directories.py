@@ -302,9 +302,12 @@ def options() -> Iterator[dict[str, str]]:
         client.create_bucket(Bucket="bucket")
         client.close()
         yield {
-            "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_region": "us-east-1", "aws_endpoint": url,
+            "aws_access_key_id": "key",
+            "aws_secret_access_key": "secret",
+            "aws_region": "us-east-1",
+            "aws_endpoint": url,
             "allow_http": "true",
-        }  # fmt: skip
+        }
         server.kill()
 
 

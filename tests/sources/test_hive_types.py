@@ -11,11 +11,24 @@ from limnos.model.errors import BadRequest
 from limnos.sources.connectors.hive_types import type_json, type_of
 
 PLAIN = {
-    "boolean": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",
-    "string": "string", "date": "date", "timestamp": "timestamp", "timestamp_tz": "timestamp with local time zone", "binary": "binary",
-    "interval_year": "interval_year_month", "interval_day": "interval_day_time", "decimal(38,10)": "decimal(38,10)", "char(3)": "char(3)",
+    "boolean": "boolean",
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp_tz": "timestamp with local time zone",
+    "binary": "binary",
+    "interval_year": "interval_year_month",
+    "interval_day": "interval_day_time",
+    "decimal(38,10)": "decimal(38,10)",
+    "char(3)": "char(3)",
     "varchar(65535)": "varchar(65535)",
-}  # fmt: skip
+}
 
 
 def _list_of(kind: object) -> object:
@@ -57,8 +70,20 @@ def test_plain_types_have_hive_names(ours: str, hive: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["uniontype<int,string>", "void", "array<uniontype<int>>", "array<int", "struct<a>", "decimal(", "", "char", "int(3)", "map<int>"]
-)  # fmt: skip
+    "text",
+    [
+        "uniontype<int,string>",
+        "void",
+        "array<uniontype<int>>",
+        "array<int",
+        "struct<a>",
+        "decimal(",
+        "",
+        "char",
+        "int(3)",
+        "map<int>",
+    ],
+)
 def test_unknown_hive_type_is_external(text: str) -> None:
     """A type without a word is external, in Hive's own spelling."""
     assert type_json(text) == {"type": "external", "catalogString": text}
@@ -70,15 +95,31 @@ def test_other_type_spellings_are_parsed() -> None:
     assert type_json("struct<Some Name:int>") == {"type": "external", "catalogString": "struct<Some Name:int>"}
     assert type_json("struct<größe:int , b-c : char( 2 )>") == _struct_of({"größe": "integer", "b-c": "char(2)"})
     assert type_json("array<" * 40 + "int" + ">" * 40) == {
-        "type": "external", "catalogString": "array<" * 40 + "int" + ">" * 40,
-    }  # fmt: skip
+        "type": "external",
+        "catalogString": "array<" * 40 + "int" + ">" * 40,
+    }
 
 
 @pytest.mark.parametrize(
     "kind",
-    ["uuid", "time", "decimal(39,1)", "decimal(3,4)", "char(256)", "varchar(0)", "int> DROP", None, 7, [], {"type": "external", "catalogString": "int"},
-     {"type": "list"}, {"type": "map", "keyType": "string"}, {"type": "struct", "fields": [{"name": "a>,b:int", "type": "long"}]}, _list_of("fixed(3)")],
-)  # fmt: skip
+    [
+        "uuid",
+        "time",
+        "decimal(39,1)",
+        "decimal(3,4)",
+        "char(256)",
+        "varchar(0)",
+        "int> DROP",
+        None,
+        7,
+        [],
+        {"type": "external", "catalogString": "int"},
+        {"type": "list"},
+        {"type": "map", "keyType": "string"},
+        {"type": "struct", "fields": [{"name": "a>,b:int", "type": "long"}]},
+        _list_of("fixed(3)"),
+    ],
+)
 def test_type_that_hive_lacks_is_refused_with_the_column(kind: object) -> None:
     """The error for a type that Hive lacks names the column."""
     with pytest.raises(BadRequest, match="col"):

@@ -12,11 +12,27 @@ from limnos.sources.connectors.mysql_tables import MysqlColumn, MysqlTableDraft,
 from limnos.sources.connectors.mysql_types import default_json, default_sql, type_json, type_of
 
 PLAIN = {
-    "boolean": "tinyint(1)", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",
-    "long unsigned": "bigint unsigned", "string": "longtext", "date": "date", "time": "time", "time(6)": "time(6)", "timestamp": "datetime",
-    "timestamp(3)": "datetime(3)", "timestamp_tz(3)": "timestamp(3)", "binary": "longblob", "decimal(38,30)": "decimal(38,30)", "char(255)": "char(255)",
-    "varchar(65535)": "varchar(65535)", "fixed(16)": "binary(16)",
-}  # fmt: skip
+    "boolean": "tinyint(1)",
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "long unsigned": "bigint unsigned",
+    "string": "longtext",
+    "date": "date",
+    "time": "time",
+    "time(6)": "time(6)",
+    "timestamp": "datetime",
+    "timestamp(3)": "datetime(3)",
+    "timestamp_tz(3)": "timestamp(3)",
+    "binary": "longblob",
+    "decimal(38,30)": "decimal(38,30)",
+    "char(255)": "char(255)",
+    "varchar(65535)": "varchar(65535)",
+    "fixed(16)": "binary(16)",
+}
 
 
 @pytest.mark.parametrize("ours, theirs", PLAIN.items())
@@ -75,12 +91,20 @@ def test_unknown_types_are_refused_in_statements(kind: object) -> None:
 @pytest.mark.parametrize(
     "text, kind, extra, quoted, sql",
     [
-        ("it's", "varchar(9)", "", False, "'it''s'"), ("7", "int", "", False, "'7'"), (None, "int", "", False, None), ("NULL", "varchar(9)", "", False, "'NULL'"),
-        ("CURRENT_TIMESTAMP(3)", "datetime(3)", "DEFAULT_GENERATED", False, "CURRENT_TIMESTAMP(3)"), ("(1 + 1)", "int", "DEFAULT_GENERATED", False, "((1 + 1))"),
-        ("b'101'", "bit(3)", "", False, "b'101'"), ("'it''s \\\\ 5%'", "varchar(9)", "", True, "'it''s \\ 5%'"), ("NULL", "int", "", True, None),
-        ("'a\\nb\\0'", "varchar(9)", "", True, "'a\nb\0'"), ("(1 + 1)", "int", "", True, "(1 + 1)"), ("7", "int", "", True, "7"),
+        ("it's", "varchar(9)", "", False, "'it''s'"),
+        ("7", "int", "", False, "'7'"),
+        (None, "int", "", False, None),
+        ("NULL", "varchar(9)", "", False, "'NULL'"),
+        ("CURRENT_TIMESTAMP(3)", "datetime(3)", "DEFAULT_GENERATED", False, "CURRENT_TIMESTAMP(3)"),
+        ("(1 + 1)", "int", "DEFAULT_GENERATED", False, "((1 + 1))"),
+        ("b'101'", "bit(3)", "", False, "b'101'"),
+        ("'it''s \\\\ 5%'", "varchar(9)", "", True, "'it''s \\ 5%'"),
+        ("NULL", "int", "", True, None),
+        ("'a\\nb\\0'", "varchar(9)", "", True, "'a\nb\0'"),
+        ("(1 + 1)", "int", "", True, "(1 + 1)"),
+        ("7", "int", "", True, "7"),
     ],
-)  # fmt: skip
+)
 def test_defaults_are_repeated_unchanged(
     text: str | None, kind: str, extra: str, quoted: bool, sql: str | None
 ) -> None:
@@ -111,10 +135,17 @@ def _draft() -> MysqlTableDraft:
 def test_changes_of_a_column_are_merged_into_one_statement() -> None:
     """A column that is changed twice occurs once in the statement; an unchanged one does not occur."""
     draft = _draft()
-    draft.carry_out([
-        gravitino_tables.RenameColumn(("b",), "x`y"), gravitino_tables.UpdateColumnComment(("x`y",), "it's"), gravitino_tables.UpdateColumnNullability(("x`y",), False),
-        gravitino_tables.AddColumn(("n",), "long", position="first"), gravitino_tables.DeleteColumn(("c",)), gravitino_tables.DeleteTableIndex("k"), gravitino_tables.UpdateTableComment("t"),
-    ])  # fmt: skip
+    draft.carry_out(
+        [
+            gravitino_tables.RenameColumn(("b",), "x`y"),
+            gravitino_tables.UpdateColumnComment(("x`y",), "it's"),
+            gravitino_tables.UpdateColumnNullability(("x`y",), False),
+            gravitino_tables.AddColumn(("n",), "long", position="first"),
+            gravitino_tables.DeleteColumn(("c",)),
+            gravitino_tables.DeleteTableIndex("k"),
+            gravitino_tables.UpdateTableComment("t"),
+        ]
+    )
 
     assert draft.statement("s", "t`") == (
         "ALTER TABLE `s`.`t``` DROP COLUMN `c`, CHANGE COLUMN `b` `x``y` varchar(9) COLLATE latin1_bin NOT NULL COMMENT 'it''s', "
@@ -147,11 +178,15 @@ def test_altering_a_column_with_an_expression_is_refused() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        [gravitino_tables.UpdateColumnPosition(("a",), {"after": "a"})], [gravitino_tables.UpdateColumnPosition(("a",), "first"), gravitino_tables.RenameColumn(("a",), "z")],
-        [gravitino_tables.UpdateColumnPosition(("a",), {"after": "b"}), gravitino_tables.RenameColumn(("b",), "z")], [gravitino_tables.AddColumn(("n",), "long"), gravitino_tables.DeleteColumn(("n",))],
-        [gravitino_tables.UpdateColumnPosition(("a",), "first"), gravitino_tables.DeleteColumn(("a",))], [gravitino_tables.RenameColumn(("a",), "B")], [gravitino_tables.DeleteTableIndex("none")],
+        [gravitino_tables.UpdateColumnPosition(("a",), {"after": "a"})],
+        [gravitino_tables.UpdateColumnPosition(("a",), "first"), gravitino_tables.RenameColumn(("a",), "z")],
+        [gravitino_tables.UpdateColumnPosition(("a",), {"after": "b"}), gravitino_tables.RenameColumn(("b",), "z")],
+        [gravitino_tables.AddColumn(("n",), "long"), gravitino_tables.DeleteColumn(("n",))],
+        [gravitino_tables.UpdateColumnPosition(("a",), "first"), gravitino_tables.DeleteColumn(("a",))],
+        [gravitino_tables.RenameColumn(("a",), "B")],
+        [gravitino_tables.DeleteTableIndex("none")],
     ],
-)  # fmt: skip
+)
 def test_changes_beyond_one_statement_are_refused(changes: list[gravitino_tables.TableChange]) -> None:
     """Changes that one statement cannot make are refused in advance, with a message."""
     with pytest.raises(BadRequest):
@@ -162,8 +197,9 @@ def test_primary_key_is_first_and_prefix_keys_are_omitted() -> None:
     """The primary key comes first; keys over prefixes of columns or expressions are omitted."""
     rows = [("k", "a", None), ("k", "b", None), ("p", "a", 10), ("PRIMARY", "a", None)]
     assert [(each["name"], each["indexType"], each["fieldNames"]) for each in keys_json(rows)] == [
-        ("PRIMARY", "PRIMARY_KEY", [["a"]]), ("k", "UNIQUE_KEY", [["a"], ["b"]]),
-    ]  # fmt: skip
+        ("PRIMARY", "PRIMARY_KEY", [["a"]]),
+        ("k", "UNIQUE_KEY", [["a"], ["b"]]),
+    ]
 
 
 class _Refusal(Exception):

@@ -172,10 +172,17 @@ def test_external_blob_is_described_and_not_opened(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "base, is_inside",
     [
-        ("s3://lake/t", True), ("s3://lake/t/", True), ("s3://lake/t/tree/dev", True), ("s3://lake/t2", False), ("s3://lake/t/../t2", False),
-        ("s3://other/t", False), ("/lake/t", False), ("gs://lake/t", False), ("s3://lake", False),
+        ("s3://lake/t", True),
+        ("s3://lake/t/", True),
+        ("s3://lake/t/tree/dev", True),
+        ("s3://lake/t2", False),
+        ("s3://lake/t/../t2", False),
+        ("s3://other/t", False),
+        ("/lake/t", False),
+        ("gs://lake/t", False),
+        ("s3://lake", False),
     ],
-)  # fmt: skip
+)
 def test_object_store_paths_within_the_table_are_accepted(base: str, *, is_inside: bool) -> None:
     """Paths in an object store are accepted if they are in the table's own location."""
     assert canonical_location(base).is_relative_to(canonical_location("s3://lake/t")) is is_inside

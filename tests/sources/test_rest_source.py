@@ -229,9 +229,16 @@ def test_oversized_truncated_or_non_http_answer_is_a_failure(
 
 @pytest.mark.parametrize(
     "body",
-    [b"[]", b"{", {"identifiers": 1}, {"identifiers": [{"namespace": ["b"], "name": "t"}]}, {"identifiers": [{"namespace": ["a"], "name": 1}]}, b"[" * 100_000],
+    [
+        b"[]",
+        b"{",
+        {"identifiers": 1},
+        {"identifiers": [{"namespace": ["b"], "name": "t"}]},
+        {"identifiers": [{"namespace": ["a"], "name": 1}]},
+        b"[" * 100_000,
+    ],
     ids=range(6),
-)  # fmt: skip
+)
 def test_malformed_lists_are_refused(script: ScriptedServer, opened: Opener, body: object) -> None:
     """Malformed lists, and lists with names outside of the request, are refused."""
     script.answers["GET /v1/namespaces/a/tables"] = ScriptedAnswer(body=body)
@@ -288,9 +295,16 @@ def test_pages_without_names_are_stopped(script: ScriptedServer, opened: Opener)
 
 @pytest.mark.parametrize(
     "answer",
-    [ScriptedAnswer(body=b"<html>"), ScriptedAnswer(body={"overrides": {"prefix": "../x"}}), ScriptedAnswer(404, b""), ScriptedAnswer(400, b""), ScriptedAnswer(500, b""), ScriptedAnswer(body={"endpoints": 1})],
+    [
+        ScriptedAnswer(body=b"<html>"),
+        ScriptedAnswer(body={"overrides": {"prefix": "../x"}}),
+        ScriptedAnswer(404, b""),
+        ScriptedAnswer(400, b""),
+        ScriptedAnswer(500, b""),
+        ScriptedAnswer(body={"endpoints": 1}),
+    ],
     ids=range(6),
-)  # fmt: skip
+)
 def test_invalid_configuration_fails_every_request(
     script: ScriptedServer, opened: Opener, answer: ScriptedAnswer
 ) -> None:
@@ -314,11 +328,22 @@ def test_invalid_table_metadata_is_a_failure_of_the_source(script: ScriptedServe
 @pytest.mark.parametrize(
     "name, value",
     [
-        ("uri", "ftp://127.0.0.1/x"), ("uri", "http://me:word@127.0.0.1/x"), ("uri", "http://127.0.0.1/x?y=1"), ("uri", "http://127.0.0.1/a/../b"),
-        ("uri", "http://127.0.0.1:99999/"), ("uri", "http:///x"), ("uri", "http://other.example.com/"), ("uri", ""), ("token", "a\nb"), ("token", "wörd"),
-        ("credential", "x:y"), ("oauth2-server-uri", "http://other.example.com/token"), ("vended-credentials", "yes"), ("warehouse", ""),
+        ("uri", "ftp://127.0.0.1/x"),
+        ("uri", "http://me:word@127.0.0.1/x"),
+        ("uri", "http://127.0.0.1/x?y=1"),
+        ("uri", "http://127.0.0.1/a/../b"),
+        ("uri", "http://127.0.0.1:99999/"),
+        ("uri", "http:///x"),
+        ("uri", "http://other.example.com/"),
+        ("uri", ""),
+        ("token", "a\nb"),
+        ("token", "wörd"),
+        ("credential", "x:y"),
+        ("oauth2-server-uri", "http://other.example.com/token"),
+        ("vended-credentials", "yes"),
+        ("warehouse", ""),
     ],
-)  # fmt: skip
+)
 def test_invalid_properties_are_refused_before_a_request(name: str, value: str) -> None:
     """Each wrong property is refused before a request is sent."""
     properties = {"uri": "http://127.0.0.1/x", "token": "word", name: value}

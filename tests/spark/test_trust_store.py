@@ -22,8 +22,11 @@ def test_keytool_lists_all_authorities_of_the_store(tmp_path: Path) -> None:
     store = options.split()[0].partition("=")[2]
     listing = subprocess.run(
         [shutil.which("keytool") or "keytool", "-list", "-v", "-keystore", store, "-storepass", PASSWORD],
-        capture_output=True, text=True, check=True, timeout=120,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
 
     assert "Owner: CN=Authority of a test" in listing.stdout
     assert f"contains {len(authorities(authority.file))} entr" in listing.stdout

@@ -84,8 +84,13 @@ def test_plan_text_has_one_indented_line_per_node() -> None:
     encoded_plan = b'{"n":"Query","at":[1,1],"lets":[],"arms":[{"n":"Scan","dataverse":["a","b"],"name":"t","position":null}],"limit":{"n":"Constant","value":3}}'
 
     assert json.loads(as_text(encoded_plan)).splitlines() == [
-        "Query", '  arms: Scan name="t"', '    dataverse: "a", "b"', "  limit: Constant value=3",
-    ]  # fmt: skip
+        "Query",
+        '  arms: Scan name="t"',
+        '    dataverse: "a", "b"',
+        "  limit: Constant value=3",
+    ]
     assert json.loads(as_text(b'{"spark": ["the whole query"], "plan": {"n": "Null"}}')).splitlines() == [
-        "", '  spark: "the whole query"', "  plan: Null",
-    ]  # fmt: skip
+        "",
+        '  spark: "the whole query"',
+        "  plan: Null",
+    ]

@@ -49,9 +49,16 @@ def test_constants_of_the_plan_are_unchanged() -> None:
 
 
 DECLARED = {
-    "id": False, "o": False, "o/a": False, "o/c": True, "o/c/e": True, "l": False, "l//b": False, "l//f": True,
+    "id": False,
+    "o": False,
+    "o/a": False,
+    "o/c": True,
+    "o/c/e": True,
+    "l": False,
+    "l//b": False,
+    "l//f": True,
     "z": True,
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(
@@ -81,9 +88,13 @@ def test_an_absent_field_has_its_declared_type() -> None:
 
     (entries,) = results(BoundQuery(typed, bound.slots, ()), world.rows)
 
-    assert [(each["field-name"], each["field-type"]) for each in cast("tuple[dict[str, object], ...]", entries)][:3] == [
-        ("id", "bigint"), ("o", "object"), ("l", "array"),
-    ]  # fmt: skip
+    assert [(each["field-name"], each["field-type"]) for each in cast("tuple[dict[str, object], ...]", entries)][
+        :3
+    ] == [
+        ("id", "bigint"),
+        ("o", "object"),
+        ("l", "array"),
+    ]
 
 
 def test_a_plan_without_the_function_is_unchanged() -> None:

@@ -17,8 +17,18 @@ def test_job_round_trips_through_bytes() -> None:
     bound = bind(parse_body("{'oid': 1}"), EmptyNameResolver())
     plan = wire.encode(bound.expression)
     job = EngineJob(
-        "1", "insert", plan, bound.slots, (orders,), orders, plan, 1, "secret", 5000, source=ExternalSource("localfs", (("path", "p"),))
-    )  # fmt: skip
+        "1",
+        "insert",
+        plan,
+        bound.slots,
+        (orders,),
+        orders,
+        plan,
+        1,
+        "secret",
+        5000,
+        source=ExternalSource("localfs", (("path", "p"),)),
+    )
 
     read = decode(encode(job))
 

@@ -38,9 +38,13 @@ WRITE             -    -      -           -                -              -
 """
 """The reference's table; the last two rows are its columns."""
 CONTAINED = {
-    READ: "READ", MODIFY: "READ MODIFY", BUILD: "READ INDEX_BUILD", EXCLUSIVE: "READ MODIFY INDEX_BUILD EXCLUSIVE_MODIFY",
-    UPGRADED: " ".join(mode.name for mode in LockMode), WRITE: " ".join(mode.name for mode in LockMode),
-}  # fmt: skip
+    READ: "READ",
+    MODIFY: "READ MODIFY",
+    BUILD: "READ INDEX_BUILD",
+    EXCLUSIVE: "READ MODIFY INDEX_BUILD EXCLUSIVE_MODIFY",
+    UPGRADED: " ".join(mode.name for mode in LockMode),
+    WRITE: " ".join(mode.name for mode in LockMode),
+}
 
 
 def key(*parts: str, kind: LockKind = LockKind.DATASET, entity: str = "d") -> LockKey:
@@ -80,10 +84,16 @@ def test_lock_modes_include_weaker_modes() -> None:
 def test_lock_keys_with_different_parts_are_different() -> None:
     """Keys with different parts are different, even if the concatenated parts are equal."""
     keys = [
-        key("a", "b", entity="c"), key("a", entity="b.c"), key("a.b", entity="c"), key("a", "b.c", kind=LockKind.DATAVERSE),
-        key("a", "b", "c", kind=LockKind.DATAVERSE), key("a@", "b", entity="c"), key("a", "@b", entity="c"),
-        key("a", "b", entity="c", kind=LockKind.FUNCTION), key("a", "b", entity="c")._replace(catalog_id=8),
-    ]  # fmt: skip
+        key("a", "b", entity="c"),
+        key("a", entity="b.c"),
+        key("a.b", entity="c"),
+        key("a", "b.c", kind=LockKind.DATAVERSE),
+        key("a", "b", "c", kind=LockKind.DATAVERSE),
+        key("a@", "b", entity="c"),
+        key("a", "@b", entity="c"),
+        key("a", "b", entity="c", kind=LockKind.FUNCTION),
+        key("a", "b", entity="c")._replace(catalog_id=8),
+    ]
 
     assert len(set(keys)) == len(keys)
     assert [str(each) for each in keys[:4]] == [
@@ -99,9 +109,12 @@ def test_lock_requests_are_sorted_and_merged() -> None:
     dataverse, dataset = key("b", kind=LockKind.DATAVERSE), key("a", "x")
     type_key = key("z", kind=LockKind.DATATYPE)
     requests = [
-        LockRequest(dataset, READ), LockRequest(type_key, READ), LockRequest(dataverse, READ), LockRequest(dataset, EXCLUSIVE),
+        LockRequest(dataset, READ),
+        LockRequest(type_key, READ),
+        LockRequest(dataverse, READ),
+        LockRequest(dataset, EXCLUSIVE),
         LockRequest(dataset, MODIFY),
-    ]  # fmt: skip
+    ]
 
     assert wishes_of(requests) == ((dataverse, READ), (type_key, READ), (dataset, EXCLUSIVE))
 

@@ -27,7 +27,12 @@ def index_record(fields: str) -> Value:
         ("(unnest a) exclude unknown key", {"SearchKeyElements": ({"UnnestList": (("a",),)},)}),
         (
             "(b, unnest a.c unnest d select e, f.g) exclude unknown key",
-            {"SearchKeyElements": ((("b",),), {"UnnestList": (("a", "c"), ("d",)), "ProjectList": (("e",), ("f", "g"))})},
+            {
+                "SearchKeyElements": (
+                    (("b",),),
+                    {"UnnestList": (("a", "c"), ("d",)), "ProjectList": (("e",), ("f", "g"))},
+                )
+            },
         ),
         (
             "(b: string, unnest a select e: int8, f: string) exclude unknown key",
@@ -37,7 +42,7 @@ def index_record(fields: str) -> Value:
             },
         ),
     ],
-)  # fmt: skip
+)
 def test_index_record_has_keys_elements_and_types(fields: str, expected: dict[str, Value]) -> None:
     """An array index has elements instead of paths; types are present if a key has one."""
     known: dict[str, Value] = (

@@ -19,8 +19,11 @@ def test_form_names_and_values_are_decoded() -> None:
     parameters = form_parameters(b"statement=select+%41&&dataverse=a&dataverse=b&x")
 
     assert [(each.name, each.text) for each in parameters] == [
-        ("statement", "select A"), ("dataverse", "a"), ("dataverse", "b"), ("x", "")
-    ]  # fmt: skip
+        ("statement", "select A"),
+        ("dataverse", "a"),
+        ("dataverse", "b"),
+        ("x", ""),
+    ]
     assert all(each.is_text for each in parameters)
 
 
@@ -35,14 +38,20 @@ def test_object_strings_are_decoded_and_other_values_remain_json() -> None:
     "body, words",
     [
         (b'{"args": ' + MANY + b"}", "more than 50000 values"),
-        (b'{"a": ' + MANY[: len(MANY) // 2] + b'1], "b": ' + MANY[: len(MANY) // 2 + 1] + b"1]}", "more than 50000 values"),
-        (b"{" + b",".join(b'"%d": 1' % number for number in range(PARAMETERS_MAX + 1)) + b"}", "at most 1000 parameters"),
+        (
+            b'{"a": ' + MANY[: len(MANY) // 2] + b'1], "b": ' + MANY[: len(MANY) // 2 + 1] + b"1]}",
+            "more than 50000 values",
+        ),
+        (
+            b"{" + b",".join(b'"%d": 1' % number for number in range(PARAMETERS_MAX + 1)) + b"}",
+            "at most 1000 parameters",
+        ),
         (b"[1]", "Unable to process JSON"),
         (b'{"a": ', "Unable to process JSON"),
         (b'{"a": "\\ud800"}', "Unable to process JSON"),
         (b'{"a": "\xff"}', "Unable to process JSON"),
     ],
-)  # fmt: skip
+)
 def test_too_many_values_and_non_object_text_are_refused(body: bytes, words: str) -> None:
     """Too many values in all parameters together, too many parameters, and text that is not a JSON object are
     refused.

@@ -78,7 +78,7 @@ def test_changed_outer_values_cause_a_new_evaluation() -> None:
     ]
     assert evaluate_query(
         "from [1, 1, 2] as y group by y as k group as g select value (select value v.y from g as v)"
-    ) == [(1, 1), (2,)]  # fmt: skip
+    ) == [(1, 1), (2,)]
     assert evaluate_query("every y in [1, 2] satisfies (select value y from [0] as x)[0] = y") == [True]
     assert evaluate_query("select value (let z = y select value z from [0] as x) from [3, 4] as y") == [(3,), (4,)]
 

@@ -76,9 +76,9 @@ def test_scan_reads_only_the_key_if_only_the_key_is_used() -> None:
         ("p.id + 1 = 2", []),
         ("p.tags[0] = 'x'", []),
         ("p.age not between 1 and 2", []),
-        ("p.d > uuid()", [])
+        ("p.d > uuid()", []),
     ],
-)  # fmt: skip
+)
 def test_comparisons_with_known_values_are_scan_conditions(text: str, expected: list[tuple[str, str, Value]]) -> None:
     """Comparisons of a path with a known value, joined by AND, are conditions of the scan."""
     assert conditions(text) == expected

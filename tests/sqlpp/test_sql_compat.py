@@ -33,25 +33,40 @@ def rows(text: str) -> list[Value]:
         ("select value (select s from [1, 2] s) is missing", [True]),
         ("select value (select s from [] s) is missing", [True]),
         ("select value (select value s from [1] s)", [(1,)]),
-        ("select value r from range(1, 3) r where r = (select s as t from range(0, r) s order by t desc limit 1)", [1, 2, 3]),
+        (
+            "select value r from range(1, 3) r where r = (select s as t from range(0, r) s order by t desc limit 1)",
+            [1, 2, 3],
+        ),
         ("select value r from range(0, 1) r where (select s - 1, s from [2] s) = (r, r + 1)", [1]),
         ("select value r from range(1, 3) r where exists (select s, s t from range(2, r) s)", [2, 3]),
         ("select value some a in (select b from [1] b) satisfies a.b = 1", [True]),
         (f"{TWO} select * from T t order by x", [{"x": 1, "y": -1}, {"x": 2, "y": -2}]),
         (f"{TWO} select x from T t union all select y from T t order by x", [{"x": -2}, {"x": -1}, {"x": 1}, {"x": 2}]),
-        ("select a.x, b.y from [{'x': 1}, {'x': 2}] a left join [{'x': 1, 'y': 5}] b on a.x = b.x", [{"x": 1, "y": 5}, {"x": 2, "y": None}]),
+        (
+            "select a.x, b.y from [{'x': 1}, {'x': 2}] a left join [{'x': 1, 'y': 5}] b on a.x = b.x",
+            [{"x": 1, "y": 5}, {"x": 2, "y": None}],
+        ),
         ("select b from [{'y': [missing, 2]}] a left unnest a.y b", [{}, {"b": 2}]),
-        ("with b as [{'x': 1}] select b.x from [1, 2] a left join b on a = b.x left join b c on c.x = b.x", [{"x": 1}, {"x": None}]),
+        (
+            "with b as [{'x': 1}] select b.x from [1, 2] a left join b on a = b.x left join b c on c.x = b.x",
+            [{"x": 1}, {"x": None}],
+        ),
         ("select value r from range(1, 3) r where {{r, r + 1}} in (select s, s + 1 from [2] s)", [2]),
         ("select a.x, b from [{'x': 1}] a left unnest a.none b", [{"x": 1, "b": None}]),
-        ("select b, p from [{'y': 1}, {'x': [7]}] a left unnest a.x b at p", [{"b": None, "p": None}, {"b": 7, "p": 0}]),
-        ("select a.x, b.y from [{'x': 1}] a right join [{'y': 1}, {'y': 2}] b on a.x = b.y", [{"x": 1, "y": 1}, {"x": None, "y": 2}]),
+        (
+            "select b, p from [{'y': 1}, {'x': [7]}] a left unnest a.x b at p",
+            [{"b": None, "p": None}, {"b": 7, "p": 0}],
+        ),
+        (
+            "select a.x, b.y from [{'x': 1}] a right join [{'y': 1}, {'y': 2}] b on a.x = b.y",
+            [{"x": 1, "y": 1}, {"x": None, "y": 2}],
+        ),
         (
             "select a.x, c.x as z, b.y from [{'x': 1}] a join [{'x': 1}] c on a.x = c.x right join [{'y': 2}] b on c.x = b.y",
             [{"x": None, "z": None, "y": 2}],
         ),
     ],
-)  # fmt: skip
+)
 def test_sql_compat_results_equal_those_of_sql(text: str, expected: list[Value]) -> None:
     """The results equal those of SQL."""
     assert rows(text) == expected

@@ -87,11 +87,13 @@ def test_freshness_read_returns_changes_since_known_revisions(lab: StoreLab, wor
 
     assert moved.epoch == lab.epoch()
     assert {(row.zone, row.revision, row.access_revision, row.pruned_to) for row in moved.clocks} == {
-        (world.main.id, 2, 2, 0), (world.side.id, 1, 0, 0),
-    }  # fmt: skip
+        (world.main.id, 2, 2, 0),
+        (world.side.id, 1, 0, 0),
+    }
     assert [(change.zone, change.revision) for change in moved.changes if change.zone == world.main.id] == [
-        (world.main.id, 1), (world.main.id, 2),
-    ]  # fmt: skip
+        (world.main.id, 1),
+        (world.main.id, 2),
+    ]
     assert len(moved.changes) == 3
 
 

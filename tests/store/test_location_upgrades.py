@@ -35,31 +35,55 @@ COPY, NOBODY, KEEPS = (
 )
 TOLD = (
     (
-        "Data path lake.sales.s.writes_into (id 1009) overlaps Table lake.sales.s.orders (id 1008)", "/sales/orders/data", "/sales/orders",
-        NOBODY, "copy the table to another location, without this data path, then drop it",
+        "Data path lake.sales.s.writes_into (id 1009) overlaps Table lake.sales.s.orders (id 1008)",
+        "/sales/orders/data",
+        "/sales/orders",
+        NOBODY,
+        "copy the table to another location, without this data path, then drop it",
     ),
-    ("Table lake.rooted.s.old (id 1012) overlaps Warehouse lake.rooted (id 1010)", "/rooted/old", "/rooted/old", NOBODY, COPY),
     (
-        "Allowed location lake.files (id 1013) overlaps Warehouse pond.ice (id 1020)", "", "/both", KEEPS,
+        "Table lake.rooted.s.old (id 1012) overlaps Warehouse lake.rooted (id 1010)",
+        "/rooted/old",
+        "/rooted/old",
+        NOBODY,
+        COPY,
+    ),
+    (
+        "Allowed location lake.files (id 1013) overlaps Warehouse pond.ice (id 1020)",
+        "",
+        "/both",
+        KEEPS,
         "narrow the catalog's allowed-locations, or those of the other metalake's catalog",
     ),
     (
-        "External fileset lake.files.s.over (id 1015) overlaps Table lake.sales.s.orders (id 1008)", "/sales/orders", "/sales/orders", NOBODY,
+        "External fileset lake.files.s.over (id 1015) overlaps Table lake.sales.s.orders (id 1008)",
+        "/sales/orders",
+        "/sales/orders",
+        NOBODY,
         "drop the fileset, and create it again at another location",
     ),
     (
-        "Lance directory lake.shown (id 1017) overlaps Warehouse lake.sales (id 1006)", "/sales", "/sales", "its objects are not served",
+        "Lance directory lake.shown (id 1017) overlaps Warehouse lake.sales (id 1006)",
+        "/sales",
+        "/sales",
+        "its objects are not served",
         "give the catalog another lance-directory, or drop it",
     ),
     (
-        "Warehouse pond.ice (id 1020) overlaps Warehouse lake.both (id 1022)", "/both", "/both", KEEPS,
+        "Warehouse pond.ice (id 1020) overlaps Warehouse lake.both (id 1022)",
+        "/both",
+        "/both",
+        KEEPS,
         "narrow the catalog's warehouse, or that of the other metalake's catalog",
     ),
     (
-        "Warehouse lake.both (id 1022) overlaps Warehouse pond.ice (id 1020)", "/both", "/both", KEEPS,
+        "Warehouse lake.both (id 1022) overlaps Warehouse pond.ice (id 1020)",
+        "/both",
+        "/both",
+        KEEPS,
         "narrow the catalog's warehouse, or that of the other metalake's catalog",
     ),
-)  # fmt: skip
+)
 """Violations in the report: the problem, its location and the other one's below the lake, the consequence, and the
 remedy.
 """
@@ -161,8 +185,10 @@ def mend(node: DriverNode, lake: str) -> None:
         assert node.delete(f"/iceberg/v1/pond.ice/namespaces/s/tables/{name}?purgeRequested=true").status == 204
     assert node.delete(f"{FILES}/over").status == 200
     for metalake, catalog, key, value in (
-        ("lake", "shown", "lance-directory", "shown"), ("lake", "files", "allowed-locations", "free"), ("pond", "ice", "warehouse", "pond"),
-    ):  # fmt: skip
+        ("lake", "shown", "lance-directory", "shown"),
+        ("lake", "files", "allowed-locations", "free"),
+        ("pond", "ice", "warehouse", "pond"),
+    ):
         update = {"@type": "setProperty", "property": key, "value": f"file://{lake}/{value}"}
         node.done("PUT", f"{API}/{metalake}/catalogs/{catalog}", {"updates": [update]})
     while node.runner.run(node.built.upkeep.run_one()):
@@ -194,9 +220,15 @@ def test_conflicting_locations_are_reported_until_repaired(
     ]
     assert findings == expected(lake, shift_of(settings))
     assert closed == {
-        *(f"{how} {each}" for how in ("vended-credentials", "remote-signing") for each in ("sales.writes_into", "rooted.old")),
-        "list over", "open over", "show",
-    }  # fmt: skip
+        *(
+            f"{how} {each}"
+            for how in ("vended-credentials", "remote-signing")
+            for each in ("sales.writes_into", "rooted.old")
+        ),
+        "list over",
+        "open over",
+        "show",
+    }
     assert {status for each, status in opened.items() if each not in closed} == {200}
     assert (creation_statuses, again) == ([200] * 5, [200] * 5)
     assert (mended, [each for each in after if "place" in str(each["event"])]) == ([], [])

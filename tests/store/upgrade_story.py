@@ -26,18 +26,35 @@ FOLDER = Path(__file__).with_name("upgrades")
 SPACES = "/iceberg/v1/lake.main/namespaces"
 LEAVES = f"{API}/lake/catalogs"
 LOOKS: tuple[tuple[str, str], ...] = (
-    ("owner", API), ("owner", f"{API}/lake"), ("owner", f"{API}/lake/catalogs?details=true"),
-    *(("owner", f"{API}/lake/{what}?details=true") for what in ("users", "groups", "roles", "tags", "policies", "jobs/templates")),
-    *(("owner", f"{API}/lake/{what}") for what in ("users/ana", "groups/crew", "roles/hands", "roles/readers", "owners/CATALOG/main")),
+    ("owner", API),
+    ("owner", f"{API}/lake"),
+    ("owner", f"{API}/lake/catalogs?details=true"),
+    *(
+        ("owner", f"{API}/lake/{what}?details=true")
+        for what in ("users", "groups", "roles", "tags", "policies", "jobs/templates")
+    ),
+    *(
+        ("owner", f"{API}/lake/{what}")
+        for what in ("users/ana", "groups/crew", "roles/hands", "roles/readers", "owners/CATALOG/main")
+    ),
     ("owner", f"{API}/lake/objects/SCHEMA/main.a/tags?details=true"),
-    ("owner", f"{LEAVES}/main/schemas/a/functions/f"), ("owner", f"{LEAVES}/models/schemas/a/models/churn"),
-    ("owner", f"{LEAVES}/models/schemas/a/models/churn/versions/0"), ("owner", f"{LEAVES}/files/schemas/a/filesets/f"),
+    ("owner", f"{LEAVES}/main/schemas/a/functions/f"),
+    ("owner", f"{LEAVES}/models/schemas/a/models/churn"),
+    ("owner", f"{LEAVES}/models/schemas/a/models/churn/versions/0"),
+    ("owner", f"{LEAVES}/files/schemas/a/filesets/f"),
     ("owner", f"{LEAVES}/topics/schemas/a/topics/o"),
-    *((user, f"{SPACES}{path}") for user in ("owner", "reader", "stranger") for path in ("", "/a", "/a/tables", "/a/tables/t", "/a%1Fb/tables/deep")),
+    *(
+        (user, f"{SPACES}{path}")
+        for user in ("owner", "reader", "stranger")
+        for path in ("", "/a", "/a/tables", "/a/tables/t", "/a%1Fb/tables/deep")
+    ),
     ("owner", f"{SPACES}/a/views/v"),
-    ("owner", f"{OWN}/lake/pipelines/flights"), ("owner", f"{OWN}/lake/catalogs/main/trash"),
-    ("owner", f"{OWN}/lake/groups/crew/members"), ("owner", f"{OWN}/lake/objects/TABLE/main.a.t/protection"), ("admin", "/api/limnos/v1/tokens"),
-)  # fmt: skip
+    ("owner", f"{OWN}/lake/pipelines/flights"),
+    ("owner", f"{OWN}/lake/catalogs/main/trash"),
+    ("owner", f"{OWN}/lake/groups/crew/members"),
+    ("owner", f"{OWN}/lake/objects/TABLE/main.a.t/protection"),
+    ("admin", "/api/limnos/v1/tokens"),
+)
 """Requests and their callers."""
 
 

@@ -51,9 +51,14 @@ def add_namespace(tx: Tx, parent: Node, name: str, *, owner_id: int | None = Non
     """Insert a namespace below a catalog or namespace."""
     zone = parent.id if parent.kind is Kind.CATALOG else parent.zone
     return tx.nodes.create(
-        kind=Kind.NAMESPACE, space="namespace", name=name, parent_id=parent.id, zone=zone, record=NAMESPACE,
+        kind=Kind.NAMESPACE,
+        space="namespace",
+        name=name,
+        parent_id=parent.id,
+        zone=zone,
+        record=NAMESPACE,
         owner_id=owner_id,
-    )  # fmt: skip
+    )
 
 
 def add_table(tx: Tx, parent: Node, name: str) -> Node:

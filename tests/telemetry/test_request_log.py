@@ -50,10 +50,19 @@ def test_log_line_has_all_fields_of_the_request() -> None:
 
     moment = good.pop("timestamp")
     assert good == {
-        "request_id": "abc1", "method": "GET", "operation": "load-table", "path": "/iceberg/v1/a%1Fb", "status": 200,
-        "user": "ana", "client": "10.0.0.7", "duration_ms": 1.5, "bytes": 512, "event": "request",
-        "logger": "limnos.request", "level": "info",
-    }  # fmt: skip
+        "request_id": "abc1",
+        "method": "GET",
+        "operation": "load-table",
+        "path": "/iceberg/v1/a%1Fb",
+        "status": 200,
+        "user": "ana",
+        "client": "10.0.0.7",
+        "duration_ms": 1.5,
+        "bytes": 512,
+        "event": "request",
+        "logger": "limnos.request",
+        "level": "info",
+    }
     assert len(moment) == len("2026-11-20T20:00:00.000000Z")
     assert refused["reason"] == "ana may not"
 

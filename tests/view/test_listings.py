@@ -29,14 +29,29 @@ def block(*names: str) -> Listing:
 
 
 def change(
-    operation: str, *, old: str | None = None, new: str | None = None, revision: int = 2, parents: tuple[int, int] = (40, 40)
-) -> ChangeRow:  # fmt: skip
+    operation: str,
+    *,
+    old: str | None = None,
+    new: str | None = None,
+    revision: int = 2,
+    parents: tuple[int, int] = (40, 40),
+) -> ChangeRow:
     """Return a change of a table."""
     name = old or new or ""
     return ChangeRow(
-        MAIN, revision, 0, operation, Kind.TABLE, ord(name[0]), "table", parents[0] if old else None, old,
-        parents[1] if new else None, new, 7,
-    )  # fmt: skip
+        MAIN,
+        revision,
+        0,
+        operation,
+        Kind.TABLE,
+        ord(name[0]),
+        "table",
+        parents[0] if old else None,
+        old,
+        parents[1] if new else None,
+        new,
+        7,
+    )
 
 
 @pytest.fixture

@@ -150,12 +150,19 @@ def test_fact_of_a_forgotten_zone_is_not_merged(view: StoreView) -> None:
     assert not view.merge({node_key(1): "x"}, zone_of={node_key(1): 99}, at={99: 1})
 
 
-@pytest.mark.parametrize("dropped,key,value,stays", [
-    (Kind.GROUP, ("groups", 8), (50,), False), (Kind.GROUP, ("groups", 8), (51,), True),
-    (Kind.USER, ("members", 8), ("ana",), False), (Kind.USER, ("members", 8), ("bob",), True),
-    (Kind.ROLE, ("roles", 8), (50,), False), (Kind.ROLE, ("roles", 8), (51,), True),
-    (Kind.USER, ("groups", 8), (50,), True), (Kind.ROLE, ("roles on", 8, LAKE), (), False),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "dropped,key,value,stays",
+    [
+        (Kind.GROUP, ("groups", 8), (50,), False),
+        (Kind.GROUP, ("groups", 8), (51,), True),
+        (Kind.USER, ("members", 8), ("ana",), False),
+        (Kind.USER, ("members", 8), ("bob",), True),
+        (Kind.ROLE, ("roles", 8), (50,), False),
+        (Kind.ROLE, ("roles", 8), (51,), True),
+        (Kind.USER, ("groups", 8), (50,), True),
+        (Kind.ROLE, ("roles on", 8, LAKE), (), False),
+    ],
+)
 def test_dropped_principal_drops_facts_that_name_it(
     view: StoreView, dropped: Kind, key: Key, value: object, stays: bool
 ) -> None:

@@ -29,7 +29,10 @@ class Engine(SqlDriver):
     mark = "`"
     limits = {  # noqa: RUF012
         "a service account's secret": "no way for it to sign in by a credential",
-        **dict.fromkeys(("namespace four deep", *(f"names: {what}" for what in ("dot", "space", "Unicode", "slash", "quote"))), ABSENT),
+        **dict.fromkeys(
+            ("namespace four deep", *(f"names: {what}" for what in ("dot", "space", "Unicode", "slash", "quote"))),
+            ABSENT,
+        ),
         "rename table": "renameTable() is not supported",
         "drop": "Without a catalog's prefix",
         "merge": "Syntax error",
@@ -38,12 +41,17 @@ class Engine(SqlDriver):
         "types: write": f"the witness reads {_EMPTY}",
         "types: delete": f"the witness reads {_EMPTY}",
         ANOTHER: f"it reads {_EMPTY}",
-    }  # fmt: skip
+    }
     types = {  # noqa: RUF012
-        "long": "Nullable(Int64)", "string": "Nullable(String)", "decimal": "Nullable(Decimal(12, 2))", "date": "Nullable(Date32)",
-        "timestamp": "Nullable(DateTime64(6))", "timestamptz": "Nullable(DateTime64(6, 'UTC'))", "list": "Array(Nullable(String))",
+        "long": "Nullable(Int64)",
+        "string": "Nullable(String)",
+        "decimal": "Nullable(Decimal(12, 2))",
+        "date": "Nullable(Date32)",
+        "timestamp": "Nullable(DateTime64(6))",
+        "timestamptz": "Nullable(DateTime64(6, 'UTC'))",
+        "list": "Array(Nullable(String))",
         "struct": "Tuple(x Nullable(Int64), label Nullable(String))",
-    }  # fmt: skip
+    }
 
     def start(self, place: Place) -> None:
         super().start(place)

@@ -23,9 +23,15 @@ class Engine(SqlDriver):
         "a wrong credential": "Unauthorized_401",
     }
     types = {  # noqa: RUF012
-        "long": "BIGINT", "string": "VARCHAR", "decimal": "DECIMAL(12, 2)", "date": "DATE", "timestamp": "TIMESTAMP",
-        "timestamptz": "TIMESTAMPTZ", "list": "VARCHAR[]", "struct": "STRUCT(x BIGINT, label VARCHAR)",
-    }  # fmt: skip
+        "long": "BIGINT",
+        "string": "VARCHAR",
+        "decimal": "DECIMAL(12, 2)",
+        "date": "DATE",
+        "timestamp": "TIMESTAMP",
+        "timestamptz": "TIMESTAMPTZ",
+        "list": "VARCHAR[]",
+        "struct": "STRUCT(x BIGINT, label VARCHAR)",
+    }
 
     def start(self, place: Place) -> None:
         super().start(place)

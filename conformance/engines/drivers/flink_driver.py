@@ -42,9 +42,15 @@ class Engine(SqlDriver):
         "types: delete": "SupportsRowLevelDelete",
     }
     types = {  # noqa: RUF012
-        "long": "BIGINT", "string": "STRING", "decimal": "DECIMAL(12, 2)", "date": "DATE", "timestamp": "TIMESTAMP(6)",
-        "timestamptz": "TIMESTAMP_LTZ(6)", "list": "ARRAY<STRING>", "struct": "ROW<x BIGINT, label STRING>",
-    }  # fmt: skip
+        "long": "BIGINT",
+        "string": "STRING",
+        "decimal": "DECIMAL(12, 2)",
+        "date": "DATE",
+        "timestamp": "TIMESTAMP(6)",
+        "timestamptz": "TIMESTAMP_LTZ(6)",
+        "list": "ARRAY<STRING>",
+        "struct": "ROW<x BIGINT, label STRING>",
+    }
 
     def start(self, place: Place) -> None:
         super().start(place)

@@ -29,7 +29,7 @@ from pyiceberg.types import (
     StructType,
     TimestampType,
     TimestamptzType,
-)  # fmt: skip
+)
 from pyiceberg.view.metadata import SQLViewRepresentation, ViewVersion
 
 from conformance.engines.driver import ABSENT, Driver, Levels
@@ -37,17 +37,28 @@ from conformance.engines.page import block
 from conformance.engines.rows import PLAIN, TYPED, Row
 
 TYPES: dict[str, IcebergType] = {
-    "long": LongType(), "string": StringType(), "decimal": DecimalType(12, 2), "date": DateType(), "timestamp": TimestampType(),
-    "timestamptz": TimestamptzType(), "list": ListType(element_id=20, element_type=StringType(), element_required=False),
+    "long": LongType(),
+    "string": StringType(),
+    "decimal": DecimalType(12, 2),
+    "date": DateType(),
+    "timestamp": TimestampType(),
+    "timestamptz": TimestamptzType(),
+    "list": ListType(element_id=20, element_type=StringType(), element_required=False),
     "struct": StructType(
         NestedField(21, "x", LongType(), required=False), NestedField(22, "label", StringType(), required=False)
     ),
-}  # fmt: skip
+}
 _LABEL = pa.struct([("x", pa.int64()), ("label", pa.string())])
 ARROW = {
-    "long": pa.int64(), "string": pa.string(), "decimal": pa.decimal128(12, 2), "date": pa.date32(), "timestamp": pa.timestamp("us"),
-    "timestamptz": pa.timestamp("us", tz="UTC"), "list": pa.list_(pa.string()), "struct": _LABEL,
-}  # fmt: skip
+    "long": pa.int64(),
+    "string": pa.string(),
+    "decimal": pa.decimal128(12, 2),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us"),
+    "timestamptz": pa.timestamp("us", tz="UTC"),
+    "list": pa.list_(pa.string()),
+    "struct": _LABEL,
+}
 
 
 def schema_of(columns: dict[str, str]) -> Schema:
@@ -165,9 +176,13 @@ class Engine(Driver):
     def make_view(self, levels: Levels, name: str, table: str) -> None:
         text = SQLViewRepresentation(type="sql", sql=f"SELECT id FROM {table}", dialect="spark")
         version = ViewVersion(
-            version_id=1, schema_id=0, timestamp_ms=int(time.time() * 1000), summary={}, representations=[text],
+            version_id=1,
+            schema_id=0,
+            timestamp_ms=int(time.time() * 1000),
+            summary={},
+            representations=[text],
             default_namespace=list(levels),
-        )  # fmt: skip
+        )
         self.catalog.create_view((*levels, name), schema_of({"id": "long"}), version)
 
     # Checks of the story by this driver, for tables of any engine.

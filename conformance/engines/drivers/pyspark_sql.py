@@ -40,9 +40,12 @@ class PySpark(SparkSql):
             if not name.startswith(_CATALOG):
                 builder = builder.config(name, value)
         for name, value in (
-            ("spark.ui.enabled", "false"), ("spark.sql.session.timeZone", "UTC"), ("spark.sql.shuffle.partitions", "1"),
-            ("spark.driver.memory", "900m"), ("spark.sql.warehouse.dir", str(place.work / "none")),
-        ):  # fmt: skip
+            ("spark.ui.enabled", "false"),
+            ("spark.sql.session.timeZone", "UTC"),
+            ("spark.sql.shuffle.partitions", "1"),
+            ("spark.driver.memory", "900m"),
+            ("spark.sql.warehouse.dir", str(place.work / "none")),
+        ):
             builder = builder.config(name, value)
         self.spark: SparkSession = builder.getOrCreate()
 

@@ -23,10 +23,12 @@ class Engine(SparkSql):
         "a service account's secret": "no way for it to sign in by a credential",
         "namespace four deep": "invalid argument: table reference",
         "names: Unicode": "%E6%97%A5%E6%9C%AC-%C3%BC/metadata/",  # it opens the file under the percent-encoded name
-        **dict.fromkeys(("rename table", "add column", "rename column", "drop column"), "unsupported ALTER TABLE operation"),
+        **dict.fromkeys(
+            ("rename table", "add column", "rename column", "drop column"), "unsupported ALTER TABLE operation"
+        ),
         **dict.fromkeys(("a reader may not write", "what is closed to a reader"), "status code 403 Forbidden"),
         "a wrong credential": "status code 401 Unauthorized",
-    }  # fmt: skip
+    }
 
     def start(self, place: Place) -> None:
         super().start(place)

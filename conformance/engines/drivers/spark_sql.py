@@ -12,9 +12,15 @@ class SparkSql(SqlDriver):
     mark = "`"
     dialect = "spark"
     types = {  # noqa: RUF012
-        "long": "BIGINT", "string": "STRING", "decimal": "DECIMAL(12, 2)", "date": "DATE", "timestamp": "TIMESTAMP_NTZ",
-        "timestamptz": "TIMESTAMP", "list": "ARRAY<STRING>", "struct": "STRUCT<x: BIGINT, label: STRING>",
-    }  # fmt: skip
+        "long": "BIGINT",
+        "string": "STRING",
+        "decimal": "DECIMAL(12, 2)",
+        "date": "DATE",
+        "timestamp": "TIMESTAMP_NTZ",
+        "timestamptz": "TIMESTAMP",
+        "list": "ARRAY<STRING>",
+        "struct": "STRUCT<x: BIGINT, label: STRING>",
+    }
 
     def space(self, levels: Levels) -> str:
         return ".".join([self.catalog, *map(self.quoted, levels)])

@@ -37,9 +37,15 @@ class Engine(SqlDriver):
     """Settings of an event listener; none if empty."""
     limits = {"names: dot": "namespaces/a.b-trino/"}  # noqa: RUF012 - made as two levels: the witness does not find it
     types = {  # noqa: RUF012
-        "long": "BIGINT", "string": "VARCHAR", "decimal": "DECIMAL(12, 2)", "date": "DATE", "timestamp": "TIMESTAMP(6)",
-        "timestamptz": "TIMESTAMP(6) WITH TIME ZONE", "list": "ARRAY(VARCHAR)", "struct": "ROW(x BIGINT, label VARCHAR)",
-    }  # fmt: skip
+        "long": "BIGINT",
+        "string": "VARCHAR",
+        "decimal": "DECIMAL(12, 2)",
+        "date": "DATE",
+        "timestamp": "TIMESTAMP(6)",
+        "timestamptz": "TIMESTAMP(6) WITH TIME ZONE",
+        "list": "ARRAY(VARCHAR)",
+        "struct": "ROW(x BIGINT, label VARCHAR)",
+    }
 
     def start(self, place: Place) -> None:
         super().start(place)
@@ -122,10 +128,15 @@ def _configure(work: Path, *, home: Path, port: int) -> None:
     catalogs.mkdir(parents=True, exist_ok=True)
     (work / "etc" / "log.properties").write_text("io.trino=WARN\n")
     settings = [
-        "coordinator=true", "node-scheduler.include-coordinator=true", f"http-server.http.port={port}",
-        f"discovery.uri=http://127.0.0.1:{port}", f"plugin.dir={home}/plugin", f"catalog.config-dir={catalogs}",
-        "query.max-memory-per-node=400MB", "catalog.management=static",
-    ]  # fmt: skip
+        "coordinator=true",
+        "node-scheduler.include-coordinator=true",
+        f"http-server.http.port={port}",
+        f"discovery.uri=http://127.0.0.1:{port}",
+        f"plugin.dir={home}/plugin",
+        f"catalog.config-dir={catalogs}",
+        "query.max-memory-per-node=400MB",
+        "catalog.management=static",
+    ]
     (work / "etc" / "config.properties").write_text("\n".join(settings) + "\n")
 
 
@@ -133,11 +144,23 @@ def _command(work: Path, home: Path, java: Path) -> list[str]:
     listed = subprocess.run([str(java), "--list-modules"], capture_output=True, text=True, check=True).stdout
     vectors = ["--add-modules=jdk.incubator.vector"] if "jdk.incubator.vector" in listed else []
     return [
-        str(java), "-Xmx1500m", "-XX:+UseSerialGC", "-Djdk.attach.allowAttachSelf=true", "--sun-misc-unsafe-memory-access=allow", *vectors,
-        f"-Dconfig={work}/etc/config.properties", f"-Dnode.data-dir={work}", f"-Dlog.levels-file={work}/etc/log.properties",
-        "-Dnode.environment=conformance", "-Dnode.id=one", "-Dnode.internal-address=127.0.0.1", "-Dnode.bind-ip=127.0.0.1",
-        "-cp", f"{home}/lib/*", "io.trino.server.TrinoServer",
-    ]  # fmt: skip
+        str(java),
+        "-Xmx1500m",
+        "-XX:+UseSerialGC",
+        "-Djdk.attach.allowAttachSelf=true",
+        "--sun-misc-unsafe-memory-access=allow",
+        *vectors,
+        f"-Dconfig={work}/etc/config.properties",
+        f"-Dnode.data-dir={work}",
+        f"-Dlog.levels-file={work}/etc/log.properties",
+        "-Dnode.environment=conformance",
+        "-Dnode.id=one",
+        "-Dnode.internal-address=127.0.0.1",
+        "-Dnode.bind-ip=127.0.0.1",
+        "-cp",
+        f"{home}/lib/*",
+        "io.trino.server.TrinoServer",
+    ]
 
 
 def _causes(failure: dict[str, object] | None) -> Iterator[object]:

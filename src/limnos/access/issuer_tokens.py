@@ -18,8 +18,16 @@ from limnos.model.errors import AuthenticationFailed
 from limnos.model.principals import NAME_BYTES_MAX, IssuerIdentity, is_name
 
 ALGORITHMS: Final = (
-    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512",
-)  # fmt: skip
+    "RS256",
+    "RS384",
+    "RS512",
+    "PS256",
+    "PS384",
+    "PS512",
+    "ES256",
+    "ES384",
+    "ES512",
+)
 """Only asymmetric algorithms: the issuer's published keys can verify tokens but not sign them."""
 TOKEN_BYTES_MAX: Final = 16_384
 GROUPS_MAX: Final = 1_000

@@ -26,11 +26,23 @@ from limnos.model.restrictions import Restriction
 RESTRICTED_KINDS: Final = kinds_with(lambda row: row.restricted)
 RESTRICTED_ACTIONS: Final = frozenset(
     {
-        Action.TABLE_LOAD, Action.TABLE_READ, Action.TABLE_ALTER, Action.TABLE_COMMIT, Action.TABLE_REPORTS, Action.TABLE_CHECK, Action.TABLE_MAINTAIN, Action.TABLE_REWRITE, Action.TABLE_DROP,
-        Action.TABLE_RENAME, Action.TABLE_MOVE, Action.NAMESPACE_MOVE, Action.NAMESPACE_DROP, Action.UNDROP,
+        Action.TABLE_LOAD,
+        Action.TABLE_READ,
+        Action.TABLE_ALTER,
+        Action.TABLE_COMMIT,
+        Action.TABLE_REPORTS,
+        Action.TABLE_CHECK,
+        Action.TABLE_MAINTAIN,
+        Action.TABLE_REWRITE,
+        Action.TABLE_DROP,
+        Action.TABLE_RENAME,
+        Action.TABLE_MOVE,
+        Action.NAMESPACE_MOVE,
+        Action.NAMESPACE_DROP,
+        Action.UNDROP,
         Action.EXTERNAL_DATASET_LOAD,
     }
-)  # fmt: skip
+)
 """Actions that are refused to restricted users.
 
 `TABLE_SCAN` remains allowed, because it is used only where restrictions are applied.
@@ -53,8 +65,13 @@ class BindingRestriction(NamedTuple):
 
 
 def binding_restrictions(
-    subject: Subject, chain: SecurableChain, *, by_object: Mapping[int, tuple[Restriction, ...]], owner_of: OwnerOf, active: frozenset[str] | None
-) -> tuple[BindingRestriction, ...]:  # fmt: skip
+    subject: Subject,
+    chain: SecurableChain,
+    *,
+    by_object: Mapping[int, tuple[Restriction, ...]],
+    owner_of: OwnerOf,
+    active: frozenset[str] | None,
+) -> tuple[BindingRestriction, ...]:
     """Return the restrictions that apply to a subject on the first object of `chain`, the nearest first.
 
     Args:

@@ -76,8 +76,10 @@ async def _log_missing_keys(ctx: Context) -> None:
     for key in inventory.lacking:
         log.warning(
             "secrets of the store are sealed under a key that this server does not have: restore it in the key file, or set the secrets again",
-            key=key, catalogs=inventory.catalogs.get(key, 0), webhooks=inventory.webhooks.get(key, 0),
-        )  # fmt: skip
+            key=key,
+            catalogs=inventory.catalogs.get(key, 0),
+            webhooks=inventory.webhooks.get(key, 0),
+        )
 
 
 async def _check_separator(services: NodeServices) -> None:
@@ -110,9 +112,14 @@ async def _fill(ctx: Context, settings: Settings) -> None:
 async def _make_catalog(ctx: Context, metalake: str, *, name: str, provider: str) -> None:
     with suppress(AlreadyExists):
         await catalog_create(
-            ctx, metalake=metalake, name=name, catalog_type="relational", provider=provider, comment=COMMENT,
+            ctx,
+            metalake=metalake,
+            name=name,
+            catalog_type="relational",
+            provider=provider,
+            comment=COMMENT,
             properties={"warehouse": f"{ctx.services.defaults.warehouse}/{name}"},
-        )  # fmt: skip
+        )
 
 
 async def _is_untouched(ctx: Context, metalake: str, *, catalog_count: int) -> bool:

@@ -84,11 +84,18 @@ class CodeSignIn:
         """
         authorize, _ = await self._discovered_endpoints()
         digest = hashlib.sha256(request.verifier.encode()).digest()
-        query = urlencode({
-            "response_type": "code", "client_id": self.client_id, "redirect_uri": request.redirect_uri,
-            "scope": self._scope, "state": request.state, "nonce": request.nonce,
-            "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(), "code_challenge_method": "S256",
-        })  # fmt: skip
+        query = urlencode(
+            {
+                "response_type": "code",
+                "client_id": self.client_id,
+                "redirect_uri": request.redirect_uri,
+                "scope": self._scope,
+                "state": request.state,
+                "nonce": request.nonce,
+                "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
+                "code_challenge_method": "S256",
+            }
+        )
         return f"{authorize}{'&' if '?' in authorize else '?'}{query}"
 
     async def id_token(self, code: str, request: AuthorizationRequest) -> str:
@@ -97,9 +104,11 @@ class CodeSignIn:
         """
         _, url = await self._discovered_endpoints()
         form = {
-            "grant_type": "authorization_code", "code": code, "redirect_uri": request.redirect_uri,
+            "grant_type": "authorization_code",
+            "code": code,
+            "redirect_uri": request.redirect_uri,
             "code_verifier": request.verifier,
-        }  # fmt: skip
+        }
         headers = {"accept": "application/json"}
         if self._secret_file is None:
             form["client_id"] = self.client_id

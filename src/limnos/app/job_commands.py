@@ -49,8 +49,17 @@ def job_settings_of(settings: Settings) -> JobSettings:
     closed = (str(Path(settings.server.data).absolute()),)
     limits = JobLimits(jobs.memory_bytes_max, jobs.cpu_s_max, jobs.file_bytes_max, jobs.network)
     return JobSettings(
-        jobs.allowed, jobs.readable, jobs.writable, closed, jobs.user, jobs.spark_submit or _spark_submit(), jobs.timeout_s, jobs.output_bytes_max, jobs.confined, limits,
-    )  # fmt: skip
+        jobs.allowed,
+        jobs.readable,
+        jobs.writable,
+        closed,
+        jobs.user,
+        jobs.spark_submit or _spark_submit(),
+        jobs.timeout_s,
+        jobs.output_bytes_max,
+        jobs.confined,
+        limits,
+    )
 
 
 def _spark_submit() -> str | None:
@@ -64,15 +73,31 @@ def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) ->
     """
     content, is_spark = work.content, work.job_type == SPARK
     environment = {
-        "PATH": PATH, "LANG": os.environ.get("LANG", "C.UTF-8"), "HOME": scratch, "TMPDIR": scratch, "LIMNOS_JOB_ID": uuid,
-        **(_spark_environment(plan, scratch) if is_spark else {}), **content.environments,
-    }  # fmt: skip
+        "PATH": PATH,
+        "LANG": os.environ.get("LANG", "C.UTF-8"),
+        "HOME": scratch,
+        "TMPDIR": scratch,
+        "LIMNOS_JOB_ID": uuid,
+        **(_spark_environment(plan, scratch) if is_spark else {}),
+        **content.environments,
+    }
     argv = _spark(plan, work) if is_spark else (real_file(plan, content.executable), *content.arguments)
     own = (*_spark_homes(plan),) if is_spark else ()
     return JobCommand(
-        argv, environment, scratch, tuple(real_file(plan, each) for each in content.scripts), (*plan.allowed, *plan.readable, *own),
-        plan.writable, plan.closed, plan.user, plan.must_be_confined, plan.timeout_s, plan.grace_s, plan.output_max, plan.limits,
-    )  # fmt: skip
+        argv,
+        environment,
+        scratch,
+        tuple(real_file(plan, each) for each in content.scripts),
+        (*plan.allowed, *plan.readable, *own),
+        plan.writable,
+        plan.closed,
+        plan.user,
+        plan.must_be_confined,
+        plan.timeout_s,
+        plan.grace_s,
+        plan.output_max,
+        plan.limits,
+    )
 
 
 def real_file(plan: JobSettings, text: str) -> str:
@@ -110,8 +135,12 @@ def _spark_environment(plan: JobSettings, scratch: str) -> dict[str, str]:
     home = {"SPARK_HOME": str(Path(plan.spark_submit).parent.parent)} if plan.spark_submit else {}
     java_options = f"-Djava.io.tmpdir={scratch} -Duser.home={scratch} -XX:-UsePerfData"  # Java ignores TMPDIR and HOME
     return {
-        **java, **home, "SPARK_LOCAL_DIRS": scratch, "SPARK_SUBMIT_OPTS": java_options, "PYSPARK_PYTHON": sys.executable,
-    }  # fmt: skip
+        **java,
+        **home,
+        "SPARK_LOCAL_DIRS": scratch,
+        "SPARK_SUBMIT_OPTS": java_options,
+        "PYSPARK_PYTHON": sys.executable,
+    }
 
 
 def _spark_homes(plan: JobSettings) -> Iterable[str]:

@@ -278,8 +278,11 @@ def _limit(limits: JobLimits) -> None:
     Raises OSError if the kernel refuses one of them.
     """
     bounds = {
-        resource.RLIMIT_CORE: 0, resource.RLIMIT_DATA: limits.memory_bytes, resource.RLIMIT_CPU: limits.cpu_s, resource.RLIMIT_FSIZE: limits.file_bytes,
-    }  # fmt: skip
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_DATA: limits.memory_bytes,
+        resource.RLIMIT_CPU: limits.cpu_s,
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+    }
     for name, most in bounds.items():
         if most is not None:
             hard = resource.getrlimit(name)[1]

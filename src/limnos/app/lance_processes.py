@@ -29,8 +29,10 @@ START_MAX_S: Final = 120.0
 LOOK_S: Final = 0.1
 """Seconds between two memory checks of busy processes."""
 DONE = Counter(
-    "limnos_lance_work_total", "Operations on Lance tables in worker processes, by kind and outcome.", ("kind", "outcome")
-)  # fmt: skip
+    "limnos_lance_work_total",
+    "Operations on Lance tables in worker processes, by kind and outcome.",
+    ("kind", "outcome"),
+)
 
 
 def stopping_error() -> ServiceUnavailable:
@@ -68,9 +70,14 @@ class LanceProcesses:
     """A pool of worker processes for Lance tables."""
 
     def __init__(
-        self, *, processes_max: int, resident_bytes_max: int, module: str, refusals: Mapping[str, Callable[[str], LimnosError]],
+        self,
+        *,
+        processes_max: int,
+        resident_bytes_max: int,
+        module: str,
+        refusals: Mapping[str, Callable[[str], LimnosError]],
         environment: Mapping[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         half = max(1, processes_max // 2)
         self._turns = FairQueue(
             processes_max, limits={"slow": max(1, processes_max - 1), "table": half, "caller": half}

@@ -103,11 +103,15 @@ class MaintenanceProcess(WorkPoller):
         token = await self.services.store.submit(
             self._permit,
             lambda tx: tx.tokens.create(
-                user=min(self.services.rules.service_admins), name="maintenance executor",
-                secret_hash=hash_secret(secret), expires_at=tx.now_ms + TOKEN_MS, trust=TokenTrust.PROVEN,
-                purpose=TokenPurpose.OPERATION, table_id=LEASES_ALONE,
+                user=min(self.services.rules.service_admins),
+                name="maintenance executor",
+                secret_hash=hash_secret(secret),
+                expires_at=tx.now_ms + TOKEN_MS,
+                trust=TokenTrust.PROVEN,
+                purpose=TokenPurpose.OPERATION,
+                table_id=LEASES_ALONE,
             ),
-        )  # fmt: skip
+        )
         STARTS[()] += 1
         extending = asyncio.create_task(self._extend(token))
         scratch: ScratchDirectory | None = None
@@ -145,9 +149,16 @@ class MaintenanceProcess(WorkPoller):
 
     async def _process(self, start: bytes, scratch: str) -> None:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-P", "-m", MODULE, stdin=asyncio.subprocess.PIPE, stdout=sys.stderr, stderr=sys.stderr,
-            env=self._environment | {"TMPDIR": scratch}, start_new_session=True,
-        )  # fmt: skip
+            sys.executable,
+            "-P",
+            "-m",
+            MODULE,
+            stdin=asyncio.subprocess.PIPE,
+            stdout=sys.stderr,
+            stderr=sys.stderr,
+            env=self._environment | {"TMPDIR": scratch},
+            start_new_session=True,
+        )
         try:
             if process.stdin is not None:
                 process.stdin.write(start)

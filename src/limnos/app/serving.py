@@ -96,10 +96,13 @@ class _NodeServer(uvicorn.Server):
 
     async def _listening(self, bound: socket.socket, tls: ssl.SSLContext | None) -> asyncio.Server:
         return await asyncio.get_running_loop().create_server(
-            self._protocol, sock=bound, ssl=tls, backlog=self.config.backlog,
+            self._protocol,
+            sock=bound,
+            ssl=tls,
+            backlog=self.config.backlog,
             ssl_handshake_timeout=None if tls is None else self.handshake_s,
             ssl_shutdown_timeout=None if tls is None else GOODBYE_S,
-        )  # fmt: skip
+        )
 
     def _protocol(self) -> asyncio.Protocol:
         protocol = self.config.http_protocol_class
@@ -192,11 +195,18 @@ def _stop_alone(server: _NodeServer, lifeline: int) -> None:
 def _config(built: ServerNode, settings: Settings) -> uvicorn.Config:
     drain: float = WAITING_PART * settings.server.drain_timeout_s
     return uvicorn.Config(
-        built.application, http=FastPathProtocol if settings.server.lane else AdmissionProtocol, loop="none",
-        lifespan="off", log_config=None, access_log=False, server_header=False, date_header=False,
-        ws="none", proxy_headers=False,
+        built.application,
+        http=FastPathProtocol if settings.server.lane else AdmissionProtocol,
+        loop="none",
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=False,
+        ws="none",
+        proxy_headers=False,
         timeout_graceful_shutdown=drain,  # type: ignore[arg-type]  # it is awaited, so a fraction serves as well
-    )  # fmt: skip
+    )
 
 
 COLLECTIONS: Final = (10_000, 5, 2_000)

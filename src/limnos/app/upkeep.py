@@ -249,10 +249,17 @@ class Upkeep:
 
     def _work(self, task: LeasedTask, kind: TaskKind) -> TaskContext:
         return TaskContext(
-            task.id, store=self.store, permit=self._permit, allowed=self.allowed, warehouse=self.warehouse,
-            lease_ms=kind.lease_ms, keep_runs_ms=self.keep_runs_ms, debris_ms=self.debris_ms,
-            services=self.services, on_renewal=partial(self._record_progress, among_long=kind.takes_long),
-        )  # fmt: skip
+            task.id,
+            store=self.store,
+            permit=self._permit,
+            allowed=self.allowed,
+            warehouse=self.warehouse,
+            lease_ms=kind.lease_ms,
+            keep_runs_ms=self.keep_runs_ms,
+            debris_ms=self.debris_ms,
+            services=self.services,
+            on_renewal=partial(self._record_progress, among_long=kind.takes_long),
+        )
 
     async def _failed(self, task: LeasedTask, kind: TaskKind, error: Exception) -> None:
         """Schedule a failed task's retry, or mark it as permanently failed."""

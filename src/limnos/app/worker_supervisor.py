@@ -159,9 +159,13 @@ class Supervisor:
             for reason, count in worker.starts.items():
                 STARTS[(reason,)] = count
             serve(
-                self.loaded, worker.sockets, lambda: self._beat(worker), lifeline=self._lifeline[0], beats=True,
+                self.loaded,
+                worker.sockets,
+                lambda: self._beat(worker),
+                lifeline=self._lifeline[0],
+                beats=True,
                 certificates=self.certificates,
-            )  # fmt: skip
+            )
             code = 0
         except BaseException:
             log.exception("worker failed", worker=worker.number)

@@ -13,10 +13,22 @@ from typing import Final
 VARIABLES: Final = frozenset(
     "LIMNOS_" + tail
     for tail in (
-        "URI", "USER", "TOKEN", "TOKEN_FILE", "OUTPUT", "PROFILES", "CA_FILE", "METALAKE", "SQL_HISTORY", "SPARK_MASTER", "SPARK_CONNECT", "JOB_ID",
-        "FAULT", "FAULT_FILE",
+        "URI",
+        "USER",
+        "TOKEN",
+        "TOKEN_FILE",
+        "OUTPUT",
+        "PROFILES",
+        "CA_FILE",
+        "METALAKE",
+        "SQL_HISTORY",
+        "SPARK_MASTER",
+        "SPARK_CONNECT",
+        "JOB_ID",
+        "FAULT",
+        "FAULT_FILE",
     )
-)  # fmt: skip
+)
 """Environment variables that Limnos reads. Settings begin with `LIMNOS__`; `config` checks them."""
 _OWN: Final = tuple(f"LIMNOS_{word}" for word in ("_", "TEST_"))
 

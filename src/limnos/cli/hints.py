@@ -44,9 +44,16 @@ NO_COLUMN = " has no column "
 """The part of an error message for an existing table without the column."""
 
 _OF_LISTS = {
-    "user": "list users", "group": "list groups", "role": "list roles", "tag": "list tags", "token": "list tokens",
-    "webhook": "list webhooks", "job template": "list templates", "pipeline": "list pipelines", "run": "list runs",
-}  # fmt: skip
+    "user": "list users",
+    "group": "list groups",
+    "role": "list roles",
+    "tag": "list tags",
+    "token": "list tokens",
+    "webhook": "list webhooks",
+    "job template": "list templates",
+    "pipeline": "list pipelines",
+    "run": "list runs",
+}
 
 _IN_METALAKE = frozenset(
     {"user_list", "user_manage", "group_list", "group_manage", "role_list", "role_create", "role_assign"}

@@ -59,10 +59,20 @@ Words = BeforeValidator(split_words)
 
 
 SPARK_CONFIGS = (
-    "spark.app.name", "spark.default.parallelism", "spark.driver.cores", "spark.driver.maxResultSize", "spark.driver.memory",
-    "spark.dynamicAllocation.*", "spark.executor.cores", "spark.executor.instances", "spark.executor.memory", "spark.sql.adaptive.*",
-    "spark.sql.ansi.enabled", "spark.sql.session.timeZone", "spark.sql.shuffle.partitions",
-)  # fmt: skip
+    "spark.app.name",
+    "spark.default.parallelism",
+    "spark.driver.cores",
+    "spark.driver.maxResultSize",
+    "spark.driver.memory",
+    "spark.dynamicAllocation.*",
+    "spark.executor.cores",
+    "spark.executor.instances",
+    "spark.executor.memory",
+    "spark.sql.adaptive.*",
+    "spark.sql.ansi.enabled",
+    "spark.sql.session.timeZone",
+    "spark.sql.shuffle.partitions",
+)
 """Spark properties that name neither code nor files."""
 
 

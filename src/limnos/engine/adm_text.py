@@ -26,11 +26,21 @@ _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\'', re.DOTALL
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?(?P<suffix>i8|i16|i32|i64|[fFdD])?(?![\w.])")
 _NAME: Final = re.compile(r"[-+]?[A-Za-z][\w-]*")
 _WORDS: Final[Mapping[str, Value]] = {
-    "true": True, "false": False, "null": None, "missing": MISSING, "NaN": math.nan, "INF": math.inf, "-INF": -math.inf, "+INF": math.inf,
-}  # fmt: skip
+    "true": True,
+    "false": False,
+    "null": None,
+    "missing": MISSING,
+    "NaN": math.nan,
+    "INF": math.inf,
+    "-INF": -math.inf,
+    "+INF": math.inf,
+}
 _WHOLE: Final[Mapping[str, tuple[Callable[[int], Value], int]]] = {
-    "i8": (TinyInt, 8), "i16": (SmallInt, 16), "i32": (Integer, 32), "i64": (int, 64),
-}  # fmt: skip
+    "i8": (TinyInt, 8),
+    "i16": (SmallInt, 16),
+    "i32": (Integer, 32),
+    "i64": (int, 64),
+}
 
 
 class MalformedText(ValueError):

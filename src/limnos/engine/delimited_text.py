@@ -68,10 +68,14 @@ def read_lines(
     delimiter, quote, escape, null, skips = text_options(options, delimiter=delimiter)
     previous = csv.field_size_limit(FIELD_CHARACTERS_MAX)
     rows = csv.reader(
-        lines, delimiter=delimiter, quotechar=quote if quote != "\0" else None,
-        quoting=csv.QUOTE_NONE if quote == "\0" else csv.QUOTE_MINIMAL, strict=True,
-        doublequote=escape == quote, escapechar=escape if escape not in (quote, "\0") else None,
-    )  # fmt: skip
+        lines,
+        delimiter=delimiter,
+        quotechar=quote if quote != "\0" else None,
+        quoting=csv.QUOTE_NONE if quote == "\0" else csv.QUOTE_MINIMAL,
+        strict=True,
+        doublequote=escape == quote,
+        escapechar=escape if escape not in (quote, "\0") else None,
+    )
     try:
         for cells in filter(None, rows):  # an empty line is neither an object nor the header
             if skips:

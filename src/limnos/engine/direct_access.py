@@ -248,7 +248,11 @@ class DirectTable:
         format is Parquet.
         """
         kind = self._table.properties().getOrDefault("write.format.default", "parquet")
-        return str(kind).lower() == "parquet" and self._table.spec().isUnpartitioned() and self._table.sortOrder().isUnsorted()  # fmt: skip
+        return (
+            str(kind).lower() == "parquet"
+            and self._table.spec().isUnpartitioned()
+            and self._table.sortOrder().isUnsorted()
+        )
 
     def _schema(self, schema: JavaObject) -> Mapping[str, Json]:
         results: Mapping[str, Json] = json.loads(str(self._iceberg.schema_text(schema)))

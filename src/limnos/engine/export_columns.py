@@ -65,10 +65,17 @@ def _arrow_type(type_: DeclaredType) -> pa.DataType:
 
     if isinstance(type_, Scalar):
         words = {
-            "boolean": pa.bool_(), "tinyint": pa.int8(), "smallint": pa.int16(), "integer": pa.int32(), "bigint": pa.int64(),
-            "float": pa.float32(), "double": pa.float64(), "date": pa.date32(), "time": pa.time32("ms"),
+            "boolean": pa.bool_(),
+            "tinyint": pa.int8(),
+            "smallint": pa.int16(),
+            "integer": pa.int32(),
+            "bigint": pa.int64(),
+            "float": pa.float32(),
+            "double": pa.float64(),
+            "date": pa.date32(),
+            "time": pa.time32("ms"),
             "datetime": pa.timestamp("ms"),
-        }  # fmt: skip
+        }
         if type_.name in (*_UNSTORED, "binary"):
             raise SqlppError(UNSUPPORTED, f"'{type_.name}' type not supported in parquet format")
         return words.get(type_.name, pa.string())

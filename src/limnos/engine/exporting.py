@@ -284,8 +284,9 @@ class _Parquet:
         extra = next((name for name in value if self._columns is not None and not self._columns.field(name)), None)
         if extra is not None:
             raise SqlppError(
-                PARQUET_ERROR, f"Parquet writer error: Extra field in the result, field '{extra}' does not exist in the schema"
-            )  # fmt: skip
+                PARQUET_ERROR,
+                f"Parquet writer error: Extra field in the result, field '{extra}' does not exist in the schema",
+            )
         if self._form.bytes_max:  # without a limit the size is not used
             self.size += len(json_text(value))
         self._rows.append({name: plain(item) for name, item in value.items() if item is not MISSING})
@@ -311,9 +312,12 @@ class _Parquet:
             sizes = self._form.sizes
             group = sizes.get("row-group-size")
             pq.write_table(
-                table, written, compression=self._form.compression or "snappy", data_page_size=sizes.get("page-size"),
+                table,
+                written,
+                compression=self._form.compression or "snappy",
+                data_page_size=sizes.get("page-size"),
                 row_group_size=group and max(1, group * table.num_rows // max(1, table.nbytes)),
-            )  # fmt: skip
+            )
         except (pa.ArrowException, ValueError, TypeError, OverflowError) as reason:
             text = f"Parquet writer error: the objects do not fit one schema; declare it with TYPE: {str(reason)[:200]}"
             raise SqlppError(PARQUET_ERROR, text) from None

@@ -85,10 +85,18 @@ def failure_of(error: BaseException, job: str) -> JobFailure:
     place = sqlpp_error.place
     line, column = (None, None) if place is None else place
     return JobFailure(
-        sqlpp_error.number, sqlpp_error.message, line, column, sqlpp_error.has_position, again=isinstance(sqlpp_error, EngineUnavailable),
-        duplicate=isinstance(sqlpp_error, DuplicateKey), unknown=isinstance(sqlpp_error, OutcomeUnknown), failed=isinstance(sqlpp_error, EngineFailed),
-        retry_after_s=getattr(sqlpp_error, "retry_after_s", 1), moved=isinstance(sqlpp_error, SnapshotMoved),
-    )  # fmt: skip
+        sqlpp_error.number,
+        sqlpp_error.message,
+        line,
+        column,
+        sqlpp_error.has_position,
+        again=isinstance(sqlpp_error, EngineUnavailable),
+        duplicate=isinstance(sqlpp_error, DuplicateKey),
+        unknown=isinstance(sqlpp_error, OutcomeUnknown),
+        failed=isinstance(sqlpp_error, EngineFailed),
+        retry_after_s=getattr(sqlpp_error, "retry_after_s", 1),
+        moved=isinstance(sqlpp_error, SnapshotMoved),
+    )
 
 
 def start_error(error: BaseException, start: EngineStart) -> SparkStartError:

@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 
 UNSUPPORTED, MISMATCH, GEOMETRY = 4, 3054, 3021
 _ABSENT: Final = (
-    "circle", "rectangle", "point3d", "interval", "duration", "year-month-duration", "day-time-duration",
-)  # fmt: skip
+    "circle",
+    "rectangle",
+    "point3d",
+    "interval",
+    "duration",
+    "year-month-duration",
+    "day-time-duration",
+)
 """Types of which JSON has no values."""
 _INTEGERS: Final = ("tinyint", "smallint", "integer", "bigint")
 _SHAPES: Final = {"point": "Point", "line": "LineString", "polygon": "Polygon"}

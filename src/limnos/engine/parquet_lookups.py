@@ -404,8 +404,12 @@ def _mask(column: pa.Array, condition: Condition) -> pa.Array:
 
 
 _COMPARE: Final[Mapping[str, Any]] = {
-    "=": pc.equal, "<": pc.less, "<=": pc.less_equal, ">": pc.greater, ">=": pc.greater_equal,
-}  # fmt: skip
+    "=": pc.equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
 
 
 def literal_of(value: Value) -> object:

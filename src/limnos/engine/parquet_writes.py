@@ -31,9 +31,16 @@ if TYPE_CHECKING:
     from limnos.sqlpp.lookups import KeyConditions
 
 _STORED: Final[dict[str, pa.DataType]] = {
-    "boolean": pa.bool_(), "int": pa.int32(), "long": pa.int64(), "float": pa.float32(), "double": pa.float64(), "string": pa.string(),
-    "binary": pa.binary(), "date": pa.date32(), "timestamptz": pa.timestamp("us", "UTC"),
-}  # fmt: skip
+    "boolean": pa.bool_(),
+    "int": pa.int32(),
+    "long": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+    "timestamptz": pa.timestamp("us", "UTC"),
+}
 """The Arrow type of each column type that is written here."""
 
 
@@ -48,10 +55,17 @@ def with_field_ids(schema: pa.Schema, fields: Sequence[Any]) -> pa.Schema:
         for own, field in zip(schema, fields, strict=True)
     ):
         raise UnsupportedFile("a column of another type")
-    return pa.schema([
-        pa.field(field["name"], _STORED[field["type"]], nullable=not field.get("required"), metadata={FIELD_ID: str(field["id"])})
-        for field in fields
-    ])  # fmt: skip
+    return pa.schema(
+        [
+            pa.field(
+                field["name"],
+                _STORED[field["type"]],
+                nullable=not field.get("required"),
+                metadata={FIELD_ID: str(field["id"])},
+            )
+            for field in fields
+        ]
+    )
 
 
 def key_range(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> KeyConditions:
@@ -67,9 +81,13 @@ def key_range(rows: pa.Table, keys: Sequence[tuple[str, ...]]) -> KeyConditions:
 
 
 def has_key(
-    files: Sequence[FileWithDeletes], fields: Sequence[Any], *, rows: pa.Table, keys: Sequence[tuple[str, ...]],
+    files: Sequence[FileWithDeletes],
+    fields: Sequence[Any],
+    *,
+    rows: pa.Table,
+    keys: Sequence[tuple[str, ...]],
     cache: FileCache = CACHE,
-) -> bool:  # fmt: skip
+) -> bool:
     """Return whether one of the files has a row with the key of a new row. Raises UnsupportedFile for a key of several
     fields, and as `FileLookup.has_value`.
     """

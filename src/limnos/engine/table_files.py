@@ -267,10 +267,14 @@ class _Manifest(NamedTuple):
         if sequence is None and entry["status"] != 1 and self.sequence:
             raise UnsupportedFile("an entry without a sequence number")
         return _File(
-            str(file["file_path"]), str(file["file_format"]).lower() == "parquet", int(file.get("content") or 0),
-            self.sequence if sequence is None else int(sequence), _map_of(file.get("lower_bounds")),
-            _map_of(file.get("upper_bounds")), file.get("referenced_data_file"),
-        )  # fmt: skip
+            str(file["file_path"]),
+            str(file["file_format"]).lower() == "parquet",
+            int(file.get("content") or 0),
+            self.sequence if sequence is None else int(sequence),
+            _map_of(file.get("lower_bounds")),
+            _map_of(file.get("upper_bounds")),
+            file.get("referenced_data_file"),
+        )
 
 
 def _manifests(path: str) -> list[_Manifest]:

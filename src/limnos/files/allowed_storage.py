@@ -18,10 +18,18 @@ from limnos.model.errors import BadRequest, OutsideRoots, StorageMisconfigured
 from limnos.model.sealed_secrets import keys_of
 
 ENDPOINTS: Final = (
-    "s3.endpoint", "s3-endpoint", "gcs.service.host", "gcs-endpoint", "adls.endpoint", "azure-storage-endpoint",
-    "oss.endpoint", "oss-endpoint", "s3.token-service-endpoint", "s3-token-service-endpoint",
+    "s3.endpoint",
+    "s3-endpoint",
+    "gcs.service.host",
+    "gcs-endpoint",
+    "adls.endpoint",
+    "azure-storage-endpoint",
+    "oss.endpoint",
+    "oss-endpoint",
+    "s3.token-service-endpoint",
+    "s3-token-service-endpoint",
     "gcs.token-service-endpoint",
-)  # fmt: skip
+)
 """Catalog properties that name the URL of an object store or of its token service, as Iceberg and Gravitino call them.
 
 """

@@ -379,9 +379,12 @@ def _gs_arguments(values: dict[str, str]) -> dict[str, object]:
 
         result = json.loads(values["key"])
         info = {
-            "client_email": result["client_email"], "private_key": result["private_key"],
-            "token_uri": f"{values['tokens'].rstrip('/')}/token" if "tokens" in values else "https://oauth2.googleapis.com/token",
-        }  # fmt: skip
+            "client_email": result["client_email"],
+            "private_key": result["private_key"],
+            "token_uri": f"{values['tokens'].rstrip('/')}/token"
+            if "tokens" in values
+            else "https://oauth2.googleapis.com/token",
+        }
         fields["token"] = service_account.Credentials.from_service_account_info(info, scopes=[_GS_SCOPE])  # type: ignore[no-untyped-call]  # as above
     return fields
 

@@ -17,9 +17,22 @@ from limnos.model.errors import UnsupportedOperation
 from limnos.model.extras import missing_part
 
 _TEXTS: Final = (
-    "user", "outcome", "change", "action", "kind", "path", "new_path", "detail", "rights", "protocol", "operation",
-    "request_id", "client", "peer", "credential",
-)  # fmt: skip
+    "user",
+    "outcome",
+    "change",
+    "action",
+    "kind",
+    "path",
+    "new_path",
+    "detail",
+    "rights",
+    "protocol",
+    "operation",
+    "request_id",
+    "client",
+    "peer",
+    "credential",
+)
 _NUMBERS: Final = ("id", "metalake_id", "user_id", "object_id", "status", "zone", "revision", "ordinal")
 DAY_MS: Final = 86_400_000
 

@@ -229,9 +229,13 @@ def _lineage_of(event: _Event) -> EventLineage | None:
     run = "" if event.run is None else event.run.run_id
     parent = event.run.facets.parent if event.run is not None and event.run.facets is not None else None
     return EventLineage(
-        (event.job.namespace, event.job.name), run, run if parent is None else parent.run.run_id, _at(event), sources,
+        (event.job.namespace, event.job.name),
+        run,
+        run if parent is None else parent.run.run_id,
+        _at(event),
+        sources,
         outputs,
-    )  # fmt: skip
+    )
 
 
 def _at(event: _Event) -> int:

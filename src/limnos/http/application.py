@@ -148,9 +148,17 @@ class Application:
         ):
             response, cacheable = self.response_cache.find(key), self.response_cache.begin(key)
         status, sent, answer = await self.respond(
-            method, raw, query, headers, receive, request_id=request_id, peer=peer, cacheable=cacheable, cached_response=response,
+            method,
+            raw,
+            query,
+            headers,
+            receive,
+            request_id=request_id,
+            peer=peer,
+            cacheable=cacheable,
+            cached_response=response,
             is_gone=cast("Callable[[], bool] | None", scope.get(IS_GONE)),
-        )  # fmt: skip
+        )
         return status, [*sent, *allow_origin(headers, self.admission.origins)], answer
 
     async def _is_still_valid(self, response: CachedResponse) -> bool:
@@ -163,24 +171,49 @@ class Application:
         return self.response_cache.is_valid_after_gate(response)
 
     def answer_from_cache(
-        self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
-    ) -> Answer:  # fmt: skip
+        self,
+        response: CachedResponse,
+        key: ResponseCacheKey,
+        started: float,
+        *,
+        request_id: str,
+        peer: str,
+        headers: Mapping[bytes, bytes],
+    ) -> Answer:
         """Return a cached response with this request's id, and count and log it like a new response."""
         self.count_cache_hit(response, key, started, request_id=request_id, peer=peer, headers=headers)
         return response.status, response.headers_with(request_id.encode()), response.body
 
     def count_cache_hit(
-        self, response: CachedResponse, key: ResponseCacheKey, started: float, *, request_id: str, peer: str, headers: Mapping[bytes, bytes]
-    ) -> None:  # fmt: skip
+        self,
+        response: CachedResponse,
+        key: ResponseCacheKey,
+        started: float,
+        *,
+        request_id: str,
+        peer: str,
+        headers: Mapping[bytes, bytes],
+    ) -> None:
         """Count a cached response that is sent, and write it to the log and to the audit."""
         requests[response.operation] += 1
         ended = time.perf_counter()
         request_seconds.observe(response.observed, ended - started)
         if self.request_log is not None:
             self.request_log.add(
-                (ended, ended - started, request_id, key[0], response.path, response.observed[1], response.status, response.validity.user,
-                 peer, len(response.body), "")
-            )  # fmt: skip
+                (
+                    ended,
+                    ended - started,
+                    request_id,
+                    key[0],
+                    response.path,
+                    response.observed[1],
+                    response.status,
+                    response.validity.user,
+                    peer,
+                    len(response.body),
+                    "",
+                )
+            )
         if self.audit.takes_reads:
             request = (key[0], response.path, peer, request_id)
             audit_repeat(
@@ -274,9 +307,13 @@ class Application:
         headers, route = request.headers, target.route
         if request.query_string and route is not None:
             check_parameters(
-                request.query_string, route.query, ignored=route.query_ignored, repeatable=route.query_repeatable,
-                refused=route.query_refused, changes=request.method not in READING,
-            )  # fmt: skip
+                request.query_string,
+                route.query,
+                ignored=route.query_ignored,
+                repeatable=route.query_repeatable,
+                refused=route.query_refused,
+                changes=request.method not in READING,
+            )
         if ACTIVE_ROLES in headers and not target.anonymous:
             if not target.narrows:
                 raise refuse_active_roles()
@@ -328,9 +365,13 @@ class Application:
             count = partial(self._count, target, response, request)
             use = self.turns.use_of(request) if target.takes_turns else None
             pieces = StreamedBody(
-                response.stream, deadlines=self.deadlines, seconds=target.seconds or self.deadlines.seconds,
-                request_id=request.id, ended=count, loop_use=use,
-            )  # fmt: skip
+                response.stream,
+                deadlines=self.deadlines,
+                seconds=target.seconds or self.deadlines.seconds,
+                request_id=request.id,
+                ended=count,
+                loop_use=use,
+            )
             return status, sent, pieces
         if status not in (204, 304) and response.stream is None:
             sent.append((b"content-length", b"%d" % len(body)))
@@ -349,9 +390,20 @@ class Application:
         if self.request_log is not None and (status != TOO_MANY or self.throttle.samples()):
             user = known_user(self.services.view, request.credential)
             self.request_log.add(
-                (ended, ended - started, request.id, request.method, request.path, target.operation, status, user,
-                 request.peer, size, response.reason)
-            )  # fmt: skip
+                (
+                    ended,
+                    ended - started,
+                    request.id,
+                    request.method,
+                    request.path,
+                    target.operation,
+                    status,
+                    user,
+                    request.peer,
+                    size,
+                    response.reason,
+                )
+            )
         if (status >= 400 or self.audit.takes_reads) and self.audit.is_on and target.route is not None:
             user = known_user(self.services.view, request.credential)
             audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)

@@ -328,9 +328,17 @@ class FastPathProtocol(AdmissionProtocol):
         request_id = next_request_id()
         try:
             work = application.respond(
-                method, path, query, exchange.headers, bytes(exchange.body), request_id=request_id,
-                peer=self._peer, at_once=at_once, cacheable=cacheable, is_gone=exchange.is_gone,
-            )  # fmt: skip
+                method,
+                path,
+                query,
+                exchange.headers,
+                bytes(exchange.body),
+                request_id=request_id,
+                peer=self._peer,
+                at_once=at_once,
+                cacheable=cacheable,
+                is_gone=exchange.is_gone,
+            )
             if at_once:
                 try:
                     waits_for = work.send(None)

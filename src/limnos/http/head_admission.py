@@ -61,9 +61,14 @@ class HeadAdmission:
     """
 
     def __init__(
-        self, *, hosts: Iterable[str] = (), listens_on: Iterable[str] = (), origins: Iterable[str] = (), is_tls: bool = False,
+        self,
+        *,
+        hosts: Iterable[str] = (),
+        listens_on: Iterable[str] = (),
+        origins: Iterable[str] = (),
+        is_tls: bool = False,
         own_origin: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         listed = [_listed_host(host.lower()) for host in hosts]
         listed += [(name, None) for name, _ in listed] + [(host.lower(), None) for host in listens_on]
         self._endings = tuple((name[1:], port) for name, port in listed if name.startswith("*"))

@@ -54,9 +54,10 @@ _PASSING: Final = (ExternalCatalogError, PermissionDenied, NotInUse, TooManyAtte
 They are decided again at a repetition, and never stored.
 """
 REPEATS = Counter(
-    "limnos_repeats_total", "Requests repeated with the same idempotency key, by operation and kind of answer.",
+    "limnos_repeats_total",
+    "Requests repeated with the same idempotency key, by operation and kind of answer.",
     ("operation", "outcome"),
-)  # fmt: skip
+)
 
 
 class IdempotentRoute(NamedTuple):
@@ -137,8 +138,12 @@ class _IdempotentHandler:
             return await self.route.handler(request, ctx)
         lifetime_ms = ctx.services.defaults.idempotency_s * 1000 + idempotency_replay.GRACE_MS
         once = IdempotentRequest(
-            key, await fingerprint_of(request, data), operation=self.route.operation, status=self.keyed.status, lifetime_ms=lifetime_ms
-        )  # fmt: skip
+            key,
+            await fingerprint_of(request, data),
+            operation=self.route.operation,
+            status=self.keyed.status,
+            lifetime_ms=lifetime_ms,
+        )
         ctx.submitted = True  # the same request may be running already, so after a timeout the outcome is unknown
         async with idempotency_replay.KEY_QUEUE.of(ctx.services).turn(hash(key)):
             outcome = await idempotency_replay.outcome_find(ctx, once)

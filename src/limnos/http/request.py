@@ -89,9 +89,18 @@ class Request:
     )
 
     def __init__(  # noqa: PLR0917 - a class is cheaper to call by position than by name; the application alone does
-        self, method: str, path: bytes, params: tuple[bytes, ...], headers: dict[bytes, bytes], query_string: bytes,
-        body: Body, request_id: str, body_bytes_max: int, peer: str, started: float,
-    ) -> None:  # fmt: skip
+        self,
+        method: str,
+        path: bytes,
+        params: tuple[bytes, ...],
+        headers: dict[bytes, bytes],
+        query_string: bytes,
+        body: Body,
+        request_id: str,
+        body_bytes_max: int,
+        peer: str,
+        started: float,
+    ) -> None:
         self.method = method
         self.path = path
         """The path as it was sent."""

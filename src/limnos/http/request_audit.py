@@ -64,9 +64,14 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
 
 
 def audit_repeat(
-    audit: AuditLines, proven: CachedAnswerProof, *, observed: tuple[str, str, int], user: str | None, request: tuple[str, bytes, str, str],
+    audit: AuditLines,
+    proven: CachedAnswerProof,
+    *,
+    observed: tuple[str, str, int],
+    user: str | None,
+    request: tuple[str, bytes, str, str],
     headers: Mapping[bytes, bytes],
-) -> None:  # fmt: skip
+) -> None:
     """Record in the audit that a cached response was sent.
 
     `request` is the method, the path, the client's address and the request id.
@@ -130,10 +135,28 @@ def _lines(about: _AuditContext, decided: Iterable[Decision], *, at: int) -> lis
 def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDecision | None, user: str) -> AuditRecord:
     origin, decision = about.origin, AuditedDecision("", 0, "", "") if right is None else right
     return AuditRecord(
-        0, metalake_id, at, user, about.user_id, about.outcome, "", decision.action, decision.kind, decision.object_id, decision.name,
-        "", about.detail, rights_text(() if right is None else (right,)), origin.protocol, origin.operation, about.status,
-        about.request_id, origin.client, origin.peer, origin.credential,
-    )  # fmt: skip
+        0,
+        metalake_id,
+        at,
+        user,
+        about.user_id,
+        about.outcome,
+        "",
+        decision.action,
+        decision.kind,
+        decision.object_id,
+        decision.name,
+        "",
+        about.detail,
+        rights_text(() if right is None else (right,)),
+        origin.protocol,
+        origin.operation,
+        about.status,
+        about.request_id,
+        origin.client,
+        origin.peer,
+        origin.credential,
+    )
 
 
 def _metalake_of(decision: Decision) -> int:

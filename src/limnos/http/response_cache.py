@@ -73,8 +73,14 @@ class CachedResponse:
     )
 
     def __init__(
-        self, cacheable: CacheableRequest, response: Response, validity: CacheValidity, *, observed: tuple[str, str], proven: CachedAnswerProof
-    ) -> None:  # fmt: skip
+        self,
+        cacheable: CacheableRequest,
+        response: Response,
+        validity: CacheValidity,
+        *,
+        observed: tuple[str, str],
+        proven: CachedAnswerProof,
+    ) -> None:
         self.proven = proven
         method, url, _ = self.key = cacheable.key
         self.moment, self.generation = cacheable.moment, cacheable.generation
@@ -129,8 +135,13 @@ class ResponseCache:
         return CacheableRequest(key, self._moment(), self._view.generation)
 
     def store(
-        self, cacheable: CacheableRequest, response: Response, *, observed: tuple[str, str], proven: CachedAnswerProof = NOBODY
-    ) -> None:  # fmt: skip
+        self,
+        cacheable: CacheableRequest,
+        response: Response,
+        *,
+        observed: tuple[str, str],
+        proven: CachedAnswerProof = NOBODY,
+    ) -> None:
         """Cache a response, unless it is streamed, too large, or cannot be validated later."""
         validity = response.validity
         if validity is None or response.stream is not None or len(response.body) > self.bytes_max // 16:

@@ -29,9 +29,15 @@ class StreamedBody:
     """
 
     def __init__(
-        self, source: AsyncGenerator[bytes, None], *, deadlines: Deadlines, seconds: float, request_id: str,
-        ended: Callable[[int], None], loop_use: LoopUse | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        source: AsyncGenerator[bytes, None],
+        *,
+        deadlines: Deadlines,
+        seconds: float,
+        request_id: str,
+        ended: Callable[[int], None],
+        loop_use: LoopUse | None = None,
+    ) -> None:
         self._source = source
         self._deadlines = deadlines
         self._seconds = seconds

@@ -156,12 +156,15 @@ def lineage_event(
 
     parent = {"run": {"runId": run_id}, "job": {"namespace": own, "name": pipeline}}
     return {
-        "eventType": "COMPLETE", "eventTime": (at or datetime.now(UTC)).isoformat(), "producer": PRODUCER, "schemaURL": _SPEC,
+        "eventType": "COMPLETE",
+        "eventTime": (at or datetime.now(UTC)).isoformat(),
+        "producer": PRODUCER,
+        "schemaURL": _SPEC,
         "run": {"runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{own}/{run_id}/{step}")), "facets": {"parent": parent}},
         "job": {"namespace": own, "name": f"{pipeline}.{step}"},
         "inputs": [_encode_source(own, each) for each in lineage.inputs],
         "outputs": [output(each) for each in targets],
-    }  # fmt: skip
+    }
 
 
 def _encode_source(own: str, source: LineageSource) -> dict[str, object]:
@@ -175,10 +178,13 @@ def _columns(own: str, lineage: QueryLineage) -> dict[str, object]:
         return source | {"field": origin.column, "transformations": [{**how, "description": "", "masking": False}]}
 
     return {
-        "_producer": PRODUCER, "_schemaURL": _FACET,
-        "fields": {name: {"inputFields": [field(one) for one in result]} for name, result in lineage.columns.items() if result},
+        "_producer": PRODUCER,
+        "_schemaURL": _FACET,
+        "fields": {
+            name: {"inputFields": [field(one) for one in result]} for name, result in lineage.columns.items() if result
+        },
         "dataset": [field(one) for one in lineage.rows],
-    }  # fmt: skip
+    }
 
 
 def report_lineage(

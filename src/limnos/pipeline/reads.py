@@ -36,11 +36,24 @@ SELECTORS = ("branch_", "tag_", "snapshot_id_", "at_timestamp_")
 
 METADATA_TABLES = frozenset(
     {
-        "all_data_files", "all_delete_files", "all_entries", "all_files", "all_manifests", "data_files", "delete_files",
-        "entries", "files", "history", "manifests", "metadata_log_entries", "partitions", "position_deletes", "refs",
+        "all_data_files",
+        "all_delete_files",
+        "all_entries",
+        "all_files",
+        "all_manifests",
+        "data_files",
+        "delete_files",
+        "entries",
+        "files",
+        "history",
+        "manifests",
+        "metadata_log_entries",
+        "partitions",
+        "position_deletes",
+        "refs",
         "snapshots",
     }
-)  # fmt: skip
+)
 
 Queries = Callable[[str], QueryNames]
 """A function that finds the names in a query. Raises InvalidQuery."""

@@ -180,8 +180,14 @@ def sign_directory(account: AdlsAccount, policy: Mapping[str, str]) -> AdlsSigna
             else _user_delegation_key(account, policy["account"], starts=starts, ends=ends)
         )
         token = generate_directory_sas(
-            policy["account"], policy["container"], policy["directory"], by, permission=policy["permission"], start=starts, expiry=ends
-        )  # fmt: skip
+            policy["account"],
+            policy["container"],
+            policy["directory"],
+            by,
+            permission=policy["permission"],
+            start=starts,
+            expiry=ends,
+        )
     except (AzureError, ValueError) as error:
         raise _signing_error(error) from error
     return AdlsSignature(token, policy["host"], (now_s + LIFE_S) * 1000)

@@ -109,8 +109,10 @@ class AwsCredentials(NamedTuple):
         own = {*KEY_ID, *SECRET, *TOKEN}
         return {
             **{name: value for name, value in properties.items() if name not in own},
-            KEY_ID[0]: self.access_key_id, SECRET[0]: self.secret_access_key, TOKEN[0]: self.session_token,
-        }  # fmt: skip
+            KEY_ID[0]: self.access_key_id,
+            SECRET[0]: self.secret_access_key,
+            TOKEN[0]: self.session_token,
+        }
 
 
 class _Sts(Protocol):
@@ -187,8 +189,13 @@ def policy_of(role: AwsRole, location: str, *, rights: FileRights) -> str | None
     files = f"{bucket}/{match[2]}"
     statements: list[dict[str, object]] = [
         {"Effect": "Allow", "Action": "s3:GetBucketLocation", "Resource": bucket},
-        {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": {"StringLike": {"s3:prefix": f"{match[2]}/*"}}},
-    ]  # fmt: skip
+        {
+            "Effect": "Allow",
+            "Action": "s3:ListBucket",
+            "Resource": bucket,
+            "Condition": {"StringLike": {"s3:prefix": f"{match[2]}/*"}},
+        },
+    ]
     if rights.reads:
         statements.append({"Effect": "Allow", "Action": "s3:GetObject", "Resource": f"{files}/*"})
     if rights.writes:
@@ -218,8 +225,11 @@ def assume_role(role: AwsRole, policy: str) -> AwsCredentials:
         raise _sts_error(error) from error
     expires = cast("datetime", credentials["Expiration"])
     return AwsCredentials(
-        str(credentials["AccessKeyId"]), str(credentials["SecretAccessKey"]), str(credentials["SessionToken"]), int(expires.timestamp() * 1000)
-    )  # fmt: skip
+        str(credentials["AccessKeyId"]),
+        str(credentials["SecretAccessKey"]),
+        str(credentials["SessionToken"]),
+        int(expires.timestamp() * 1000),
+    )
 
 
 @lru_cache(maxsize=_CLIENTS_MAX)
@@ -232,8 +242,10 @@ def _client(role: AwsRole) -> _Sts:
     except ImportError as error:
         raise UnsupportedOperation(missing_part("Vending credentials for tables needs", ("s3",))) from error
     config = Config(
-        connect_timeout=_CONNECT_TIMEOUT_S, read_timeout=_READ_TIMEOUT_S, retries={"mode": "standard", "total_max_attempts": 2},
-    )  # fmt: skip
+        connect_timeout=_CONNECT_TIMEOUT_S,
+        read_timeout=_READ_TIMEOUT_S,
+        retries={"mode": "standard", "total_max_attempts": 2},
+    )
     region = role.region or ("us-east-1" if role.endpoint is not None else None)
     try:
         client = Session().create_client(
@@ -274,5 +286,6 @@ def unavailable_error(error: Exception) -> ServiceUnavailable:
     """Return the error for a token service that does not respond. The cause is only logged."""
     return ServiceUnavailable(
         "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or request the table without credentials",
-        retry_after_s=5, cause=str(error),
-    )  # fmt: skip
+        retry_after_s=5,
+        cause=str(error),
+    )

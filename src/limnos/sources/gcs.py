@@ -162,11 +162,12 @@ def boundary_of(location: str, *, rights: FileRights) -> str | None:
         rules.append(("inRole:roles/storage.legacyBucketWriter", f"{files}')"))
     entries = [
         {
-            "availableResource": f"//storage.googleapis.com/projects/_/buckets/{bucket}", "availablePermissions": [role],
+            "availableResource": f"//storage.googleapis.com/projects/_/buckets/{bucket}",
+            "availablePermissions": [role],
             "availabilityCondition": {"expression": expression},
         }
         for role, expression in rules
-    ]  # fmt: skip
+    ]
     return json.dumps({"accessBoundary": {"accessBoundaryRules": entries}}, separators=(",", ":"))
 
 
@@ -189,9 +190,13 @@ def downscope_token(account: GcsAccount, policy: str) -> GcsToken:
         source.refresh(request)  # type: ignore[no-untyped-call]  # google-auth has no types
         requested = datetime.now(UTC)
         exchange_token = sts.Client(exchange).exchange_token(  # type: ignore[no-untyped-call]  # as above
-            request, grant_type=_GRANT, subject_token=source.token, subject_token_type=_ACCESS_TOKEN,
-            requested_token_type=_ACCESS_TOKEN, additional_options=json.loads(policy),
-        )  # fmt: skip
+            request,
+            grant_type=_GRANT,
+            subject_token=source.token,
+            subject_token_type=_ACCESS_TOKEN,
+            requested_token_type=_ACCESS_TOKEN,
+            additional_options=json.loads(policy),
+        )
     except (GoogleAuthError, ValueError) as error:
         raise _token_error(error) from error
     return GcsToken(str(exchange_token["access_token"]), _end_of(exchange_token, source, requested_end=requested))

@@ -48,8 +48,19 @@ _OF_OBJECTS: Final[Mapping[str, tuple[str, frozenset[str]]]] = {
 _OF_ENTRIES: Final = frozenset({"Key", "ETag", "Size", "LastModifiedTime"})
 _NAMESPACE: Final = "{http://s3.amazonaws.com/doc/2006-03-01/}"
 _OF_LISTS: Final = frozenset(
-    {"x-id", "list-type", "prefix", "delimiter", "max-keys", "continuation-token", "start-after", "marker", "encoding-type", "fetch-owner"}
-)  # fmt: skip
+    {
+        "x-id",
+        "list-type",
+        "prefix",
+        "delimiter",
+        "max-keys",
+        "continuation-token",
+        "start-after",
+        "marker",
+        "encoding-type",
+        "fetch-owner",
+    }
+)
 
 
 class StoreRequest(NamedTuple):

@@ -31,8 +31,10 @@ SIGNS: Final = ("s3.remote-signing-enabled", "s3-remote-signing-enabled")
 SIGNATURE_S: Final = 900
 """How long S3 accepts a signed request, in seconds."""
 _GIVERS: dict[str, Callable[[Mapping[str, str]], CredentialIssuer | None]] = {
-    "s3": role_of, "gs": gcs.account_of, "abfs": adls.account_of,
-}  # fmt: skip
+    "s3": role_of,
+    "gs": gcs.account_of,
+    "abfs": adls.account_of,
+}
 
 
 def credential_issuer_of(properties: Mapping[str, str], scheme: str) -> CredentialIssuer | None:

@@ -58,9 +58,13 @@ def connect_session(
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
 
     settings = config_for(
-        uri, metalake=metalake, catalogs=catalogs, authorization=authorization(token=token, user=user),
-        master=address, s3=s3,
-    )  # fmt: skip
+        uri,
+        metalake=metalake,
+        catalogs=catalogs,
+        authorization=authorization(token=token, user=user),
+        master=address,
+        s3=s3,
+    )
     try:
         spark: SparkSession = SparkSession.builder.remote(address).create()
     except Exception as error:

@@ -105,9 +105,17 @@ def session(
     jars = [] if running is not None else _archives(files, s3=s3, lineage=lineage)
     options = None if ca_file is None or running is not None else trusting(Path(ca_file), cache_directory())
     settings = config_for(
-        uri, metalake=metalake, catalogs=catalogs, authorization=header, master=master, jars=jars, lineage=lineage,
-        config=config, java_options=options, s3=s3,
-    )  # fmt: skip
+        uri,
+        metalake=metalake,
+        catalogs=catalogs,
+        authorization=header,
+        master=master,
+        jars=jars,
+        lineage=lineage,
+        config=config,
+        java_options=options,
+        s3=s3,
+    )
     if running is not None:
         spark = running.newSession()
     else:

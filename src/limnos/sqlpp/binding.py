@@ -130,9 +130,16 @@ class QueryBinding(NamedTuple):
         if nodes_max is not None and isinstance(self.body, UnparsedQuery):
             raise BudgetSpent
         bound = bind(
-            as_sql(self.body) if self.sql_compat else self.body, known, dataverse=self.dataverse, parameters=self.parameters, moment=self.moment,
-            declared=self.declared, variables=self.variables, similarity=self.similarity, nodes_max=nodes_max,
-        )  # fmt: skip
+            as_sql(self.body) if self.sql_compat else self.body,
+            known,
+            dataverse=self.dataverse,
+            parameters=self.parameters,
+            moment=self.moment,
+            declared=self.declared,
+            variables=self.variables,
+            similarity=self.similarity,
+            nodes_max=nodes_max,
+        )
         if any(dataverse == METADATA for dataverse, _ in bound.reads):
             bound = bound._replace(expression=with_field_types(bound.expression, _TYPES_OF_METADATA))
         if self.ordered_fields or self.variables or not _reads_no_data(bound):
@@ -249,11 +256,17 @@ class PackedBinding(Struct, frozen=True):
     def of(cls, binding: QueryBinding, known: ResolvedNames) -> PackedBinding:
         """Encode a binding and its names."""
         return cls(
-            _QueryText.of(binding.body), binding.dataverse, tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
-            tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()), tuple(map(render, binding.declared)),
-            binding.variables, tuple(_NameFact.of(*each) for each in known.facts.items()),
-            binding.sql_compat, binding.similarity, binding.ordered_fields,
-        )  # fmt: skip
+            _QueryText.of(binding.body),
+            binding.dataverse,
+            tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
+            tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()),
+            tuple(map(render, binding.declared)),
+            binding.variables,
+            tuple(_NameFact.of(*each) for each in known.facts.items()),
+            binding.sql_compat,
+            binding.similarity,
+            binding.ordered_fields,
+        )
 
     def unpacked(self) -> tuple[QueryBinding, ResolvedNames]:
         """Decode the binding and its names, and parse the texts. Raises SqlppError for a syntax error."""

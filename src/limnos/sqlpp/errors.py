@@ -56,8 +56,12 @@ class SqlppError(Exception):
     has_position: bool
 
     def __init__(
-        self, number: int, message: str, place: TextPosition | None = None, has_position: bool = False,  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
-    ) -> None:  # fmt: skip
+        self,
+        number: int,
+        message: str,
+        place: TextPosition | None = None,
+        has_position: bool = False,  # noqa: FBT001, FBT002 - an exception's arguments are its pickle
+    ) -> None:
         super().__init__(number, message, place, has_position)
         self.number = number
         self.message = message

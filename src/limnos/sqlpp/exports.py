@@ -18,8 +18,12 @@ from limnos.sqlpp.stored import BUILT_IN
 from limnos.sqlpp.tree import ArrayType, BagType, NamedType, Option, RecordType, TypeExpression
 
 FORMATS: Final[Mapping[str, tuple[str, ...]]] = {
-    "json": ("gzip",), "adm": ("gzip",), "csv": ("gzip",), "tsv": ("gzip",), "parquet": ("gzip", "snappy", "zstd"),
-}  # fmt: skip
+    "json": ("gzip",),
+    "adm": ("gzip",),
+    "csv": ("gzip",),
+    "tsv": ("gzip",),
+    "parquet": ("gzip", "snappy", "zstd"),
+}
 """The formats, each with its compression schemes."""
 DELIMITED: Final = ("csv", "tsv")
 OBJECTS_LEAST: Final = 1_000
@@ -114,10 +118,15 @@ def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_typ
     rest = {key: value for key, value in values.items() if key in _OF_FORMAT[name]}
     _check_delimited(rest)
     return ExportFormat(
-        name, "" if compression == "none" else compression, level, objects_max, _file_bytes(values), options=rest,
+        name,
+        "" if compression == "none" else compression,
+        level,
+        objects_max,
+        _file_bytes(values),
+        options=rest,
         sizes={each: size for each, size in sizes.items() if size},
         dates={each.name: each.value for each in dates if each.name in DATE_FORMATS},
-    )  # fmt: skip
+    )
 
 
 def check_type(name: str, type_: RecordType) -> None:
@@ -184,8 +193,9 @@ def _size(values: Mapping[str, str], name: str) -> int:
     match = _SIZE.fullmatch(text.strip())
     if match is None:
         raise SqlppError(
-            1206, f"Storage units expected for the field '{name}' (e.g., 0.1KB, 100kb, 1mb, 3MB, 8.5GB ...). Provided '{text}'"
-        )  # fmt: skip
+            1206,
+            f"Storage units expected for the field '{name}' (e.g., 0.1KB, 100kb, 1mb, 3MB, 8.5GB ...). Provided '{text}'",
+        )
     return int(float(match[1]) * (1 << _UNITS[match[2].lower()]))
 
 

@@ -47,10 +47,31 @@ from limnos.sqlpp.values.model import (
 NO_FORM: Final = 4000
 """The number of a value that the format cannot have."""
 _TAGS: Final[Mapping[TypeName, int]] = {
-    "tinyint": 1, "smallint": 2, "integer": 3, "bigint": 4, "binary": 9, "float": 11, "double": 12, "string": 13, "missing": 14,
-    "boolean": 15, "datetime": 16, "date": 17, "time": 18, "duration": 19, "point": 20, "point3d": 21, "line": 30, "polygon": 31,
-    "circle": 32, "rectangle": 33, "year-month-duration": 36, "day-time-duration": 37, "uuid": 38, "null": 41,
-}  # fmt: skip
+    "tinyint": 1,
+    "smallint": 2,
+    "integer": 3,
+    "bigint": 4,
+    "binary": 9,
+    "float": 11,
+    "double": 12,
+    "string": 13,
+    "missing": 14,
+    "boolean": 15,
+    "datetime": 16,
+    "date": 17,
+    "time": 18,
+    "duration": 19,
+    "point": 20,
+    "point3d": 21,
+    "line": 30,
+    "polygon": 31,
+    "circle": 32,
+    "rectangle": 33,
+    "year-month-duration": 36,
+    "day-time-duration": 37,
+    "uuid": 38,
+    "null": 41,
+}
 """AsterixDB's number of each type (`ATypeTag`)."""
 _TYPES: Final = {tag: name for name, tag in _TAGS.items()}
 

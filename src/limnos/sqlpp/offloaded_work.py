@@ -149,9 +149,17 @@ def scans_of(data: bytes) -> tuple[ScanRequirement, ...]:
     """Decode the scan requirements that `find_scans` returned."""
     packed = msgspec.json.decode(data, type=tuple[_PackedScan, ...])
     return tuple(
-        ScanRequirement(dataverse, name, fields, tuple(Condition(path, operator, from_tagged_json(cast("Json", value))) for path, operator, value in conditions), limit)
+        ScanRequirement(
+            dataverse,
+            name,
+            fields,
+            tuple(
+                Condition(path, operator, from_tagged_json(cast("Json", value))) for path, operator, value in conditions
+            ),
+            limit,
+        )
         for dataverse, name, fields, conditions, limit in packed
-    )  # fmt: skip
+    )
 
 
 def _parts(values: Iterable[Value], *, tagged: bool) -> list[bytes]:
@@ -246,6 +254,10 @@ def parameters_of(data: bytes) -> tuple[EncodedParameter, ...]:
 
 
 OFFLOADED_WORK: Final[Mapping[str, Callable[..., list[bytes]]]] = {
-    EVALUATE: evaluate, SCANS: find_scans, PARSE: parse_text, BIND: bind_query, PARAMETERS: read_parameters,
-}  # fmt: skip
+    EVALUATE: evaluate,
+    SCANS: find_scans,
+    PARSE: parse_text,
+    BIND: bind_query,
+    PARAMETERS: read_parameters,
+}
 """The functions that a worker process can run, by name."""

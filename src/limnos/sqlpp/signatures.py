@@ -19,38 +19,112 @@ from limnos.sqlpp.values.model import type_name
 
 ANY: Final = "any"
 _TYPES: Final[Mapping[str, str]] = {
-    "tinyint": "int8", "smallint": "int16", "integer": "int32", "bigint": "int64",
-    **{name: name for name in (
-        "missing", "null", "boolean", "float", "double", "string", "uuid", "date", "time", "datetime", "duration", "array",
-        "multiset", "object",
-    )},
-    "year_month_duration": "year-month-duration", "day_time_duration": "day-time-duration",
-    "year-month-duration": "year-month-duration", "day-time-duration": "day-time-duration",
-}  # fmt: skip
+    "tinyint": "int8",
+    "smallint": "int16",
+    "integer": "int32",
+    "bigint": "int64",
+    **{
+        name: name
+        for name in (
+            "missing",
+            "null",
+            "boolean",
+            "float",
+            "double",
+            "string",
+            "uuid",
+            "date",
+            "time",
+            "datetime",
+            "duration",
+            "array",
+            "multiset",
+            "object",
+        )
+    },
+    "year_month_duration": "year-month-duration",
+    "day_time_duration": "day-time-duration",
+    "year-month-duration": "year-month-duration",
+    "day-time-duration": "day-time-duration",
+}
 """AsterixDB's names of the types that the driver supports, by our names and by those of their constructors."""
 _RESULTS: Final[Mapping[str, str]] = {
     **dict.fromkeys(
         (
-            "array_count", "array_length", "binary_length", "bitcount", "count", "edit_distance", "get_day", "get_hour",
-            "get_millisecond", "get_minute", "get_month", "get_second", "get_year", "length", "months_from_year_month_duration",
-            "ms_from_day_time_duration", "object_length", "position", "position1", "rank", "dense_rank", "row_number", "ntile",
-            "unix_time_from_date_in_days", "unix_time_from_datetime_in_ms", "unix_time_from_datetime_in_secs",
+            "array_count",
+            "array_length",
+            "binary_length",
+            "bitcount",
+            "count",
+            "edit_distance",
+            "get_day",
+            "get_hour",
+            "get_millisecond",
+            "get_minute",
+            "get_month",
+            "get_second",
+            "get_year",
+            "length",
+            "months_from_year_month_duration",
+            "ms_from_day_time_duration",
+            "object_length",
+            "position",
+            "position1",
+            "rank",
+            "dense_rank",
+            "row_number",
+            "ntile",
+            "unix_time_from_date_in_days",
+            "unix_time_from_datetime_in_ms",
+            "unix_time_from_datetime_in_secs",
         ),
         "int64",
     ),
     **dict.fromkeys(
         (
-            "codepoint_to_string", "concat", "get_type", "initcap", "lower", "lpad", "ltrim", "print_date", "print_datetime",
-            "print_time", "regexp_replace", "repeat", "replace", "reverse", "rpad", "rtrim", "string_concat", "string_join",
-            "substr", "substr1", "substring_after", "substring_before", "to_string", "trim", "upper",
+            "codepoint_to_string",
+            "concat",
+            "get_type",
+            "initcap",
+            "lower",
+            "lpad",
+            "ltrim",
+            "print_date",
+            "print_datetime",
+            "print_time",
+            "regexp_replace",
+            "repeat",
+            "replace",
+            "reverse",
+            "rpad",
+            "rtrim",
+            "string_concat",
+            "string_join",
+            "substr",
+            "substr1",
+            "substring_after",
+            "substring_before",
+            "to_string",
+            "trim",
+            "upper",
         ),
         "string",
     ),
     **dict.fromkeys(
-        ("avg", "cume_dist", "median", "percent_rank", "sqrt", "stddev_pop", "stddev_samp", "var_pop", "var_samp"), "double"
+        ("avg", "cume_dist", "median", "percent_rank", "sqrt", "stddev_pop", "stddev_samp", "var_pop", "var_samp"),
+        "double",
     ),
     **dict.fromkeys(
-        ("contains", "ends_with", "like", "regexp_contains", "regexp_like", "starts_with", "string_equal", "to_boolean"),
+        (
+            "contains",
+            "ends_with",
+            "like",
+            "regexp_contains",
+            "regexp_like",
+            "starts_with",
+            "string_equal",
+            "to_boolean",
+        ),
         "boolean",
     ),
     "date_from_unix_time_in_days": "date",
@@ -69,24 +143,29 @@ _RESULTS: Final[Mapping[str, str]] = {
     "duration_from_ms": "duration",
     "object_names": "array",
     "array_range": "array",
-}  # fmt: skip
+}
 """The result types of functions whose result type does not depend on their arguments."""
 _WHOLE: Final = frozenset({"int8", "int16", "int32", "int64"})
 _NUMBERS: Final = _WHOLE | {"float", "double"}
 _KNOWN_FOR: Final[Mapping[str, frozenset[str]]] = {
     **dict.fromkeys(
-        ("tinyint", "smallint", "integer", "bigint", "float", "double", "string", "to_string", "boolean"), _NUMBERS | {"boolean"}
+        ("tinyint", "smallint", "integer", "bigint", "float", "double", "string", "to_string", "boolean"),
+        _NUMBERS | {"boolean"},
     ),
     **dict.fromkeys(
         (
-            "date_from_unix_time_in_days", "datetime_from_unix_time_in_ms", "datetime_from_unix_time_in_secs",
-            "duration_from_months", "duration_from_ms", "time_from_unix_time_in_ms",
+            "date_from_unix_time_in_days",
+            "datetime_from_unix_time_in_ms",
+            "datetime_from_unix_time_in_secs",
+            "duration_from_months",
+            "duration_from_ms",
+            "time_from_unix_time_in_ms",
         ),
         _WHOLE,
     ),
     "year_month_duration": frozenset({"duration"}),
     "day_time_duration": frozenset({"duration"}),
-}  # fmt: skip
+}
 """Functions whose result is not declared nullable if their argument has one of these types, as in AsterixDB. A number
 beyond the range of a temporal type is NULL all the same.
 """

@@ -24,10 +24,19 @@ COMPARISONS: Final = frozenset(
 )
 _PLAIN: Final = frozenset(
     {
-        (tree.Term, "source"), (tree.Join, "source"), (tree.Unnest, "source"), (tree.QuantifierBinding, "source"), (tree.Call, "arguments"),
-        (tree.Array, "items"), (tree.Bag, "items"), (tree.ObjectPair, "value"), (tree.Let, "value"), (tree.SetArm, "input"), (tree.PathExpression, "base"),
+        (tree.Term, "source"),
+        (tree.Join, "source"),
+        (tree.Unnest, "source"),
+        (tree.QuantifierBinding, "source"),
+        (tree.Call, "arguments"),
+        (tree.Array, "items"),
+        (tree.Bag, "items"),
+        (tree.ObjectPair, "value"),
+        (tree.Let, "value"),
+        (tree.SetArm, "input"),
+        (tree.PathExpression, "base"),
     }
-)  # fmt: skip
+)
 """The positions in which a subquery remains a collection."""
 _ROW: Final = "$row"
 _ROWS: Final = "$rows"

@@ -20,5 +20,10 @@ NOTES_DROP = Sql("DELETE FROM audit_note WHERE id = :id")
 def note_params(tx: StoreTransaction, zone: int, *, account: str) -> Params:
     """Return the parameters of `NOTE_NEW`. `account` is the encoded context of the request."""
     return {
-        "id": tx.next_id(), "zone": zone, "actor": tx.actor, "request": tx.request_id, "at": tx.now_ms, "payload": account,
-    }  # fmt: skip
+        "id": tx.next_id(),
+        "zone": zone,
+        "actor": tx.actor,
+        "request": tx.request_id,
+        "at": tx.now_ms,
+        "payload": account,
+    }

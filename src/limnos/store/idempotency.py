@@ -76,11 +76,18 @@ class RequestOutcomeWrites(Writes):
         written = self.tx.count(
             KEEP,
             {
-                "zone": key.zone, "caller": key.caller, "key": key.text, "fingerprint": outcome.fingerprint,
-                "operation": outcome.operation, "status": outcome.status, "object_id": outcome.object_id,
-                "body": outcome.body, "expires_at": now_ms + lifetime_ms, "now": now_ms,
+                "zone": key.zone,
+                "caller": key.caller,
+                "key": key.text,
+                "fingerprint": outcome.fingerprint,
+                "operation": outcome.operation,
+                "status": outcome.status,
+                "object_id": outcome.object_id,
+                "body": outcome.body,
+                "expires_at": now_ms + lifetime_ms,
+                "now": now_ms,
             },
-        )  # fmt: skip
+        )
         return None if written else self._find(key)
 
     def _find(self, key: IdempotencyKey) -> RequestOutcome:

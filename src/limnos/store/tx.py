@@ -239,13 +239,26 @@ class MutationBatch:
         for ordinal, draft in enumerate(drafts):
             self._changes.append(
                 {
-                    "zone": zone, "revision": revision, "ordinal": ordinal, "operation": draft.operation,
-                    "kind": int(draft.kind), "node_id": draft.node_id, "name_space": draft.name_space,
-                    "old_parent": draft.old_parent, "old_name": draft.old_name, "new_parent": draft.new_parent,
-                    "new_name": draft.new_name, "owner_id": draft.owner_id, "actor": tx.actor, "request_id": tx.request_id, "at": self.now_ms,
-                    "payload": account if draft.detail is None else add_detail(account, draft.detail, change=draft.audit_word),
+                    "zone": zone,
+                    "revision": revision,
+                    "ordinal": ordinal,
+                    "operation": draft.operation,
+                    "kind": int(draft.kind),
+                    "node_id": draft.node_id,
+                    "name_space": draft.name_space,
+                    "old_parent": draft.old_parent,
+                    "old_name": draft.old_name,
+                    "new_parent": draft.new_parent,
+                    "new_name": draft.new_name,
+                    "owner_id": draft.owner_id,
+                    "actor": tx.actor,
+                    "request_id": tx.request_id,
+                    "at": self.now_ms,
+                    "payload": account
+                    if draft.detail is None
+                    else add_detail(account, draft.detail, change=draft.audit_word),
                 }
-            )  # fmt: skip
+            )
             account = None  # stored once for all changes of the mutation
 
     def finish(self) -> bool:

@@ -189,10 +189,22 @@ def _takes(poll: select.poll) -> bool:
 def _line(entry: RequestLogEntry, offset: float) -> _RequestLogLine:
     ended, seconds, request_id, method, path, operation, status, user, client, size, reason = entry
     return _RequestLogLine(
-        request_id, method, operation, path[:TEXT_MAX].decode("latin-1"), status, user, client,
-        int(seconds * 1e6) / 1e3, size, "request", "limnos.request", "info", _instant(ended + offset),
-        reason and reason.partition("\n")[0][:TEXT_MAX], worker.number,
-    )  # fmt: skip
+        request_id,
+        method,
+        operation,
+        path[:TEXT_MAX].decode("latin-1"),
+        status,
+        user,
+        client,
+        int(seconds * 1e6) / 1e3,
+        size,
+        "request",
+        "limnos.request",
+        "info",
+        _instant(ended + offset),
+        reason and reason.partition("\n")[0][:TEXT_MAX],
+        worker.number,
+    )
 
 
 def _instant(seconds: float) -> str:
@@ -213,9 +225,16 @@ def _second(whole: int) -> str:
 def _console_text(line: _RequestLogLine) -> str:
     """Format an entry as one line for a terminal: the time, then `key=value` fields."""
     fields = {
-        "method": line.method, "operation": line.operation, "path": line.path, "status": line.status, "user": line.user or "-",
-        "client": line.client, "duration_ms": line.duration_ms, "bytes": line.bytes, "request_id": line.request_id,
-    }  # fmt: skip
+        "method": line.method,
+        "operation": line.operation,
+        "path": line.path,
+        "status": line.status,
+        "user": line.user or "-",
+        "client": line.client,
+        "duration_ms": line.duration_ms,
+        "bytes": line.bytes,
+        "request_id": line.request_id,
+    }
     reason = f" reason={line.reason!r}" if line.reason else ""
     return (
         f"{line.timestamp} [info     ] request "

@@ -146,9 +146,11 @@ def _without(result: Listing, name: str) -> Listing:
     if at == len(result.names) or result.names[at] != name:
         return result
     return Listing(
-        result.names[:at] + result.names[at + 1 :], result.ids[:at] + result.ids[at + 1 :],
-        result.owners[:at] + result.owners[at + 1 :], result.encoded[:at] + result.encoded[at + 1 :],
-    )  # fmt: skip
+        result.names[:at] + result.names[at + 1 :],
+        result.ids[:at] + result.ids[at + 1 :],
+        result.owners[:at] + result.owners[at + 1 :],
+        result.encoded[:at] + result.encoded[at + 1 :],
+    )
 
 
 def _with(result: Listing, change: ChangeRow) -> Listing | None:
@@ -157,9 +159,11 @@ def _with(result: Listing, change: ChangeRow) -> Listing | None:
     name = change.new_name or ""
     at = bisect_left(result.names, name)
     return Listing(
-        _put(result.names, at, name), _put(result.ids, at, change.node_id), _put(result.owners, at, change.owner_id),
+        _put(result.names, at, name),
+        _put(result.ids, at, change.node_id),
+        _put(result.owners, at, change.owner_id),
         _put(result.encoded, at, msgspec.json.encode(name)),
-    )  # fmt: skip
+    )
 
 
 def _put(column: tuple[T, ...], at: int, value: T) -> tuple[T, ...]:

@@ -11,9 +11,17 @@ from tests.client.fake import FakeServer
 
 FEED = "/api/limnos/v1/metalakes/lake/changes"
 CHANGE = {
-    "zone": 2, "revision": 7, "ordinal": 0, "operation": "create", "kind": "table", "id": 5, "path": ["main", "t"],
-    "actor": "ana", "request_id": "r", "at": "2026-01-01T00:00:00Z",
-}  # fmt: skip
+    "zone": 2,
+    "revision": 7,
+    "ordinal": 0,
+    "operation": "create",
+    "kind": "table",
+    "id": 5,
+    "path": ["main", "t"],
+    "actor": "ana",
+    "request_id": "r",
+    "at": "2026-01-01T00:00:00Z",
+}
 AWAY = {"error": {"code": "unavailable", "message": "stopping"}}
 END = {"error": {"code": "pruned", "message": "no longer kept"}}
 

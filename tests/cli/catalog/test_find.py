@@ -8,9 +8,14 @@ from tests.client.fake import FakeServer
 
 SEARCH = "/api/limnos/v1/metalakes/lake/search"
 HIT = {
-    "id": 7, "kind": "table", "path": ["main", "raw", "my flights"], "tier": 4, "format": "iceberg", "changed_at": "x",
+    "id": 7,
+    "kind": "table",
+    "path": ["main", "raw", "my flights"],
+    "tier": 4,
+    "format": "iceberg",
+    "changed_at": "x",
     "matched": [{"where": "column", "text": "flight_id"}],
-}  # fmt: skip
+}
 
 
 def test_find_sends_words_and_filters_and_shows_paths(fake: FakeServer, limnos: Run) -> None:

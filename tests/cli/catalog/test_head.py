@@ -9,8 +9,12 @@ from tests.client.fake import FakeServer
 PREVIEW = "/api/limnos/v1/metalakes/lake/catalogs/main/tables/preview?table=raw.trips&rows=10"
 TOLD = {
     "columns": [{"name": "id", "type": "long"}, {"name": "card", "type": "string", "masked": True}],
-    "rows": [[1, None], [2, "xxxx1234"]], "snapshot_id": 7, "complete": False, "restricted": True, "columns_left_out": 3,
-}  # fmt: skip
+    "rows": [[1, None], [2, "xxxx1234"]],
+    "snapshot_id": 7,
+    "complete": False,
+    "restricted": True,
+    "columns_left_out": 3,
+}
 
 
 def test_json_has_one_object_per_row(fake: FakeServer, limnos: Run) -> None:

@@ -34,8 +34,10 @@ def test_lance_ls_lists_namespaces_and_tables(run: Run, root: Path) -> None:
     top, inner, every = (run("lance", "ls", str(root), *words).result for words in ((), ("text",), ("--all",)))
 
     assert [(row["name"], row["kind"]) for row in top] == [
-        ("text", "namespace"), ("foreign", "table"), ("top", "table"),
-    ]  # fmt: skip
+        ("text", "namespace"),
+        ("foreign", "table"),
+        ("top", "table"),
+    ]
     assert [row["name"] for row in inner] == ["text.docs"]
     assert [row["name"] for row in every] == ["foreign", "text.docs", "top"]
 
@@ -101,8 +103,10 @@ def test_import_registers_and_reports(fake: FakeServer, limnos: Run, root: Path)
 
     rows = {row["name"]: row for row in done.result}
     assert {name: row["done"] for name, row in rows.items()} == {
-        "lance.ml.foreign": "failed", "lance.ml.text.docs": "declared", "lance.ml.top": "nothing",
-    }  # fmt: skip
+        "lance.ml.foreign": "failed",
+        "lance.ml.text.docs": "declared",
+        "lance.ml.top": "nothing",
+    }
     assert "does not comply" in rows["lance.ml.foreign"]["why"]
     assert done.code == 1
     declared = next(request for request in fake.asked if "/declare" in request.target)

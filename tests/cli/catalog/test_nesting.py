@@ -8,9 +8,18 @@ from tests.client.fake import FakeServer
 
 NAMES = "/api/limnos/v1/metalakes/lake/catalogs/main/names"
 CHANGED = {
-    "state": "planned", "separator": ":", "replacement": "_", "nests": True, "planned_by": "ana", "planned_at": "x",
-    "total": 2, "renamed": 0, "nested": 0, "left": 0, "done": True,
-}  # fmt: skip
+    "state": "planned",
+    "separator": ":",
+    "replacement": "_",
+    "nests": True,
+    "planned_by": "ana",
+    "planned_at": "x",
+    "total": 2,
+    "renamed": 0,
+    "nested": 0,
+    "left": 0,
+    "done": True,
+}
 ROWS = [
     {"name": "a:b", "new_name": "a_b", "path": ["a", "b"], "step": "planned"},
     {"name": "a::b", "new_name": "a__b", "path": None, "step": "planned"},

@@ -36,10 +36,14 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 def file(tmp_path: Path) -> Path:
     """An export of a table `main.a.t` beside a namespace of its name, a user and a role with a rule."""
     records = export(
-        ExportRecord(principal=export_pb2.Principal(id=30, kind="user", name="ana")), catalog(), namespace(10, "a"),
-        namespace(11, "t", parent=10), table(12, "t", parent=10), ExportRecord(role=export_pb2.Role(id=20, name="reading")),
+        ExportRecord(principal=export_pb2.Principal(id=30, kind="user", name="ana")),
+        catalog(),
+        namespace(10, "a"),
+        namespace(11, "t", parent=10),
+        table(12, "t", parent=10),
+        ExportRecord(role=export_pb2.Role(id=20, name="reading")),
         ExportRecord(grant=export_pb2.Grant(role_id=20, object_id=12, privilege="select_table", allowed=True)),
-    )  # fmt: skip
+    )
     for record in records:
         word = record.WhichOneof("record") or ""
         if "version" in getattr(record, word).DESCRIPTOR.fields_by_name:

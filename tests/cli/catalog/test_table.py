@@ -8,9 +8,14 @@ from tests.client.fake import FakeServer
 
 CHECK = "/api/limnos/v1/metalakes/lake/catalogs/main/tables/check?table=raw.trips&snapshots="
 GONE = {
-    "kind": "file", "problem": "missing", "file": "s3://b/t/data/1.parquet", "snapshot_id": 7, "size_told": 5, "size_found": None,
+    "kind": "file",
+    "problem": "missing",
+    "file": "s3://b/t/data/1.parquet",
+    "snapshot_id": 7,
+    "size_told": 5,
+    "size_found": None,
     "told": "restore it",
-}  # fmt: skip
+}
 OUTSIDE = {**GONE, "problem": "outside", "told": "check it with the storage's own tools"}
 
 

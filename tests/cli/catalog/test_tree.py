@@ -15,9 +15,12 @@ def test_views_are_described_moved_and_dropped(fake: FakeServer, limnos: Run) ->
     version = {"version-id": 2, "schema-id": 0, "representations": texts, "default-namespace": ["raw"]}
     columns = [{"id": 1, "name": "id", "type": "int", "required": True}]
     metadata = {
-        "view-uuid": "u", "format-version": 1, "schemas": [{"schema-id": 0, "fields": columns}],
-        "current-version-id": 2, "versions": [{"version-id": 1}, version],
-    }  # fmt: skip
+        "view-uuid": "u",
+        "format-version": 1,
+        "schemas": [{"schema-id": 0, "fields": columns}],
+        "current-version-id": 2,
+        "versions": [{"version-id": 1}, version],
+    }
     fake.on("GET", f"{I}/namespaces/raw/views/v", {"metadata-location": "file:///m", "metadata": metadata})
     fake.on("DELETE", f"{I}/namespaces/raw/views/v", status=204)
     fake.on("POST", "/api/limnos/v1/metalakes/lake/catalogs/main/move", {"kind": "view", "path": ["main", "raw", "w"]})
@@ -134,10 +137,17 @@ def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) ->
     may not load, only the name is shown.
     """
     table = {
-        "kind": "table", "name": "t", "path": ["main", "raw", "t"], "id": 7, "format": "iceberg",
-        "owner": {"kind": "user", "name": "etl"}, "comment": "flights", "created_by": "etl", "created_at": "x",
+        "kind": "table",
+        "name": "t",
+        "path": ["main", "raw", "t"],
+        "id": 7,
+        "format": "iceberg",
+        "owner": {"kind": "user", "name": "etl"},
+        "comment": "flights",
+        "created_by": "etl",
+        "created_at": "x",
         "changed_at": "2026-01-31T00:00:00.000Z",
-    }  # fmt: skip
+    }
     space = {"kind": "namespace", "name": "new york", "path": ["main", "raw", "new york"]}
     fake.on("GET", f"{CHILDREN}?path=raw&limit=500", {"children": [space], "after": "table:"})
     fake.on("GET", f"{CHILDREN}?path=raw&after=table%3A&limit=500", {"children": [table], "after": None})
@@ -148,10 +158,11 @@ def test_ls_long_shows_every_kind_with_details(fake: FakeServer, limnos: Run) ->
     assert done.result == [
         {
             **dict.fromkeys(("id", "format", "owner", "comment", "created_by", "created_at", "changed_at")),
-            **space, "name": "main.raw.`new york`",
+            **space,
+            "name": "main.raw.`new york`",
         },
         {**table, "name": "main.raw.t", "owner": "etl"},
-    ]  # fmt: skip
+    ]
     assert "flights" in table_output
     assert "iceberg" in table_output
 

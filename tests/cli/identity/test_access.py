@@ -127,8 +127,10 @@ def test_holders_are_listed_over_all_pages(fake: FakeServer, limnos: Run) -> Non
 def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
     """`reach` lists objects with their access levels; with a flag it shows counts only."""
     reach = {
-        "user": "ana", "counts": {"read": {"table": 2}}, "objects": [{"kind": "table", "path": ["m", "t"], "may": ["read"]}],
-    }  # fmt: skip
+        "user": "ana",
+        "counts": {"read": {"table": 2}},
+        "objects": [{"kind": "table", "path": ["m", "t"], "may": ["read"]}],
+    }
     for limit in (1, 1000):
         fake.on("GET", f"{ACCESS}/reach?path=m&limit={limit}", reach)
 

@@ -21,15 +21,19 @@ USER = {"name": "ben", "roles": ["r"], "enabled": True}
         ("role r --from ben", ("s",), "nothing was revoked: user ben did not have r", ["r"]),
         ("role r s --from-group staff", ("s",), "revoked role s from group staff; group staff did not have r", ["r"]),
         (
-            "modify_table create_model --on main.raw.t --kind table --from r", ("register_model",),
-            "revoked create_model on table main.raw.t from role r; role r did not have modify_table", ["modify_table"],
+            "modify_table create_model --on main.raw.t --kind table --from r",
+            ("register_model",),
+            "revoked create_model on table main.raw.t from role r; role r did not have modify_table",
+            ["modify_table"],
         ),
         (
-            "modify_table --on main.raw.t --kind table --from r", ("select_table",),
-            "nothing was revoked: role r did not have modify_table", ["modify_table"],
+            "modify_table --on main.raw.t --kind table --from r",
+            ("select_table",),
+            "nothing was revoked: role r did not have modify_table",
+            ["modify_table"],
         ),
     ],
-)  # fmt: skip
+)
 def test_revoke_reports_what_was_not_granted(  # noqa: PLR0917 - one column per part of the case
     fake: FakeServer, limnos: Run, words: str, current_grants: tuple[str, ...], message: str, missing: list[str] | None
 ) -> None:
@@ -43,9 +47,10 @@ def test_revoke_reports_what_was_not_granted(  # noqa: PLR0917 - one column per 
     fake.on("GET", f"{M}/groups/staff", {"group": {"name": "staff", "roles": current_grants}})
     fake.on("GET", f"{M}/roles/r", {"role": {"name": "r", "securableObjects": objects}})
     for path, body in (
-        ("users/ben", {"user": {**USER, "roles": []}}), ("groups/staff", {"group": {"name": "staff"}}),
+        ("users/ben", {"user": {**USER, "roles": []}}),
+        ("groups/staff", {"group": {"name": "staff"}}),
         ("roles/r/table/main.raw.t", {"role": {"name": "r", "securableObjects": remaining_objects}}),
-    ):  # fmt: skip
+    ):
         fake.on("PUT", f"{M}/permissions/{path}/revoke", body)
 
     done = limnos("revoke", *words.split(), "--output", "table")

@@ -15,30 +15,70 @@ from tests.client.fake import FakeServer
 
 BASE = "/api/limnos/v1/metalakes/lake/catalogs/main/maintenance"
 SMALL = {
-    "table": "raw.trips", "kind": "compact", "score": 40, "reason": "40 files of 1.0 MB", "figures": {"small_files": 40},
+    "table": "raw.trips",
+    "kind": "compact",
+    "score": 40,
+    "reason": "40 files of 1.0 MB",
+    "figures": {"small_files": 40},
     "found_at": "2026-11-22T20:00:00Z",
-}  # fmt: skip
+}
 OLD = {**SMALL, "table": "raw.days", "kind": "expire", "score": 90, "reason": "90 of 100 snapshots", "figures": {}}
 OPERATION = {
-    "id": 7, "table": "raw.trips", "kind": "expire", "state": "done", "user": "ana", "policy": None,
-    "result": "removed 3 snapshots; 1 stay", "started_at": "2026-11-22T20:00:00Z", "ended_at": "2026-11-22T20:00:01Z",
+    "id": 7,
+    "table": "raw.trips",
+    "kind": "expire",
+    "state": "done",
+    "user": "ana",
+    "policy": None,
+    "result": "removed 3 snapshots; 1 stay",
+    "started_at": "2026-11-22T20:00:00Z",
+    "ended_at": "2026-11-22T20:00:01Z",
     "leased_at": None,
-}  # fmt: skip
+}
 REPORT = {
-    "snapshots": 2, "removable": 1, "refs_removable": ["old"], "writer": "appends", "data_files": 40, "delete_files": 0,
-    "total_bytes": 4000, "findings": [SMALL], "blocked": ["gc.enabled is false"], "operations": [OPERATION],
+    "snapshots": 2,
+    "removable": 1,
+    "refs_removable": ["old"],
+    "writer": "appends",
+    "data_files": 40,
+    "delete_files": 0,
+    "total_bytes": 4000,
+    "findings": [SMALL],
+    "blocked": ["gc.enabled is false"],
+    "operations": [OPERATION],
     "history": [
         {"snapshot_id": 200, "at": "2026-11-22T20:00:00Z", "kept_because": "is the head of branch main"},
         {"snapshot_id": 100, "at": "2026-11-12T20:00:00Z", "kept_because": None},
     ],
     "policies": [
-        {"type": "system_iceberg_snapshot_expiration", "name": "p", "on": "main", "enabled": False,
-         "content": {"olderThanDays": 7, "retainLast": 5}, "not_applied": ["q"], "decides": ["expire"]},
-        {"type": "system_iceberg_table_maintenance", "name": "w", "on": "main", "enabled": True, "content": {},
-         "not_applied": [], "decides": []},
-        {"type": "system_iceberg_compaction", "name": "old", "on": "main", "enabled": True, "content": {}, "not_applied": []},
+        {
+            "type": "system_iceberg_snapshot_expiration",
+            "name": "p",
+            "on": "main",
+            "enabled": False,
+            "content": {"olderThanDays": 7, "retainLast": 5},
+            "not_applied": ["q"],
+            "decides": ["expire"],
+        },
+        {
+            "type": "system_iceberg_table_maintenance",
+            "name": "w",
+            "on": "main",
+            "enabled": True,
+            "content": {},
+            "not_applied": [],
+            "decides": [],
+        },
+        {
+            "type": "system_iceberg_compaction",
+            "name": "old",
+            "on": "main",
+            "enabled": True,
+            "content": {},
+            "not_applied": [],
+        },
     ],
-}  # fmt: skip
+}
 
 
 def test_plan_joins_pages_with_greatest_need_first(fake: FakeServer, limnos: Run) -> None:
@@ -110,9 +150,13 @@ def test_status_lists_unfinished_operations_first(fake: FakeServer, run: Run) ->
     waiting = {**OPERATION, "id": 5, "state": "waiting", "kind": "compact", "ended_at": None, "result": None}
     running = {**waiting, "id": 6, "state": "running", "leased_at": "2026-11-22T21:00:00Z"}
     status = {
-        "assess": True, "operations": [OPERATION, running, waiting], "executor": "off", "waiting_for_executor": 1,
-        "quiet_hours": ["22:00-06:00 UTC"], "bytes_per_day": 0,
-    }  # fmt: skip
+        "assess": True,
+        "operations": [OPERATION, running, waiting],
+        "executor": "off",
+        "waiting_for_executor": 1,
+        "quiet_hours": ["22:00-06:00 UTC"],
+        "bytes_per_day": 0,
+    }
     fake.on("GET", f"{BASE}/operations", status).on("GET", f"{BASE}/operations", {**status, "executor": "local"})
     status_result = run("maintenance", "status", "main", "--uri", fake.uri, "--output", "table")
     rows = status_result.out.splitlines()
@@ -176,9 +220,15 @@ def test_operation_is_cancelled_by_its_number(fake: FakeServer, limnos: Run, run
 def test_finding_without_operation_has_its_reason(fake: FakeServer, run: Run) -> None:
     """A finding without an operation has its reason, and a policy lists the kinds that its content turns off."""
     policy = {
-        "type": "system_iceberg_table_maintenance", "name": "w", "on": "main", "enabled": True, "content": {},
-        "not_applied": [], "decides": ["compact", "manifests"], "turned_off": ["compact"],
-    }  # fmt: skip
+        "type": "system_iceberg_table_maintenance",
+        "name": "w",
+        "on": "main",
+        "enabled": True,
+        "content": {},
+        "not_applied": [],
+        "decides": ["compact", "manifests"],
+        "turned_off": ["compact"],
+    }
     report = {**REPORT, "policies": [policy], "inactions": {"compact": "off in policy w"}}
     fake.on("GET", f"{BASE}/table?table=raw.trips", report)
     output = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
@@ -190,13 +240,21 @@ def test_finding_without_operation_has_its_reason(fake: FakeServer, run: Run) ->
 def test_explanation_shows_orphan_sizes_and_waiting_days(fake: FakeServer, run: Run) -> None:
     """The sizes are those of the orphan files, and waiting times are in days."""
     file = {
-        "name": "data/x.parquet", "size": 5, "state": "waiting", "first_seen_at": "2026-11-22T20:00:00Z",
+        "name": "data/x.parquet",
+        "size": 5,
+        "state": "waiting",
+        "first_seen_at": "2026-11-22T20:00:00Z",
         "waited_s": 129_600,
-    }  # fmt: skip
+    }
     orphans = {
-        "removal": "on", "age_s": 259_200, "checked_at": "2026-11-23T20:00:00Z", "listed": 81, "candidates": 1,
-        "candidate_bytes": 5, "files": [file],
-    }  # fmt: skip
+        "removal": "on",
+        "age_s": 259_200,
+        "checked_at": "2026-11-23T20:00:00Z",
+        "listed": 81,
+        "candidates": 1,
+        "candidate_bytes": 5,
+        "files": [file],
+    }
     fake.on("GET", f"{BASE}/table?table=raw.trips", {**REPORT, "orphans": orphans})
     output = run("maintenance", "explain", "main.raw.trips", "--uri", fake.uri, "--output", "table").out
 
@@ -297,7 +355,11 @@ def test_an_executor_sends_no_tokens_unencrypted(fake: FakeServer, run: Run) -> 
     fake.on("POST", "/api/limnos/v1/metalakes/lake/maintenance/leases", {"lease_s": 60, "operations": []})
     assert run("maintenance", "work", "--uri", fake.uri, "--idle", "0").code == 0
     for wrong in (
-        ("--threads", "0"), ("--idle", "-1"), ("--executor-wait", "0"), ("--conf", "spark.cores.max"), ("--master", "banana"),
-    ):  # fmt: skip
+        ("--threads", "0"),
+        ("--idle", "-1"),
+        ("--executor-wait", "0"),
+        ("--conf", "spark.cores.max"),
+        ("--master", "banana"),
+    ):
         answer = run("maintenance", "work", "--uri", fake.uri, "--idle", "0", *wrong)
         assert (answer.code != 0, "internal error" in answer.err) == (True, False), answer.err

@@ -8,9 +8,15 @@ from tests.client.fake import FakeServer
 from tests.client.test_calls import JOB, JOBS, OWN, TEMPLATE, TEMPLATES
 
 RESULT = {
-    "id": "j-1", "template": "load", "state": "failed", "user": "ana", "exit_code": 3, "message": "Ended with exit code 3",
-    "stdout": "hello\n", "stdout_bytes": 6,
-}  # fmt: skip
+    "id": "j-1",
+    "template": "load",
+    "state": "failed",
+    "user": "ana",
+    "exit_code": 3,
+    "message": "Ended with exit code 3",
+    "stdout": "hello\n",
+    "stdout_bytes": 6,
+}
 
 
 def test_job_is_run_shown_and_cancelled(fake: FakeServer, limnos: Run) -> None:

@@ -9,10 +9,14 @@ from tests.client.fake import FakeServer
 LINEAGE = "/api/limnos/v1/metalakes/lake/lineage"
 SAID = [{"job": {"namespace": "n", "name": "load"}, "at": "2026-01-31T00:00:00Z", "by": "ana", "kinds": ["IDENTITY"]}]
 GRAPH = {
-    "root": "1", "complete": True, "after": None,
+    "root": "1",
+    "complete": True,
+    "after": None,
     "nodes": [
-        {"id": "1", "kind": "table", "path": ["main", "a", "t"]}, {"id": "2", "kind": "table", "path": ["main", "a", "s"]},
-        {"id": "hidden-1", "kind": "hidden"}, {"id": "3", "kind": "outside", "namespace": "s3://b", "name": "x.csv"},
+        {"id": "1", "kind": "table", "path": ["main", "a", "t"]},
+        {"id": "2", "kind": "table", "path": ["main", "a", "s"]},
+        {"id": "hidden-1", "kind": "hidden"},
+        {"id": "3", "kind": "outside", "namespace": "s3://b", "name": "x.csv"},
     ],
     "edges": [
         {"source": "2", "target": "1", "depth": 1, "direct": True, "said": SAID},
@@ -20,10 +24,12 @@ GRAPH = {
         {"source": "3", "target": "2", "depth": 2, "direct": False, "said": SAID},
         {"source": "1", "target": "2", "depth": 2, "direct": True, "said": SAID},
     ],
-}  # fmt: skip
+}
 COLUMN = {
-    "root": "1:1", "nodes": [{"id": "1:1", "kind": "table", "path": ["main", "a", "t"], "column": "c"}], "edges": [],
-}  # fmt: skip
+    "root": "1:1",
+    "nodes": [{"id": "1:1", "kind": "table", "path": ["main", "a", "t"], "column": "c"}],
+    "edges": [],
+}
 
 
 def test_lineage_is_shown_as_a_tree(fake: FakeServer, run: Run) -> None:

@@ -46,8 +46,11 @@ def test_problems_of_a_file_have_line_and_column(run: Run, tmp_path: Path, comma
     assert table.out.splitlines()[0] == f"{file}:3:14: a step needs one of sql, sql_file, python, load"
     assert isinstance(document, dict)
     assert document["problems"][1] == {
-        "message": "unknown key 'sqll'; did you mean 'sql'?", "file": file, "line": 3, "column": 15,
-    }  # fmt: skip
+        "message": "unknown key 'sqll'; did you mean 'sql'?",
+        "file": file,
+        "line": 3,
+        "column": 15,
+    }
 
 
 def test_unreachable_server_skips_only_the_checks_that_need_it(run: Run, tmp_path: Path) -> None:
@@ -59,8 +62,13 @@ def test_unreachable_server_skips_only_the_checks_that_need_it(run: Run, tmp_pat
     assert document["holds"]
     assert document["unchecked"][0].startswith(f"tables and rights: no server answers at {NOBODY}")
     assert document["steps"][0] | {"reads": []} == {
-        "name": "a.t", "level": 1, "write": "append", "new": False, "reads": [], "aside": [],
-    }  # fmt: skip
+        "name": "a.t",
+        "level": 1,
+        "write": "append",
+        "new": False,
+        "reads": [],
+        "aside": [],
+    }
 
 
 def test_sources_without_files_are_reported(run: Run, tmp_path: Path) -> None:

@@ -16,9 +16,16 @@ LAKE = "/api/limnos/v1/metalakes/lake"
 PIPES, RUNS = f"{LAKE}/pipelines", f"{LAKE}/runs"
 PIPELINE = {"name": "nyc", "version": 2, "digest": "d"}
 RUN = {
-    "id": "r-1", "pipeline": "nyc", "state": "running", "attempt": 1, "user": "ana", "holder": "host:7", "version": 2,
-    "parameters": {"day": "x"}, "options": {},
-}  # fmt: skip
+    "id": "r-1",
+    "pipeline": "nyc",
+    "state": "running",
+    "attempt": 1,
+    "user": "ana",
+    "holder": "host:7",
+    "version": 2,
+    "parameters": {"day": "x"},
+    "options": {},
+}
 STEP = {"name": "raw", "state": "done", "attempt": 1, "rows": 7, "reads": [], "outputs": [], "inputs": []}
 FOUND = {
     "step": "raw",

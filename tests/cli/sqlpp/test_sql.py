@@ -162,11 +162,15 @@ def test_error_shows_its_position_and_stops_later_statements(run: Run, service: 
 def test_rows_before_a_failure_are_printed(run: Run, fake: FakeServer) -> None:
     """Rows of a failed statement are printed before the error, and the exit code is that of the error."""
     fake.on(
-        "POST", QUERY,
-        {"results": [1, 2], "errors": [{"code": 1, "msg": "ASX0007: Overflow"}], "status": "fatal", "warnings": [
-            {"code": 1, "msg": "ASX1063: Cannot find dataverse with name a"}
-        ]},
-    )  # fmt: skip
+        "POST",
+        QUERY,
+        {
+            "results": [1, 2],
+            "errors": [{"code": 1, "msg": "ASX0007: Overflow"}],
+            "status": "fatal",
+            "warnings": [{"code": 1, "msg": "ASX1063: Cannot find dataverse with name a"}],
+        },
+    )
 
     done = run("sql", "--uri", fake.uri, "-c", "select 1;", "--output", "table")
 

@@ -39,13 +39,21 @@ def shell(service: FakeQueryService, tmp_path: Path) -> Iterator[Shell]:
     def start(*words: str) -> pexpect.spawn[str]:
         environment = {
             **{name: value for name, value in os.environ.items() if not name.upper().startswith("LIMNOS_")},
-            "TERM": "xterm", "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state"), "PROMPT_TOOLKIT_NO_CPR": "1",
-        }  # fmt: skip
+            "TERM": "xterm",
+            "HOME": str(tmp_path),
+            "XDG_STATE_HOME": str(tmp_path / "state"),
+            "PROMPT_TOOLKIT_NO_CPR": "1",
+        }
         command = ["-m", "limnos.cli.main", "sql", "--uri", service.uri, "--user", "ana", *words]
         child = pexpect.spawn(
-            sys.executable, command, env=environment, encoding="utf-8", timeout=PATIENCE_S, dimensions=(40, 160),
+            sys.executable,
+            command,
+            env=environment,
+            encoding="utf-8",
+            timeout=PATIENCE_S,
+            dimensions=(40, 160),
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # background jobs ignore SIGINT
-        )  # fmt: skip
+        )
         running.append(child)
         child.expect_exact("Ctrl-D exits")
         child.expect(">")

@@ -19,10 +19,19 @@ from limnos.sqlpp import SqlppError, TextPosition, parse
 @pytest.mark.parametrize(
     "text",
     [
-        "select 1;", "select\n1\n;", "use a; select 1;  ", "select ';' ;", "select 1; -- done", "select 1; /* done */", "",
-        "  \n", "select value {'a': {'b': {{1}}}};", "select ~;", "select } ;",
+        "select 1;",
+        "select\n1\n;",
+        "use a; select 1;  ",
+        "select ';' ;",
+        "select 1; -- done",
+        "select 1; /* done */",
+        "",
+        "  \n",
+        "select value {'a': {'b': {{1}}}};",
+        "select ~;",
+        "select } ;",
     ],
-)  # fmt: skip
+)
 def test_statement_ending_with_semicolon_is_complete(text: str) -> None:
     """A statement is complete if it ends with a semicolon, comments aside. Invalid text counts as complete, so that the
     server reports it.
@@ -32,9 +41,19 @@ def test_statement_ending_with_semicolon_is_complete(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["select 1", "use a; select 1", "select ';", 'select ";', "select `a;", "select 1 -- ;", "select 1 /* ; */", "select /* ;",
-     "select 'a\n;", "select 'it''s;"],
-)  # fmt: skip
+    [
+        "select 1",
+        "use a; select 1",
+        "select ';",
+        'select ";',
+        "select `a;",
+        "select 1 -- ;",
+        "select 1 /* ; */",
+        "select /* ;",
+        "select 'a\n;",
+        "select 'it''s;",
+    ],
+)
 def test_quoted_semicolon_does_not_end_a_statement(text: str) -> None:
     """A semicolon in a string, a quoted name or a comment does not end a statement."""
     assert not is_whole(text)

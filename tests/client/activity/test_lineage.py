@@ -13,15 +13,32 @@ def test_pages_become_one_graph(fake: FakeServer, client: Client) -> None:
     """All pages are requested; a node on several pages occurs once."""
     root = {"id": "1", "kind": "table", "path": ["main", "a", "t"]}
     first = {
-        "root": "1", "nodes": [root, {"id": "hidden-1", "kind": "hidden"}], "after": "1-x",
+        "root": "1",
+        "nodes": [root, {"id": "hidden-1", "kind": "hidden"}],
+        "after": "1-x",
         "edges": [{"source": "hidden-1", "target": "1", "depth": 1}],
-    }  # fmt: skip
+    }
     second = {
-        "root": "1", "nodes": [root, {"id": "2", "kind": "outside", "namespace": "s3://b", "name": "x"}], "after": None,
-        "edges": [{"source": "2", "target": "1", "depth": 1, "direct": True, "said": [
-            {"job": {"namespace": "n", "name": "j"}, "at": "2026-01-31T00:00:00Z", "by": "ana", "kinds": ["IDENTITY"]}
-        ]}],
-    }  # fmt: skip
+        "root": "1",
+        "nodes": [root, {"id": "2", "kind": "outside", "namespace": "s3://b", "name": "x"}],
+        "after": None,
+        "edges": [
+            {
+                "source": "2",
+                "target": "1",
+                "depth": 1,
+                "direct": True,
+                "said": [
+                    {
+                        "job": {"namespace": "n", "name": "j"},
+                        "at": "2026-01-31T00:00:00Z",
+                        "by": "ana",
+                        "kinds": ["IDENTITY"],
+                    }
+                ],
+            }
+        ],
+    }
     query = "path=main.a.t&column=c&depth=2&direction=up"
     fake.on("GET", f"{LINEAGE}?{query}", first)
     fake.on("GET", f"{LINEAGE}?{query}&after=1-x", second)

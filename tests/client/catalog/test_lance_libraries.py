@@ -23,8 +23,10 @@ def test_lance_requests_carry_credential_and_metalake() -> None:
         own_connection, theirs = client.lance._connection, ana.lance._connection
 
     assert own_connection.properties == {
-        "uri": "http://h:1/lance", "header.Authorization": "Bearer lim_1_x", "header.x-limnos-metalake": "sea",
-    }  # fmt: skip
+        "uri": "http://h:1/lance",
+        "header.Authorization": "Bearer lim_1_x",
+        "header.x-limnos-metalake": "sea",
+    }
     assert theirs.headers["Authorization"].startswith("Basic ")
     assert "lim_1_x" not in repr(own_connection)
 

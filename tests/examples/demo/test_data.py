@@ -79,8 +79,13 @@ def test_example_declares_tables_and_expectations() -> None:
     pipeline = load(EXAMPLE)
 
     assert [step.name for step in pipeline.steps] == [
-        "raw.nyc.airlines", "raw.nyc.airports", "raw.nyc.planes", "raw.nyc.weather", "raw.nyc.flights", "curated.nyc.delays",
-    ]  # fmt: skip
+        "raw.nyc.airlines",
+        "raw.nyc.airports",
+        "raw.nyc.planes",
+        "raw.nyc.weather",
+        "raw.nyc.flights",
+        "curated.nyc.delays",
+    ]
     assert sum(len(step.expectations) for step in pipeline.steps) == 16
 
 

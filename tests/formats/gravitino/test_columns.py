@@ -21,12 +21,40 @@ from limnos.model.errors import BadRequest, UnsupportedOperation
 Json = dict[str, object]
 PLAIN = st.sampled_from(
     [
-        "boolean", "byte", "short", "integer", "long", "float", "double", "byte unsigned", "short unsigned", "integer unsigned",
-        "long unsigned", "decimal(10,2)", "decimal(38,0)", "date", "time", "time(3)", "timestamp", "timestamp(0)", "timestamp(6)",
-        "timestamp(8)", "timestamp(9)", "timestamp_tz", "timestamp_tz(3)", "timestamp_tz(9)", "string", "char(4)", "varchar(20)",
-        "fixed(16)", "binary", "uuid", "variant", "null",
+        "boolean",
+        "byte",
+        "short",
+        "integer",
+        "long",
+        "float",
+        "double",
+        "byte unsigned",
+        "short unsigned",
+        "integer unsigned",
+        "long unsigned",
+        "decimal(10,2)",
+        "decimal(38,0)",
+        "date",
+        "time",
+        "time(3)",
+        "timestamp",
+        "timestamp(0)",
+        "timestamp(6)",
+        "timestamp(8)",
+        "timestamp(9)",
+        "timestamp_tz",
+        "timestamp_tz(3)",
+        "timestamp_tz(9)",
+        "string",
+        "char(4)",
+        "varchar(20)",
+        "fixed(16)",
+        "binary",
+        "uuid",
+        "variant",
+        "null",
     ]
-)  # fmt: skip
+)
 NAMES = st.text("abcXYZ é", min_size=1, max_size=6)
 
 
@@ -34,13 +62,28 @@ def nested(inner: st.SearchStrategy[object]) -> st.SearchStrategy[object]:
     """Return structs, lists and maps of some type."""
     fields = st.dictionaries(NAMES, st.tuples(inner, st.booleans()), min_size=1, max_size=3)
     return st.one_of(
-        fields.map(lambda members: {"type": "struct", "fields": [{"name": n, "type": t, "nullable": o or t == "null"} for n, (t, o) in members.items()]}),
-        st.builds(lambda kind, none: {"type": "list", "containsNull": none or kind == "null", "elementType": kind}, inner, st.booleans()),
-        st.builds(
-            lambda value, none: {"type": "map", "valueContainsNull": none or value == "null", "keyType": "varchar(9)", "valueType": value},
-            inner, st.booleans(),
+        fields.map(
+            lambda members: {
+                "type": "struct",
+                "fields": [{"name": n, "type": t, "nullable": o or t == "null"} for n, (t, o) in members.items()],
+            }
         ),
-    )  # fmt: skip
+        st.builds(
+            lambda kind, none: {"type": "list", "containsNull": none or kind == "null", "elementType": kind},
+            inner,
+            st.booleans(),
+        ),
+        st.builds(
+            lambda value, none: {
+                "type": "map",
+                "valueContainsNull": none or value == "null",
+                "keyType": "varchar(9)",
+                "valueType": value,
+            },
+            inner,
+            st.booleans(),
+        ),
+    )
 
 
 TYPES: st.SearchStrategy[object] = st.recursive(PLAIN, nested, max_leaves=6)

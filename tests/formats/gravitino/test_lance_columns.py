@@ -44,14 +44,15 @@ EXTERNAL = "external"
                 "fields": [
                     {"name": "a", "type": "string", "nullable": True},
                     {
-                        "name": "b", "nullable": False,
+                        "name": "b",
+                        "nullable": False,
                         "type": {"type": "list", "containsNull": True, "elementType": "long"},
                     },
                 ],
             },
         ),
     ],
-)  # fmt: skip
+)
 def test_types_have_gravitino_or_lance_names(kind: pa.DataType, type_name: object) -> None:
     """A type has Gravitino's name if Gravitino has one, else Lance's name."""
     fields = msgspec.json.encode(logical_fields_of(pa.schema([pa.field("c", kind, nullable=False)])))

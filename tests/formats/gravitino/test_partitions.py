@@ -9,9 +9,13 @@ SCHEMA: dict[str, object] = {
     "type": "struct",
     "fields": [
         {"id": 1, "name": "id", "type": "long", "required": True},
-        {"id": 2, "name": "at", "type": {"type": "struct", "fields": [{"id": 3, "name": "day", "type": "date", "required": False}]}},
+        {
+            "id": 2,
+            "name": "at",
+            "type": {"type": "struct", "fields": [{"id": 3, "name": "day", "type": "date", "required": False}]},
+        },
     ],
-}  # fmt: skip
+}
 
 
 def test_transforms_become_gravitino_expressions() -> None:
@@ -19,9 +23,13 @@ def test_transforms_become_gravitino_expressions() -> None:
     transforms become functions.
     """
     fields = [
-        {"source-id": 1, "transform": "identity"}, {"source-id": 3, "transform": "day"}, {"source-id": 1, "transform": "bucket[8]"},
-        {"source-id": 1, "transform": "truncate[4]"}, {"source-id": 1, "transform": "void"}, {"source-id": 1, "transform": "zorder"},
-    ]  # fmt: skip
+        {"source-id": 1, "transform": "identity"},
+        {"source-id": 3, "transform": "day"},
+        {"source-id": 1, "transform": "bucket[8]"},
+        {"source-id": 1, "transform": "truncate[4]"},
+        {"source-id": 1, "transform": "void"},
+        {"source-id": 1, "transform": "zorder"},
+    ]
 
     assert partitioning_of({"fields": fields}, SCHEMA) == [
         {"strategy": "identity", "fieldName": ["id"]},
@@ -47,6 +55,7 @@ def test_sort_orders_keep_direction_and_nulls() -> None:
         {"sortTerm": field, "direction": "desc", "nullOrdering": "nulls_last"},
         {
             "sortTerm": {"type": "function", "funcName": "bucket", "funcArgs": [size, field]},
-            "direction": "asc", "nullOrdering": "nulls_first",
+            "direction": "asc",
+            "nullOrdering": "nulls_first",
         },
-    ]  # fmt: skip
+    ]

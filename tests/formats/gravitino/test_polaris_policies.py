@@ -20,31 +20,63 @@ from limnos.model.errors import BadRequest
 VERSION = "2025-02-03"
 CASES = [
     (
-        "system.data-compaction", {"target_file_size_bytes": 1 << 27, "compaction_strategy": "bin-pack"}, {},
-        COMPACTION, {"rewriteOptions": {"target-file-size-bytes": str(1 << 27)}}, ("config.compaction_strategy",),
+        "system.data-compaction",
+        {"target_file_size_bytes": 1 << 27, "compaction_strategy": "bin-pack"},
+        {},
+        COMPACTION,
+        {"rewriteOptions": {"target-file-size-bytes": str(1 << 27)}},
+        ("config.compaction_strategy",),
     ),
-    ("system.data-compaction", {"max-concurrent-file-group-rewrites": "5"}, {}, COMPACTION,
-     {"rewriteOptions": {"max-concurrent-file-group-rewrites": "5"}}, ()),
+    (
+        "system.data-compaction",
+        {"max-concurrent-file-group-rewrites": "5"},
+        {},
+        COMPACTION,
+        {"rewriteOptions": {"max-concurrent-file-group-rewrites": "5"}},
+        (),
+    ),
     ("system.data-compaction", {}, {}, COMPACTION, {}, ()),
     (
-        "system.metadata-compaction", {"key1": True}, {}, TABLE_MAINTENANCE,
-        {"compact": None, "manifests": True, "indexes": None}, ("config.key1",),
+        "system.metadata-compaction",
+        {"key1": True},
+        {},
+        TABLE_MAINTENANCE,
+        {"compact": None, "manifests": True, "indexes": None},
+        ("config.key1",),
     ),
     (
-        "system.orphan-file-removal", {"prefix_mismatch_mode": "ignore"},
-        {"max_orphan_file_age_in_days": 30, "locations": ["s3://b/a"]}, ORPHAN_FILE_REMOVAL, {"olderThanDays": 30},
+        "system.orphan-file-removal",
+        {"prefix_mismatch_mode": "ignore"},
+        {"max_orphan_file_age_in_days": 30, "locations": ["s3://b/a"]},
+        ORPHAN_FILE_REMOVAL,
+        {"olderThanDays": 30},
         ("locations", "config.prefix_mismatch_mode"),
     ),
-    ("system.orphan-file-removal", {}, {"max_orphan_file_age_in_days": 1}, ORPHAN_FILE_REMOVAL, {"olderThanDays": 3}, ()),
     (
-        "system.snapshot-expiry", {"min_snapshot_to_keep": 1, "max_snapshot_age_days": "7", "max_ref_age_days": 3}, {},
-        SNAPSHOT_EXPIRATION, {"olderThanDays": 7, "retainLast": 1}, ("config.max_ref_age_days",),
+        "system.orphan-file-removal",
+        {},
+        {"max_orphan_file_age_in_days": 1},
+        ORPHAN_FILE_REMOVAL,
+        {"olderThanDays": 3},
+        (),
     ),
     (
-        "system.snapshot-expiry", {"min_snapshot_to_keep": 0, "max_snapshot_age_days": 1.5}, {}, SNAPSHOT_EXPIRATION, {},
+        "system.snapshot-expiry",
+        {"min_snapshot_to_keep": 1, "max_snapshot_age_days": "7", "max_ref_age_days": 3},
+        {},
+        SNAPSHOT_EXPIRATION,
+        {"olderThanDays": 7, "retainLast": 1},
+        ("config.max_ref_age_days",),
+    ),
+    (
+        "system.snapshot-expiry",
+        {"min_snapshot_to_keep": 0, "max_snapshot_age_days": 1.5},
+        {},
+        SNAPSHOT_EXPIRATION,
+        {},
         ("config.max_snapshot_age_days", "config.min_snapshot_to_keep"),
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("case", CASES)

@@ -22,23 +22,37 @@ from limnos.model.errors import BadRequest, LimnosError
 
 Json = dict[str, object]
 COLUMNS: list[Json] = [
-    {"name": "id", "type": "long", "nullable": False}, {"name": "n", "type": "integer"},
-    {"name": "s", "type": {"type": "struct", "fields": [{"name": "a", "type": "float"}, {"name": "b", "type": "varchar(9)"}]}},
+    {"name": "id", "type": "long", "nullable": False},
+    {"name": "n", "type": "integer"},
+    {
+        "name": "s",
+        "type": {"type": "struct", "fields": [{"name": "a", "type": "float"}, {"name": "b", "type": "varchar(9)"}]},
+    },
     {"name": "at", "type": "date"},
-]  # fmt: skip
+]
 
 
 def create_metadata(version: str = "2", **more: object) -> Json:
     """Return the metadata of a table that a create has made."""
     arguments: Json = {
-        "comment": "c", "columns": COLUMNS, "properties": {"format-version": version}, "partitioning": (), "sort_orders": (),
-        "distribution": None, "indexes": (),
-    }  # fmt: skip
+        "comment": "c",
+        "columns": COLUMNS,
+        "properties": {"format-version": version},
+        "partitioning": (),
+        "sort_orders": (),
+        "distribution": None,
+        "indexes": (),
+    }
     iceberg_create = iceberg_create_of(GravitinoCreate(**{**arguments, **more}))  # type: ignore[arg-type]
     return new_table(
-        uuid="01234567-0123-4567-89ab-0123456789ab", location="file:///w/t", schema=iceberg_create.schema, partition_spec=iceberg_create.partition_spec,
-        write_order=iceberg_create.write_order, properties=iceberg_create.properties, now_ms=1,
-    )  # fmt: skip
+        uuid="01234567-0123-4567-89ab-0123456789ab",
+        location="file:///w/t",
+        schema=iceberg_create.schema,
+        partition_spec=iceberg_create.partition_spec,
+        write_order=iceberg_create.write_order,
+        properties=iceberg_create.properties,
+        now_ms=1,
+    )
 
 
 def changed(metadata: Json, *changes: Json) -> Json:
@@ -67,15 +81,21 @@ def names(metadata: Json) -> list[str]:
 def test_created_table_round_trip() -> None:
     """A created table is returned as it was sent, including partitioning, sort order, distribution and primary key."""
     partitioning: list[Json] = [
-        {"strategy": "day", "fieldName": ["at"]}, {"strategy": "bucket", "numBuckets": 8, "fieldNames": [["id"]]},
-        {"strategy": "truncate", "width": 4, "fieldName": ["s", "b"]}, {"strategy": "identity", "fieldName": ["n"]},
-    ]  # fmt: skip
+        {"strategy": "day", "fieldName": ["at"]},
+        {"strategy": "bucket", "numBuckets": 8, "fieldNames": [["id"]]},
+        {"strategy": "truncate", "width": 4, "fieldName": ["s", "b"]},
+        {"strategy": "identity", "fieldName": ["n"]},
+    ]
     field = {"type": "field", "fieldName": ["id"]}
     literal = {"type": "literal", "dataType": "integer", "value": "8"}
     orders: list[Json] = [
         {"sortTerm": field, "direction": "desc", "nullOrdering": "nulls_first"},
-        {"sortTerm": {"type": "function", "funcName": "bucket", "funcArgs": [literal, field]}, "direction": "asc", "nullOrdering": "nulls_last"},
-    ]  # fmt: skip
+        {
+            "sortTerm": {"type": "function", "funcName": "bucket", "funcArgs": [literal, field]},
+            "direction": "asc",
+            "nullOrdering": "nulls_last",
+        },
+    ]
     key: Json = {"indexType": "PRIMARY_KEY", "name": "PRIMARY_KEY", "fieldNames": [["id"]]}
     hashed: Json = {"strategy": "hash", "number": 0, "funcArgs": []}
 
@@ -98,15 +118,20 @@ def test_created_table_round_trip() -> None:
     [
         {"partitioning": [{"strategy": "list", "fieldNames": [["id"]], "assignments": []}]},
         {"partitioning": [{"strategy": "bucket", "numBuckets": 8, "fieldNames": [["id"], ["n"]]}]},
-        {"partitioning": [{"strategy": "day", "fieldName": ["none"]}]}, {"partitioning": [{"strategy": "day"}]},
-        {"distribution": {"strategy": "even", "number": 2, "funcArgs": []}}, {"distribution": {"strategy": "hash", "number": 4}},
+        {"partitioning": [{"strategy": "day", "fieldName": ["none"]}]},
+        {"partitioning": [{"strategy": "day"}]},
+        {"distribution": {"strategy": "even", "number": 2, "funcArgs": []}},
+        {"distribution": {"strategy": "hash", "number": 4}},
         {"sort_orders": [{"sortTerm": {"type": "field", "fieldName": ["none"]}}]},
-        {"indexes": [{"indexType": "UNIQUE_KEY", "name": "u", "fieldNames": [["id"]]}]}, {"columns": []},
+        {"indexes": [{"indexType": "UNIQUE_KEY", "name": "u", "fieldNames": [["id"]]}]},
+        {"columns": []},
         {"indexes": [{"indexType": "PRIMARY_KEY", "name": "p", "fieldNames": [["gone"]]}]},
-        {"properties": {"comment": "x"}}, {"properties": {"format": "delta"}}, {"properties": {"provider": "hive"}},
+        {"properties": {"comment": "x"}},
+        {"properties": {"format": "delta"}},
+        {"properties": {"provider": "hive"}},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_create_without_iceberg_equivalent_is_refused(more: Json) -> None:
     """A create that Iceberg cannot represent is refused with a client error."""
     with pytest.raises(LimnosError):
@@ -119,8 +144,22 @@ def test_columns_keep_ids_after_every_change() -> None:
     literal = {"type": "literal", "dataType": "integer", "value": "7"}
     after = changed(
         before,
-        {"@type": "addColumn", "fieldName": ["new"], "type": "short", "comment": "x", "position": {"after": "id"}, "nullable": True, "autoIncrement": False, "defaultValue": literal},
-        {"@type": "addColumn", "fieldName": ["s", "c"], "type": {"type": "list", "containsNull": True, "elementType": "char(2)"}, "position": "first"},
+        {
+            "@type": "addColumn",
+            "fieldName": ["new"],
+            "type": "short",
+            "comment": "x",
+            "position": {"after": "id"},
+            "nullable": True,
+            "autoIncrement": False,
+            "defaultValue": literal,
+        },
+        {
+            "@type": "addColumn",
+            "fieldName": ["s", "c"],
+            "type": {"type": "list", "containsNull": True, "elementType": "char(2)"},
+            "position": "first",
+        },
         {"@type": "renameColumn", "oldFieldName": ["n"], "newFieldName": "m"},
         {"@type": "updateColumnType", "fieldName": ["m"], "newType": "long"},
         {"@type": "updateColumnType", "fieldName": ["s", "b"], "newType": "varchar(99)"},
@@ -130,8 +169,9 @@ def test_columns_keep_ids_after_every_change() -> None:
         {"@type": "updateColumnDefaultValue", "fieldName": ["m"], "newDefaultValue": {**literal, "dataType": "long"}},
         {"@type": "updateColumnAutoIncrement", "fieldName": ["m"], "autoIncrement": False},
         {"@type": "deleteColumn", "fieldName": ["none"], "ifExists": True},
-        {"@type": "setProperty", "property": "k", "value": "v"}, {"@type": "updateComment", "newComment": "d"},
-    )  # fmt: skip
+        {"@type": "setProperty", "property": "k", "value": "v"},
+        {"@type": "updateComment", "newComment": "d"},
+    )
 
     table = convert_to_gravitino(after)
     assert names(after) == ["at", "id", "new", "m", "s"]
@@ -159,21 +199,31 @@ def test_columns_keep_ids_after_every_change() -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"@type": "addColumn", "fieldName": ["id"], "type": "long"}, {"@type": "addColumn", "fieldName": ["x"], "type": "long", "nullable": False},
-        {"@type": "addColumn", "fieldName": ["none", "x"], "type": "long"}, {"@type": "addColumn", "fieldName": ["n", "x"], "type": "long"},
-        {"@type": "addColumn", "fieldName": ["x"], "type": "long", "position": {"after": "none"}}, {"@type": "addColumn", "fieldName": [], "type": "long"},
+        {"@type": "addColumn", "fieldName": ["id"], "type": "long"},
+        {"@type": "addColumn", "fieldName": ["x"], "type": "long", "nullable": False},
+        {"@type": "addColumn", "fieldName": ["none", "x"], "type": "long"},
+        {"@type": "addColumn", "fieldName": ["n", "x"], "type": "long"},
+        {"@type": "addColumn", "fieldName": ["x"], "type": "long", "position": {"after": "none"}},
+        {"@type": "addColumn", "fieldName": [], "type": "long"},
         {"@type": "addColumn", "fieldName": ["x"], "type": "long", "position": "last"},
-        {"@type": "renameColumn", "oldFieldName": ["n"], "newFieldName": "id"}, {"@type": "renameColumn", "oldFieldName": ["none"], "newFieldName": "x"},
-        {"@type": "updateColumnType", "fieldName": ["id"], "newType": "integer"}, {"@type": "updateColumnType", "fieldName": ["s"], "newType": "long"},
-        {"@type": "updateColumnNullability", "fieldName": ["n"], "nullable": False}, {"@type": "deleteColumn", "fieldName": ["none"]},
-        {"@type": "deleteColumn", "fieldName": ["at"]}, {"@type": "deleteColumn", "fieldName": ["id"]},
+        {"@type": "renameColumn", "oldFieldName": ["n"], "newFieldName": "id"},
+        {"@type": "renameColumn", "oldFieldName": ["none"], "newFieldName": "x"},
+        {"@type": "updateColumnType", "fieldName": ["id"], "newType": "integer"},
+        {"@type": "updateColumnType", "fieldName": ["s"], "newType": "long"},
+        {"@type": "updateColumnNullability", "fieldName": ["n"], "nullable": False},
+        {"@type": "deleteColumn", "fieldName": ["none"]},
+        {"@type": "deleteColumn", "fieldName": ["at"]},
+        {"@type": "deleteColumn", "fieldName": ["id"]},
         {"@type": "updateColumnAutoIncrement", "fieldName": ["n"], "autoIncrement": True},
-        {"@type": "addTableIndex", "index": {"indexType": "VECTOR", "name": "v", "fieldNames": [["n"]]}}, {"@type": "deleteTableIndex", "name": "none"},
-        {"@type": "setProperty", "property": "gravitino.types", "value": "{}"}, {"@type": "removeProperty", "property": "location"},
-        {"@type": "setProperty", "property": "format-version", "value": "x"}, {"@type": "setProperty", "property": "", "value": "x"},
+        {"@type": "addTableIndex", "index": {"indexType": "VECTOR", "name": "v", "fieldNames": [["n"]]}},
+        {"@type": "deleteTableIndex", "name": "none"},
+        {"@type": "setProperty", "property": "gravitino.types", "value": "{}"},
+        {"@type": "removeProperty", "property": "location"},
+        {"@type": "setProperty", "property": "format-version", "value": "x"},
+        {"@type": "setProperty", "property": "", "value": "x"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_breaking_changes_are_refused(change: Json) -> None:
     """A change that would break existing rows, or that names a missing column, is a client error."""
     metadata = create_metadata(

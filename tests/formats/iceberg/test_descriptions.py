@@ -62,9 +62,17 @@ def test_nested_columns_have_dotted_names() -> None:
     columns = columns_of(body(TABLE))
 
     assert [column.name for column in columns] == [
-        "id", "address", "address.city", "address.zip", "stops", "stops.element.city", "stops.element.zip", "by",
-        "by.value.city", "by.value.zip",
-    ]  # fmt: skip
+        "id",
+        "address",
+        "address.city",
+        "address.zip",
+        "stops",
+        "stops.element.city",
+        "stops.element.zip",
+        "by",
+        "by.value.city",
+        "by.value.zip",
+    ]
     assert {column.doc for column in columns} == {"number", "where it is", ""}
 
 

@@ -12,9 +12,11 @@ from limnos.formats.iceberg.field_names import NOTHING, field_names
 def schema(schema_id: int, **fields: object) -> dict[str, object]:
     """Return a schema. A field is given by its id, or by id and type."""
     listed = [
-        {"id": each[0], "name": name, "type": each[1]} if isinstance(each, tuple) else {"id": each, "name": name, "type": "long"}
+        {"id": each[0], "name": name, "type": each[1]}
+        if isinstance(each, tuple)
+        else {"id": each, "name": name, "type": "long"}
         for name, each in fields.items()
-    ]  # fmt: skip
+    ]
     return {"type": "struct", "schema-id": schema_id, "fields": listed}
 
 
@@ -55,8 +57,13 @@ def test_nested_fields_have_dotted_names() -> None:
     mapped = {"type": "map", "key-id": 6, "key": "string", "value-id": 7, "value": "long"}
 
     assert read(schema(0, l=(2, listed), m=(3, mapped))).current == {
-        "l": 2, "l.element": 5, "l.element.x": 4, "m": 3, "m.key": 6, "m.value": 7,
-    }  # fmt: skip
+        "l": 2,
+        "l.element": 5,
+        "l.element.x": 4,
+        "m": 3,
+        "m.key": 6,
+        "m.value": 7,
+    }
 
 
 def test_document_without_schemas_has_no_names() -> None:

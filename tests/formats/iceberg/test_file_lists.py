@@ -23,10 +23,13 @@ from tests.manifests import DELETED, EXISTING, data_file, entry, listed, manifes
 
 MANIFEST = manifest(
     [
-        entry(data_file("a")), entry(data_file("b"), status=EXISTING, snapshot=1, sequence=1), entry(data_file("c", file_size_in_bytes=5)),
-        entry(data_file("c", file_size_in_bytes=5)), entry(data_file("d"), status=DELETED, snapshot=1, sequence=1),
+        entry(data_file("a")),
+        entry(data_file("b"), status=EXISTING, snapshot=1, sequence=1),
+        entry(data_file("c", file_size_in_bytes=5)),
+        entry(data_file("c", file_size_in_bytes=5)),
+        entry(data_file("d"), status=DELETED, snapshot=1, sequence=1),
     ]
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize("version", [2, 3])
@@ -68,10 +71,13 @@ def test_commit_adds_snapshots_with_locations() -> None:
     """
     snapshot = {"snapshot-id": 5, "manifest-list": "l", "timestamp-ms": 9}
     updates = [
-        {"action": "add-snapshot", "snapshot": snapshot}, {"action": "set-location", "location": "file:///n"},
-        {"action": "set-properties", "updates": {"write.data.path": "file:///d", "k": "v"}}, {"action": "add-snapshot"}, 5,
+        {"action": "add-snapshot", "snapshot": snapshot},
+        {"action": "set-location", "location": "file:///n"},
+        {"action": "set-properties", "updates": {"write.data.path": "file:///d", "k": "v"}},
+        {"action": "add-snapshot"},
+        5,
         {"action": "add-snapshot", "snapshot": {"snapshot-id": 6, "manifests": ["m", 1]}},
-    ]  # fmt: skip
+    ]
 
     assert added_snapshots(updates) == AddedSnapshots(
         (SnapshotFiles(5, "l", (), 9), SnapshotFiles(6, None, ("m",))),
@@ -101,9 +107,13 @@ def test_only_the_last_locations_of_a_commit_count() -> None:
 def test_metadata_returns_snapshots_and_statistics_files() -> None:
     """Snapshots are ordered by age. Statistics of the table and of its partitions have their lengths."""
     metadata = {
-        "snapshots": [{"snapshot-id": 2, "timestamp-ms": 5}, {"snapshot-id": 1, "timestamp-ms": 4, "manifest-list": "l"}],
-        "statistics": [{"statistics-path": "s", "file-size-in-bytes": 3}], "partition-statistics": [{"statistics-path": "p"}],
-    }  # fmt: skip
+        "snapshots": [
+            {"snapshot-id": 2, "timestamp-ms": 5},
+            {"snapshot-id": 1, "timestamp-ms": 4, "manifest-list": "l"},
+        ],
+        "statistics": [{"statistics-path": "s", "file-size-in-bytes": 3}],
+        "partition-statistics": [{"statistics-path": "p"}],
+    }
 
     assert snapshots_of(metadata) == [SnapshotFiles(1, "l", (), 4), SnapshotFiles(2, None, (), 5)]
     assert statistics_of(metadata) == [ListedFile("s", 3), ListedFile("p", None)]

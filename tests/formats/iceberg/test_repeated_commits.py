@@ -14,8 +14,10 @@ from limnos.model.errors import BadRequest, CommitConflict
 from tests.formats.iceberg.samples import FILE, NOW, OTHER_UUID, T0, UUID, add, appended, commit, ref, table
 
 MAIN_AT: Callable[[int | None], Json] = lambda number: {  # noqa: E731
-    "type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": number,
-}  # fmt: skip
+    "type": "assert-ref-snapshot-id",
+    "ref": "main",
+    "snapshot-id": number,
+}
 SAME: Json = {"type": "assert-table-uuid", "uuid": UUID}
 ASKED: list[object] = [add(2, parent=1), ref(2)]
 NEEDS: list[object] = [SAME, MAIN_AT(100)]
@@ -79,13 +81,18 @@ REFUSED: list[tuple[str, Json, list[object], list[object]]] = [
     ("another manifest list", appended(2), [add(2, parent=1, **{"manifest-list": "s3://x"}), ref(2)], NEEDS),
     ("another summary", appended(2), [add(2, parent=1, summary={"operation": "overwrite"}), ref(2)], NEEDS),
     ("another table", appended(2), ASKED, [{"type": "assert-table-uuid", "uuid": OTHER_UUID}, MAIN_AT(100)]),
-    ("a schema that has moved", appended(2), ASKED, [*NEEDS, {"type": "assert-current-schema-id", "current-schema-id": 7}]),
+    (
+        "a schema that has moved",
+        appended(2),
+        ASKED,
+        [*NEEDS, {"type": "assert-current-schema-id", "current-schema-id": 7}],
+    ),
     ("a tag for a branch", appended(2), [add(2, parent=1), ref(2, "main", "tag")], NEEDS),
     ("a missing branch", appended(2), [add(2, parent=1), ref(2), ref(2, "dev")], NEEDS),
     ("something else", appended(2), [*ASKED, {"action": "set-properties", "updates": {"a": "b"}}], NEEDS),
     ("no snapshot", appended(2), [ref(2)], NEEDS),
     ("a stranger's snapshot", appended(2), [add(3, parent=1), ref(3)], NEEDS),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("what, base, changes, needs", REFUSED, ids=[each[0] for each in REFUSED])

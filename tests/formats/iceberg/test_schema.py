@@ -48,10 +48,14 @@ def test_nested_columns_have_dotted_names_and_parents() -> None:
 def test_fast_parsing_equals_general_parsing(monkeypatch: pytest.MonkeyPatch) -> None:
     """The fast parsing of common fields gives the same columns and ids as the general one."""
     request_schema = schema(
-        field(1, "id", required=True), field(4, "price", "decimal(9,2)", doc="in cents"), field(2, "point", STRUCT),
-        field(3, "tags", MAP), field(5, "at", "timestamp_ns"), field(6, "n", "int", **{"write-default": 1}),
+        field(1, "id", required=True),
+        field(4, "price", "decimal(9,2)", doc="in cents"),
+        field(2, "point", STRUCT),
+        field(3, "tags", MAP),
+        field(5, "at", "timestamp_ns"),
+        field(6, "n", "int", **{"write-default": 1}),
         field(7, "odd", "long", note="kept"),
-    )  # fmt: skip
+    )
     quick, quick_ids = columns(request_schema), with_fresh_ids(request_schema)
     monkeypatch.setattr(schemas, "_ordinary", lambda *_, **__: None)
 

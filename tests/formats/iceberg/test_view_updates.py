@@ -21,9 +21,13 @@ LATER = 5_000
 def version(sql: str = "select 1", *, dialect: str = "spark", at: int = 1_000, schema: int = 0) -> Json:
     """Return a version with one text."""
     return {
-        "version-id": 9, "timestamp-ms": at, "schema-id": schema, "summary": {}, "default-namespace": ["a", "b"],
+        "version-id": 9,
+        "timestamp-ms": at,
+        "schema-id": schema,
+        "summary": {},
+        "default-namespace": ["a", "b"],
         "representations": [{"type": "sql", "dialect": dialect, "sql": sql}],
-    }  # fmt: skip
+    }
 
 
 NULL_DEFAULT: Json = {"id": 1, "name": "a", "type": "long", "required": False, "write-default": None}
@@ -33,7 +37,7 @@ def fresh() -> Json:
     """Return a new view."""
     return view_updates.new_view(
         uuid=UUID, location="s3://b/v/", schema=SCHEMA, version=version(), properties=None, now_ms=1
-    )  # fmt: skip
+    )
 
 
 def added(*versions: Json) -> list[object]:

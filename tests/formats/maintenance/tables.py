@@ -30,10 +30,15 @@ def table(
     last = snapshots[-1]["snapshot-id"] if snapshots else None
     main = {} if last is None else {"main": {"snapshot-id": last, "type": "branch"}}
     return {
-        "format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "file:///t",
-        "current-snapshot-id": -1 if last is None else last, "snapshots": list(snapshots),
-        "refs": {**main, **(refs or {})}, "properties": {}, **more,
-    }  # fmt: skip
+        "format-version": 2,
+        "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+        "location": "file:///t",
+        "current-snapshot-id": -1 if last is None else last,
+        "snapshots": list(snapshots),
+        "refs": {**main, **(refs or {})},
+        "properties": {},
+        **more,
+    }
 
 
 def chain(count: int, *, first_age_days: float = 30, step_days: float = 1) -> list[dict[str, Any]]:

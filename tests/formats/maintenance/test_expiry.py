@@ -62,7 +62,7 @@ def test_retention_reason_names_age_and_source() -> None:
         ({}, ExpiryRules(older_than_ms=8 * DAY_MS), "8 d (of its policy)"),
         ({"properties": by_table}, ExpiryRules(older_than_ms=8 * DAY_MS), "9 d (table property history"),
         ({"refs": aged}, ExpiryRules(older_than_ms=8 * DAY_MS), "10 d (max-snapshot-age-ms of the branch)"),
-    ]  # fmt: skip
+    ]
     for changes, rules, text in cases:
         retained = plan(table(chain(2, first_age_days=1.5), **changes), rules._replace(recent_ms=0)).retained
         assert text in retained[100], retained
@@ -166,10 +166,11 @@ NUMBERS = st.integers(1, 12)
 RETENTION = st.fixed_dictionaries(
     {},
     optional={
-        "min-snapshots-to-keep": st.integers(1, 6), "max-snapshot-age-ms": st.integers(0, 20 * DAY_MS),
+        "min-snapshots-to-keep": st.integers(1, 6),
+        "max-snapshot-age-ms": st.integers(0, 20 * DAY_MS),
         "max-ref-age-ms": st.integers(0, 20 * DAY_MS),
     },
-)  # fmt: skip
+)
 
 
 @st.composite

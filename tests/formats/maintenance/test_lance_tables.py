@@ -57,10 +57,16 @@ def test_deleted_rows_make_compaction_due() -> None:
 @pytest.mark.parametrize(
     "rows, missing, segments, is_due",
     [
-        (1_000, 255, 1, False), (1_000, 256, 1, True), (100_000, 4_999, 1, False), (100_000, 5_000, 1, True),
-        (10_000_000, 99_999, 1, False), (10_000_000, 100_000, 1, True), (1_000, 0, 10, False), (1_000, 0, 11, True),
+        (1_000, 255, 1, False),
+        (1_000, 256, 1, True),
+        (100_000, 4_999, 1, False),
+        (100_000, 5_000, 1, True),
+        (10_000_000, 99_999, 1, False),
+        (10_000_000, 100_000, 1, True),
+        (1_000, 0, 10, False),
+        (1_000, 0, 11, True),
     ],
-)  # fmt: skip
+)
 def test_stale_index_is_due(rows: int, missing: int, segments: int, is_due: bool) -> None:
     """An index is stale if it lacks a twentieth of the rows (at least 256 rows of small tables, at most 100,000 of
     large ones), or if it has many segments.
@@ -96,10 +102,13 @@ def test_needed_versions_are_retained() -> None:
 
     assert plan.removed == (1, 5, 6)
     assert plan.retained == {
-        2: "tag a names it", 3: "branch dev begins with it", 4: "a run needs it",
-        7: "is younger than 5 d, the age at which versions expire (of its policy)", 8: "is one of the newest 2 versions",
+        2: "tag a names it",
+        3: "branch dev begins with it",
+        4: "a run needs it",
+        7: "is younger than 5 d, the age at which versions expire (of its policy)",
+        8: "is one of the newest 2 versions",
         9: "is the newest version",
-    }  # fmt: skip
+    }
 
 
 def test_recently_replaced_version_is_retained() -> None:
@@ -134,17 +143,18 @@ def test_explanation_lists_versions_with_reasons() -> None:
 @pytest.mark.parametrize(
     "trained, missing, rows, expected",
     [
-        (1_000, 0, 1_999, None), (1_000, 0, 2_000, "trained with 1000 of 2000 rows: it is trained again"),
-        (1_000, 1_000, 2_000, "it is trained again"), (1_500, 500, 2_000, "misses 500 of 2000 rows"), (0, 0, 9_000, None),
+        (1_000, 0, 1_999, None),
+        (1_000, 0, 2_000, "trained with 1000 of 2000 rows: it is trained again"),
+        (1_000, 1_000, 2_000, "it is trained again"),
+        (1_500, 500, 2_000, "misses 500 of 2000 rows"),
+        (0, 0, 9_000, None),
     ],
-)  # fmt: skip
+)
 def test_outgrown_vector_index_is_retrained(trained: int, missing: int, rows: int, expected: str | None) -> None:
     """A vector index is retrained when the table has twice the rows of the index's largest segment. A scalar index
     never is.
     """
-    state = LanceTableState(
-        rows, 0, 1, 0, 0, 0, 0, (), {}, {}, (LanceIndexState("by_vector", missing, 2, trained),)
-    )  # fmt: skip
+    state = LanceTableState(rows, 0, 1, 0, 0, 0, 0, (), {}, {}, (LanceIndexState("by_vector", missing, 2, trained),))
     reasons = [each.reason for each in assess_lance_table(state, AssessmentRules(), now_ms=0) if each.kind == "indexes"]
 
     assert (len(reasons), expected or "") == (int(expected is not None), expected or "")

@@ -51,8 +51,9 @@ def test_files_may_be_merged_into_one() -> None:
 def test_deleted_entries_are_not_files_of_snapshot() -> None:
     """Entries of status DELETED are not files of a snapshot."""
     parts: tuple[Part, ...] = (
-        (BEFORE, [data("a"), data("b", status=DELETED)]), (AFTER, [data("a", status=DELETED), data("c")]),
-    )  # fmt: skip
+        (BEFORE, [data("a"), data("b", status=DELETED)]),
+        (AFTER, [data("a", status=DELETED), data("c")]),
+    )
 
     assert check(*parts).paths == ("file:///t/c",)
 

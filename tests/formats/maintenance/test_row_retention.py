@@ -18,8 +18,14 @@ NOW_MS = 20_000 * DAY_MS + DAY_MS // 2
 """Noon of 2024-10-04."""
 STRUCT = {"type": "struct", "fields": [{"id": 9, "name": "ts", "type": "date", "required": False}]}
 TYPES: dict[str, Any] = {
-    "d": "date", "t": "timestamp", "z": "timestamptz", "n": "timestamp_ns", "s": "string", "i": "long", "nested": STRUCT,
-}  # fmt: skip
+    "d": "date",
+    "t": "timestamp",
+    "z": "timestamptz",
+    "n": "timestamp_ns",
+    "s": "string",
+    "i": "long",
+    "nested": STRUCT,
+}
 
 
 def body(**more: object) -> bytes:
@@ -28,9 +34,13 @@ def body(**more: object) -> bytes:
         {"id": at, "name": name, "type": kind, "required": False} for at, (name, kind) in enumerate(TYPES.items())
     ]
     schemas = [
-        {"type": "struct", "schema-id": 0, "fields": [*fields, {"id": 50, "name": "gone", "type": "date", "required": True}]},
+        {
+            "type": "struct",
+            "schema-id": 0,
+            "fields": [*fields, {"id": 50, "name": "gone", "type": "date", "required": True}],
+        },
         {"type": "struct", "schema-id": 1, "fields": fields},
-    ]  # fmt: skip
+    ]
     return msgspec.json.encode({"location": "file:///t", "current-schema-id": 1, "schemas": schemas, **more})
 
 
@@ -53,10 +63,16 @@ def test_rows_before_midnight_of_cutoff_day_are_deleted(column: str) -> None:
 @pytest.mark.parametrize(
     "column, text",
     [
-        ("n", "has type timestamp_ns"), ("s", "has type string"), ("i", "has type long"), ("nested", "has type nested"),
-        ("ts", "no column ts"), ("nested.ts", "no column nested.ts"), ("gone", "no column gone"), ("D", "no column D"),
+        ("n", "has type timestamp_ns"),
+        ("s", "has type string"),
+        ("i", "has type long"),
+        ("nested", "has type nested"),
+        ("ts", "no column ts"),
+        ("nested.ts", "no column nested.ts"),
+        ("gone", "no column gone"),
+        ("D", "no column D"),
     ],
-)  # fmt: skip
+)
 def test_unusable_retention_columns_are_refused(column: str, text: str) -> None:
     """A column that is no date or timestamp, is nested, was dropped or is missing, is refused."""
     with pytest.raises(BadRequest, match=text):

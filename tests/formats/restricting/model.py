@@ -28,13 +28,16 @@ def rows_made(dice: random.Random, first: int, count: int) -> list[Row]:
 
     return [
         {
-            "id": first + number, "city": dice.choice(CITIES), "card": maybe("".join(dice.choices(string.digits + "-aé ", k=dice.randrange(12)))),
+            "id": first + number,
+            "city": dice.choice(CITIES),
+            "card": maybe("".join(dice.choices(string.digits + "-aé ", k=dice.randrange(12)))),
             "born": maybe(date(1990 + dice.randrange(20), 1 + dice.randrange(12), 1 + dice.randrange(28))),
             "seen": maybe(datetime(2020, 1 + dice.randrange(12), 3, dice.randrange(24), tzinfo=UTC)),
-            "paid": maybe(Decimal(dice.randrange(10_000)).scaleb(-2)), "ratio": maybe(dice.choice([0.5, -2.0, 8.25])),
+            "paid": maybe(Decimal(dice.randrange(10_000)).scaleb(-2)),
+            "ratio": maybe(dice.choice([0.5, -2.0, 8.25])),
         }
         for number in range(count)
-    ]  # fmt: skip
+    ]
 
 
 def holds(filter_: Filter | None, row: Row) -> bool | None:
@@ -62,8 +65,13 @@ def holds(filter_: Filter | None, row: Row) -> bool | None:
         return value.startswith(filter_["value"]) is (word == "starts-with")
     other = convert_cell(filter_["term"], filter_["value"])
     return {
-        "eq": value == other, "not-eq": value != other, "lt": value < other, "lt-eq": value <= other, "gt": value > other, "gt-eq": value >= other,
-    }[word]  # fmt: skip
+        "eq": value == other,
+        "not-eq": value != other,
+        "lt": value < other,
+        "lt-eq": value <= other,
+        "gt": value > other,
+        "gt-eq": value >= other,
+    }[word]
 
 
 def convert_cell(column: str, value: Cell) -> Cell:
@@ -91,8 +99,14 @@ MASKS: dict[str, Callable[[Any], Any]] = {
     "replace-with-null": lambda _: None,
 }
 FIXED = {
-    "id": 0, "city": "XXXXXXXX", "card": "XXXXXXXX", "born": date(1970, 1, 1), "seen": datetime(1970, 1, 1, tzinfo=UTC), "paid": Decimal("0.00"), "ratio": 0.0,
-}  # fmt: skip
+    "id": 0,
+    "city": "XXXXXXXX",
+    "card": "XXXXXXXX",
+    "born": date(1970, 1, 1),
+    "seen": datetime(1970, 1, 1, tzinfo=UTC),
+    "paid": Decimal("0.00"),
+    "ratio": 0.0,
+}
 FITTING = {
     **dict.fromkeys(
         ("city", "card"),

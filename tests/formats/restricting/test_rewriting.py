@@ -38,20 +38,39 @@ TYPES = {
     "ratio": "double",
 }
 SCHEMA = {
-    "type": "struct", "schema-id": 0,
-    "fields": [{"id": place, "name": name, "required": False, "type": kind} for place, (name, kind) in enumerate(TYPES.items(), 1)],
-}  # fmt: skip
+    "type": "struct",
+    "schema-id": 0,
+    "fields": [
+        {"id": place, "name": name, "required": False, "type": kind}
+        for place, (name, kind) in enumerate(TYPES.items(), 1)
+    ],
+}
 METADATA = {
-    "format-version": 2, "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1", "location": "file:///wh/t", "last-updated-ms": 0, "last-column-id": 7,
-    "schemas": [SCHEMA], "current-schema-id": 0, "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0, "last-partition-id": 999,
-    "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0, "properties": {},
-}  # fmt: skip
+    "format-version": 2,
+    "table-uuid": "9c12d441-03fe-4693-9a96-a0705ddf69c1",
+    "location": "file:///wh/t",
+    "last-updated-ms": 0,
+    "last-column-id": 7,
+    "schemas": [SCHEMA],
+    "current-schema-id": 0,
+    "partition-specs": [{"spec-id": 0, "fields": []}],
+    "default-spec-id": 0,
+    "last-partition-id": 999,
+    "sort-orders": [{"order-id": 0, "fields": []}],
+    "default-sort-order-id": 0,
+    "properties": {},
+}
 ARROW = schema_to_pyarrow(
     Schema(
-        NestedField(1, "id", LongType()), NestedField(2, "city", StringType()), NestedField(3, "card", StringType()), NestedField(4, "born", DateType()),
-        NestedField(5, "seen", TimestamptzType()), NestedField(6, "paid", DecimalType(9, 2)), NestedField(7, "ratio", DoubleType()),
+        NestedField(1, "id", LongType()),
+        NestedField(2, "city", StringType()),
+        NestedField(3, "card", StringType()),
+        NestedField(4, "born", DateType()),
+        NestedField(5, "seen", TimestamptzType()),
+        NestedField(6, "paid", DecimalType(9, 2)),
+        NestedField(7, "ratio", DoubleType()),
     )
-)  # fmt: skip
+)
 FILE = {
     "spec-id": 0,
     "content": "data",
@@ -121,10 +140,13 @@ def test_position_and_equality_deletes_are_applied() -> None:
     rows = rows_made(random.Random(1), 0, 30)
     positions = pa.table(
         {"file_path": ["f", "f", "g"], "pos": [0, 7, 3]},
-        schema=pa.schema([
-            pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}), pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
-        ]),
-    )  # fmt: skip
+        schema=pa.schema(
+            [
+                pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}),
+                pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
+            ]
+        ),
+    )
     values = pa.table(
         {"city": ["Bonn", None]}, schema=pa.schema([pa.field("city", pa.string(), metadata={"PARQUET:field_id": "2"})])
     )

@@ -10,13 +10,19 @@ from pyiceberg.types import DateType, IntegerType, LongType, NestedField, String
 from limnos.formats.scans.field_lookup import FieldLookup
 
 THEN = Schema(
-    NestedField(1, "id", IntegerType()), NestedField(2, "paid", LongType()), NestedField(3, "a", StringType()), NestedField(4, "b", StringType()),
+    NestedField(1, "id", IntegerType()),
+    NestedField(2, "paid", LongType()),
+    NestedField(3, "a", StringType()),
+    NestedField(4, "b", StringType()),
     NestedField(5, "gone", DateType()),
-)  # fmt: skip
+)
 TODAY = Schema(
-    NestedField(1, "id", LongType()), NestedField(2, "amount", LongType()), NestedField(3, "b", StringType()), NestedField(4, "a", StringType()),
+    NestedField(1, "id", LongType()),
+    NestedField(2, "amount", LongType()),
+    NestedField(3, "b", StringType()),
+    NestedField(4, "a", StringType()),
     NestedField(6, "new", DateType()),
-)  # fmt: skip
+)
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,14 @@ from limnos.formats.scans.tasks import manifests_of, tasks_of
 from tests.manifests import EQUALITY, EXISTING, POSITIONS, Fields, data_file, entry, listed, manifest, manifest_list
 
 SCHEMA: dict[str, object] = {
-    "type": "struct", "schema-id": 0,
+    "type": "struct",
+    "schema-id": 0,
     "fields": [
-        {"id": 1, "name": "id", "required": False, "type": "long"}, {"id": 2, "name": "day", "required": False, "type": "date"},
+        {"id": 1, "name": "id", "required": False, "type": "long"},
+        {"id": 2, "name": "day", "required": False, "type": "date"},
         {"id": 3, "name": "told", "required": False, "type": "variant"},
     ],
-}  # fmt: skip
+}
 BY_DAY = {"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "name": "day", "transform": "identity"}]}
 NO_SPEC = {"spec-id": 1, "fields": []}
 DAYS = StructType(NestedField(1000, "day", DateType(), required=False))
@@ -75,16 +77,19 @@ def test_deletes_apply_by_partition_and_sequence_number() -> None:
     """
     data = [entry(on(1, "old"), sequence=1), entry(on(1, "new"), sequence=5), entry(on(2, "elsewhere"), sequence=1)]
     here = [
-        entry(on(1, "positions", content=POSITIONS), sequence=5), entry(on(1, "equal", content=EQUALITY, equality_ids=[1]), sequence=5),
+        entry(on(1, "positions", content=POSITIONS), sequence=5),
+        entry(on(1, "equal", content=EQUALITY, equality_ids=[1]), sequence=5),
         entry(on(1, "older", content=POSITIONS), sequence=0),
-    ]  # fmt: skip
+    ]
     everywhere = [entry(data_file("global", content=EQUALITY, equality_ids=[1]), sequence=2)]
 
     tasks, deletes = plan(data, [(0, here), (1, everywhere)])
 
     assert deletes_of(tasks, deletes) == {
-        "old": ["equal", "global", "positions"], "new": ["positions"], "elsewhere": ["global"],
-    }  # fmt: skip
+        "old": ["equal", "global", "positions"],
+        "new": ["positions"],
+        "elsewhere": ["global"],
+    }
     assert [each["equality-ids"] for each in deletes if each["content"] == "equality-deletes"] == [[1], [1]]
 
 
@@ -99,17 +104,31 @@ def test_file_scoped_deletes_apply_to_that_file_alone() -> None:
         entry(on(1, "of b", content=POSITIONS, referenced_data_file="b"), sequence=2),
         entry(on(1, "a to b", content=POSITIONS, lower_bounds=one, upper_bounds={PATH_ID: b"b"}), sequence=2),
         entry(
-            on(1, "vector", content=POSITIONS, file_format="PUFFIN", referenced_data_file="b", content_offset=4, content_size_in_bytes=40), sequence=3
+            on(
+                1,
+                "vector",
+                content=POSITIONS,
+                file_format="PUFFIN",
+                referenced_data_file="b",
+                content_offset=4,
+                content_size_in_bytes=40,
+            ),
+            sequence=3,
         ),
-    ]  # fmt: skip
+    ]
 
     tasks, delete_files = plan(data, [(0, deletes)])
 
     assert deletes_of(tasks, delete_files) == {"a": ["a to b", "of a"], "b": ["vector"], "c": []}
     vector = next(each for each in delete_files if each["file-path"] == "vector")
-    assert {key: vector[key] for key in ("file-format", "referenced-data-file", "content-offset", "content-size-in-bytes")} == {
-        "file-format": "puffin", "referenced-data-file": "b", "content-offset": 4, "content-size-in-bytes": 40,
-    }  # fmt: skip
+    assert {
+        key: vector[key] for key in ("file-format", "referenced-data-file", "content-offset", "content-size-in-bytes")
+    } == {
+        "file-format": "puffin",
+        "referenced-data-file": "b",
+        "content-offset": 4,
+        "content-size-in-bytes": 40,
+    }
 
 
 def test_row_ids_are_assigned_in_manifest_order() -> None:
@@ -157,10 +176,13 @@ OPEN = {
         ({"type": "not", "child": OPEN}, {each: {"type": "not", "child": OPEN} for each in "ab"}),
         ({"type": "and", "left": OPEN, "right": DAY}, {"a": OPEN}),
         ({"type": "is-null", "term": "told"}, {each: {"type": "is-null", "term": "told"} for each in "ab"}),
-        ({"type": "lt", "term": "id", "value": 1 << 70}, {"a": {"type": "lt", "term": "id", "value": 1 << 70}, "b": {"type": "lt", "term": "id", "value": 1 << 70}}),
+        (
+            {"type": "lt", "term": "id", "value": 1 << 70},
+            {"a": {"type": "lt", "term": "id", "value": 1 << 70}, "b": {"type": "lt", "term": "id", "value": 1 << 70}},
+        ),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_tasks_have_residual_filter(scan_filter: object, expected: dict[str, object]) -> None:
     """A file is planned if its partition may contain rows of the filter, with the residual filter, in both spellings of
     the filter.
@@ -197,10 +219,13 @@ def test_unneeded_manifests_are_not_read() -> None:
             "upper_bound": (1).to_bytes(4, "little"),
         }
     ]
-    list_file = manifest_list([
-        listed("one", data, partitions=bounds, min_sequence_number=3),
-        listed("deletes", data, deletes=True, sequence=2), listed("later", data, deletes=True, sequence=3),
-    ])  # fmt: skip
+    list_file = manifest_list(
+        [
+            listed("one", data, partitions=bounds, min_sequence_number=3),
+            listed("deletes", data, deletes=True, sequence=2),
+            listed("later", data, deletes=True, sequence=3),
+        ]
+    )
 
     def needed(text: object) -> ScanManifests:
         return manifests_of(AIM, msgspec.json.decode(json.dumps({"filter": text}), type=ScanRequest), lists=[list_file])

@@ -246,9 +246,11 @@ def _runs(node: DriverNode, who: str) -> Iterator[RefusalCase]:
         yield case(f"POST {one}/beat", thing, "lake", run, body={"attempt": 1})
         yield case(f"PUT {one}/steps/{{step}}", thing, "lake", run, "s", body=step_report)
     rows = (
-        ("finish", "run", "running", failed), ("finish", "run, discarded", "failed", discarded), ("cancel", "run", "running", None),
+        ("finish", "run", "running", failed),
+        ("finish", "run, discarded", "failed", discarded),
+        ("cancel", "run", "running", None),
         ("resume", "run", "failed", {"holder": "h:2"}),
-    )  # fmt: skip
+    )
     for verb, thing, state, body in rows:
         run = run_of(node, f"{verb}_{state}_{who}", state=state)
         yield case(f"POST {one}/{verb}", thing, "lake", run, body=body)
@@ -310,8 +312,10 @@ def _protection(who: str) -> Iterator[RefusalCase]:
     for kind, name, thing in (*things, *absent, ("CATALOG", "nowhere", "no catalog")):
         yield case(f"GET {route}", thing, "lake", kind, name)
     for kind, name, thing in (
-        ("SCHEMA", f"main.alter_{who}", "namespace"), ("TABLE", f"main.there.mvt_{who}_moved", "table"), *absent
-    ):  # fmt: skip
+        ("SCHEMA", f"main.alter_{who}", "namespace"),
+        ("TABLE", f"main.there.mvt_{who}_moved", "table"),
+        *absent,
+    ):
         yield case(f"DELETE {route}", thing, "lake", kind, name)
         yield case(f"PUT {route}", thing, "lake", kind, name)
 
@@ -323,8 +327,10 @@ def _restrictions(who: str) -> Iterator[RefusalCase]:
     for kind, name, thing in (("SCHEMA", "main.there", "namespace"), ("TABLE", "main.there.t", "table"), *absent):
         yield case(f"GET {route}", thing, "lake", kind, name)
     for kind, name, thing in (
-        ("SCHEMA", f"main.alter_{who}", "namespace"), ("TABLE", f"main.there.mvt_{who}_moved", "table"), *absent
-    ):  # fmt: skip
+        ("SCHEMA", f"main.alter_{who}", "namespace"),
+        ("TABLE", f"main.there.mvt_{who}_moved", "table"),
+        *absent,
+    ):
         yield case(f"PUT {route}/{{name}}", thing, "lake", kind, name, "none", body=terms)
         yield case(f"DELETE {route}/{{name}}", thing, "lake", kind, name, "none")
 
@@ -388,9 +394,13 @@ def _lineage() -> Iterator[RefusalCase]:
         source, written = ({"namespace": "limnos://lake", "name": name} for name in ("main.there.away", target))
         outside = {"namespace": "kafka://k", "name": "topic"}
         return {
-            "eventTime": "2026-01-31T00:00:00Z", "eventType": "COMPLETE", "run": {"runId": "r"},
-            "job": {"namespace": "n", "name": "j"}, "inputs": [source, outside], "outputs": [written],
-        }  # fmt: skip
+            "eventTime": "2026-01-31T00:00:00Z",
+            "eventType": "COMPLETE",
+            "run": {"runId": "r"},
+            "job": {"namespace": "n", "name": "j"},
+            "inputs": [source, outside],
+            "outputs": [written],
+        }
 
     get_route = f"GET {LAKE}/lineage"
     for name, thing in (("t", "table"), ("gone", "no table"), ("v", "view")):

@@ -103,9 +103,12 @@ class Story:
         self.number += 1
         columns = {"id": [link(self.model.name(each), "id") for each in sources]}
         run_event = event(
-            dataset(self.model.name(target)), *(dataset(self.model.name(each)) for each in sources), job=job,
-            run=f"run-{self.number}", columns=columns,
-        )  # fmt: skip
+            dataset(self.model.name(target)),
+            *(dataset(self.model.name(each)) for each in sources),
+            job=job,
+            run=f"run-{self.number}",
+            columns=columns,
+        )
         assert store_events(self.node, run_event) == len(sources)
         self.model.said[target, job] = set(sources)
 

@@ -19,11 +19,23 @@ HUGE = "0" * 20 + "9" * 5000
 @pytest.mark.parametrize(
     "text, most, number",
     [
-        ("0", 5, 0), ("5", 5, 5), ("6", 5, None), ("007", 9, 7), (str(ID_MAX), ID_MAX, ID_MAX), (str(ID_MAX + 1), ID_MAX, None),
-        ("", 5, None), ("-1", 5, None), ("+1", 5, None), (" 1", 5, None), ("1_0", 50, None), ("²", 5, None), ("٣", 5, None),
-        (LARGE, ID_MAX, None), (HUGE, ID_MAX, None),
+        ("0", 5, 0),
+        ("5", 5, 5),
+        ("6", 5, None),
+        ("007", 9, 7),
+        (str(ID_MAX), ID_MAX, ID_MAX),
+        (str(ID_MAX + 1), ID_MAX, None),
+        ("", 5, None),
+        ("-1", 5, None),
+        ("+1", 5, None),
+        (" 1", 5, None),
+        ("1_0", 50, None),
+        ("²", 5, None),
+        ("٣", 5, None),
+        (LARGE, ID_MAX, None),
+        (HUGE, ID_MAX, None),
     ],
-)  # fmt: skip
+)
 def test_number_of_accepts_ascii_digits_within_the_limit(text: str, most: int, number: int | None) -> None:
     """Text of ASCII decimal digits is read as a number if it is within the limit; other text is refused."""
     assert number_of(text, most) == number

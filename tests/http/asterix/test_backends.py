@@ -40,5 +40,6 @@ def test_dataverses_types_and_datasets_are_created_and_dropped(lake: DriverNode)
         assert refusal(lake, statement)[1][:8] in ("ASX1147:", "ASX1148:"), statement
     rows(lake, "drop view a.b.c.w; drop dataverse a.b; create dataverse a.b; drop dataverse a.b; drop dataverse a.b.c")
     assert rows(lake, "select value d.DataverseName from Metadata.`Dataverse` d order by d.DataverseName") == [
-        "Default", "Metadata",
-    ]  # fmt: skip
+        "Default",
+        "Metadata",
+    ]

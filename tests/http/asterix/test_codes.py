@@ -25,22 +25,46 @@ SEED = (
 VECTORS = {
     "ASX0004": ("array_stddev_samp(['a'])", "Unsupported type: agg-stddev_samp cannot process input type string"),
     "ASX0008": ("-9223372036854775807 - 2", "Underflow in numeric-subtract"),
-    "ASX0010": ("2 ^ -1", "Invalid value: function power expects its second input parameter to be a non-negative value, got -1"),
+    "ASX0010": (
+        "2 ^ -1",
+        "Invalid value: function power expects its second input parameter to be a non-negative value, got -1",
+    ),
     "ASX0037": (
         "create index j on x.y.d(a: string?) enforced",
         "Type mismatch: expected value of type bigint, but got the value of type string (in line 1, at column 25)",
     ),
     "ASX0040": ("", "No statement provided"),
     "ASX0046": ("'a' like 'b\\\\q'", "Invalid pattern 'b\\q' for LIKE"),
-    "ASX1001": ("select value 1;\n selec 1", 'Syntax error: In line 2 >> selec 1<< Encountered <INTEGER_LITERAL> "1" at column 8.'),
-    "ASX1050": ("drop dataset x.y.none", "Cannot find dataset with name none in dataverse x.y (in line 1, at column 14)"),
+    "ASX1001": (
+        "select value 1;\n selec 1",
+        'Syntax error: In line 2 >> selec 1<< Encountered <INTEGER_LITERAL> "1" at column 8.',
+    ),
+    "ASX1050": (
+        "drop dataset x.y.none",
+        "Cannot find dataset with name none in dataverse x.y (in line 1, at column 14)",
+    ),
     "ASX1063": ("use gone.away", "Cannot find dataverse with name gone.away (in line 1, at column 5)"),
     "ASX1071": ("create dataverse x.y", "A dataverse with this name x.y already exists. (in line 1, at column 18)"),
-    "ASX1072": ("create dataset x.y.d(x.y.t) primary key id", "A dataset with name d already exists in dataverse x.y (in line 1, at column 16)"),
-    "ASX1073": ("select value\n q", "Cannot resolve alias reference for undefined identifier q (in line 2, at column 2)"),
-    "ASX1074": ("select value q from x.y.v a, x.y.v b", "Cannot resolve ambiguous alias reference for identifier q (in line 1, at column 14)"),
-    "ASX1077": ("select * from none", "Cannot find dataset none in dataverse Default nor an alias with name none (in line 1, at column 15)"),
-    "ASX1079": ("create dataverse Metadata", "Compilation error: Invalid operation - Cannot create dataverse: Metadata (in line 1, at column 18)"),
+    "ASX1072": (
+        "create dataset x.y.d(x.y.t) primary key id",
+        "A dataset with name d already exists in dataverse x.y (in line 1, at column 16)",
+    ),
+    "ASX1073": (
+        "select value\n q",
+        "Cannot resolve alias reference for undefined identifier q (in line 2, at column 2)",
+    ),
+    "ASX1074": (
+        "select value q from x.y.v a, x.y.v b",
+        "Cannot resolve ambiguous alias reference for identifier q (in line 1, at column 14)",
+    ),
+    "ASX1077": (
+        "select * from none",
+        "Cannot find dataset none in dataverse Default nor an alias with name none (in line 1, at column 15)",
+    ),
+    "ASX1079": (
+        "create dataverse Metadata",
+        "Compilation error: Invalid operation - Cannot create dataverse: Metadata (in line 1, at column 18)",
+    ),
     "ASX1081": ("x.y.nof(1)", "Cannot find function with signature x.y.nof(1 argument) (in line 1, at column 1)"),
     "ASX1082": ("drop type x.y.none", "Cannot find datatype with name none in dataverse x.y (in line 1, at column 11)"),
     "ASX1083": ("drop index x.y.d.none", "Cannot find index with name none in dataverse x.y (in line 1, at column 1)"),
@@ -68,23 +92,41 @@ VECTORS = {
         "Invalid modifier FROM FIRST/LAST for function first_value (in line 1, at column 44)",
     ),
     "ASX1115": ("create dataverse x.` a`", "Invalid name for a database object: ' a' (in line 1, at column 18)"),
-    "ASX1116": ("drop synonym x.y.none", "Cannot find synonym with name none in dataverse x.y (in line 1, at column 14)"),
+    "ASX1116": (
+        "drop synonym x.y.none",
+        "Cannot find synonym with name none in dataverse x.y (in line 1, at column 14)",
+    ),
     "ASX1117": ("drop function x.y.lib#f@1", "Cannot find library with name lib (in line 1, at column 15)"),
-    "ASX1123": ("create function x.y.f(q) { q }", "A function with name `f(1)` already exists in dataverse x.y (in line 1, at column 17)"),
-    "ASX1131": ("create synonym x.y.s for x.y.d", "A synonym with name s already exists in dataverse x.y (in line 1, at column 16)"),
-    "ASX1147": ("drop dataverse x.y", "Cannot drop dataverse: x.y: table x.y.d being used by view other.w (in line 1, at column 16)"),
+    "ASX1123": (
+        "create function x.y.f(q) { q }",
+        "A function with name `f(1)` already exists in dataverse x.y (in line 1, at column 17)",
+    ),
+    "ASX1131": (
+        "create synonym x.y.s for x.y.d",
+        "A synonym with name s already exists in dataverse x.y (in line 1, at column 16)",
+    ),
+    "ASX1147": (
+        "drop dataverse x.y",
+        "Cannot drop dataverse: x.y: table x.y.d being used by view other.w (in line 1, at column 16)",
+    ),
     "ASX1148": ("drop type x.y.t", "Cannot drop type x.y.t being used by dataset x.y.d (in line 1, at column 11)"),
     "ASX1150": (
         "declare function g(a) { a }; create function x.y.h(b) { g(b) }",
         "Illegal use of function g(1): only the request that declares it can call it (in line 1, at column 57)",
     ),
     "ASX1159": ("drop view x.y.none", "Cannot find view with name none in dataverse x.y (in line 1, at column 11)"),
-    "ASX1160": ("create view x.y.v as select value 1", "A view with name v already exists in dataverse x.y (in line 1, at column 13)"),
-}  # fmt: skip
+    "ASX1160": (
+        "create view x.y.v as select value 1",
+        "A view with name v already exists in dataverse x.y (in line 1, at column 13)",
+    ),
+}
 """For each code: a statement over the seed, and the message."""
 MORE = {
     "ASX1050": [
-        ("insert into x.y.gone ({'id': 1})", "Cannot find dataset with name gone in dataverse x.y (in line 1, at column 13)"),
+        (
+            "insert into x.y.gone ({'id': 1})",
+            "Cannot find dataset with name gone in dataverse x.y (in line 1, at column 13)",
+        ),
         ("drop index x.y.none.i", "Cannot find dataset with name none in dataverse x.y (in line 1, at column 12)"),
     ],
     "ASX1063": [
@@ -93,15 +135,36 @@ MORE = {
         ("insert into gone.d ({'id': 1})", "Cannot find dataverse with name gone (in line 1, at column 13)"),
         ("drop dataverse gone.away", "Cannot find dataverse with name gone.away (in line 1, at column 16)"),
     ],
-    "ASX1077": [("array_count(x.y.none)", "Cannot find dataset none in dataverse x.y nor an alias with name x.y.none (in line 1, at column 13)")],
+    "ASX1077": [
+        (
+            "array_count(x.y.none)",
+            "Cannot find dataset none in dataverse x.y nor an alias with name x.y.none (in line 1, at column 13)",
+        )
+    ],
     "ASX1079": [
-        ("drop dataverse Default", "Compilation error: Invalid operation - Cannot drop dataverse: Default (in line 1, at column 16)"),
-        ("create type Metadata.t as {}", "Compilation error: Invalid operation - Cannot create a type belonging to the dataverse: Metadata (in line 1, at column 13)"),
-        ("insert into Metadata.`Dataset` ({'a': 1})", "Compilation error: Invalid operation - Insert operation is not permitted in dataverse Metadata (in line 1, at column 13)"),
+        (
+            "drop dataverse Default",
+            "Compilation error: Invalid operation - Cannot drop dataverse: Default (in line 1, at column 16)",
+        ),
+        (
+            "create type Metadata.t as {}",
+            "Compilation error: Invalid operation - Cannot create a type belonging to the dataverse: Metadata (in line 1, at column 13)",
+        ),
+        (
+            "insert into Metadata.`Dataset` ({'a': 1})",
+            "Compilation error: Invalid operation - Insert operation is not permitted in dataverse Metadata (in line 1, at column 13)",
+        ),
         ("select * from loop.a", "Compilation error: Synonym loop.a refers to itself (in line 1, at column 15)"),
     ],
-    "ASX1081": [("drop function x.y.f@3", "Cannot find function with name `f(3)` in dataverse x.y (in line 1, at column 15)")],
-    "ASX1082": [("create dataset x.y.e(x.y.gone) primary key id", "Cannot find datatype with name x.y.gone (in line 1, at column 22)")],
+    "ASX1081": [
+        ("drop function x.y.f@3", "Cannot find function with name `f(3)` in dataverse x.y (in line 1, at column 15)")
+    ],
+    "ASX1082": [
+        (
+            "create dataset x.y.e(x.y.gone) primary key id",
+            "Cannot find datatype with name x.y.gone (in line 1, at column 22)",
+        )
+    ],
     "ASX1104": [
         (
             "from [1] x select rank() ignore nulls over (order by x)",
@@ -124,7 +187,7 @@ MORE = {
             "A view with name v already exists in dataverse x.y (in line 1, at column 16)",
         ),
     ],
-}  # fmt: skip
+}
 ELSEWHERE = {
     "ASX0041": "tests/http/asterix/test_result_handles.py::test_async_request_is_cancelled_by_client_id",
     "ASX0044": "tests/http/asterix/test_service.py::test_writing_statement_in_read_only_request_is_refused",
@@ -149,10 +212,44 @@ NOT_HERE = {
     "ASX1186": "there are no databases: a name of a dataverse has all parts",
 }
 NAMED = {
-    "ASX0040", "ASX0044", "ASX0047", "ASX0048", "ASX0049", "ASX1039", "ASX1045", "ASX1046", "ASX1047", "ASX1048", "ASX1049", "ASX1050", "ASX1063",
-    "ASX1071", "ASX1072", "ASX1073", "ASX1074", "ASX1076", "ASX1077", "ASX1079", "ASX1081", "ASX1082", "ASX1083", "ASX1084", "ASX1085", "ASX1115",
-    "ASX1116", "ASX1117", "ASX1123", "ASX1131", "ASX1147", "ASX1148", "ASX1159", "ASX1160", "ASX1185", "ASX1186", "HYR0033",
-}  # fmt: skip
+    "ASX0040",
+    "ASX0044",
+    "ASX0047",
+    "ASX0048",
+    "ASX0049",
+    "ASX1039",
+    "ASX1045",
+    "ASX1046",
+    "ASX1047",
+    "ASX1048",
+    "ASX1049",
+    "ASX1050",
+    "ASX1063",
+    "ASX1071",
+    "ASX1072",
+    "ASX1073",
+    "ASX1074",
+    "ASX1076",
+    "ASX1077",
+    "ASX1079",
+    "ASX1081",
+    "ASX1082",
+    "ASX1083",
+    "ASX1084",
+    "ASX1085",
+    "ASX1115",
+    "ASX1116",
+    "ASX1117",
+    "ASX1123",
+    "ASX1131",
+    "ASX1147",
+    "ASX1148",
+    "ASX1159",
+    "ASX1160",
+    "ASX1185",
+    "ASX1186",
+    "HYR0033",
+}
 """AsterixDB's codes about its users' names, objects, locks and requests."""
 
 
@@ -230,11 +327,20 @@ def test_dotted_name_is_resolved_as_in_asterixdb(seeded: DriverNode, statement: 
     [
         ("from x.y.v.w as q select value q", "ASX1063: Cannot find dataverse with name x.y.v (in line 1, at column 6)"),
         ("select value q from x.v as q", "ASX1063: Cannot find dataverse with name x (in line 1, at column 21)"),
-        ("select value k from [{'k': 1}] t group by t.k as g", "ASX1073: Cannot resolve alias reference for undefined identifier k (in line 1, at column 14)"),
-        ("select value (select value n) from [{'n': 4}] t", "ASX1073: Cannot resolve alias reference for undefined identifier n (in line 1, at column 28)"),
-        ("select value p from [1] t, [2] u", "ASX1074: Cannot resolve ambiguous alias reference for identifier p (in line 1, at column 14)"),
+        (
+            "select value k from [{'k': 1}] t group by t.k as g",
+            "ASX1073: Cannot resolve alias reference for undefined identifier k (in line 1, at column 14)",
+        ),
+        (
+            "select value (select value n) from [{'n': 4}] t",
+            "ASX1073: Cannot resolve alias reference for undefined identifier n (in line 1, at column 28)",
+        ),
+        (
+            "select value p from [1] t, [2] u",
+            "ASX1074: Cannot resolve ambiguous alias reference for identifier p (in line 1, at column 14)",
+        ),
     ],
-)  # fmt: skip
+)
 def test_ambiguous_dotted_name_is_refused(seeded: DriverNode, statement: str, message: str) -> None:
     """A prefix of a dotted name in FROM is not resolved as a shorter name. A field of an outer block, of one of several
     variables, or of a block after GROUP BY needs its variable.

@@ -63,8 +63,10 @@ class CountingEngine:
         local(place).write_bytes(manifest_list([], version=2))
         added = snapshot(number, manifest_list=place, parent=number - 1 or None)
         added["snapshot"]["summary"] |= {  # type: ignore[index]
-            "sqlpp.statement": job.id, "total-data-files": str(self.files), "total-files-size": "100",
-        }  # fmt: skip
+            "sqlpp.statement": job.id,
+            "total-data-files": str(self.files),
+            "total-files-size": "100",
+        }
         headers = {"authorization": f"Bearer {job.credential}", "x_limnos_lock": job.lock}
         body = {"requirements": [], "updates": [added, point(number)]}
         self.answers.append(await self.node._ask("POST", table_path(*self.path), body, None, headers))

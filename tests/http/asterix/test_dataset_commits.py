@@ -59,7 +59,15 @@ def lake(shared: DriverNode) -> Iterator[DriverNode]:
     )
 
 
-def appended(node: DriverNode, number: int = 1, *, parent: int | None = None, path: tuple[str, ...] = ITEMS, user: str = "admin", **headers: str) -> DriverAnswer:  # fmt: skip
+def appended(
+    node: DriverNode,
+    number: int = 1,
+    *,
+    parent: int | None = None,
+    path: tuple[str, ...] = ITEMS,
+    user: str = "admin",
+    **headers: str,
+) -> DriverAnswer:
     """Return an append, as an engine commits it."""
     updates = [snapshot(number, parent=parent), point(number)]
     body = {"requirements": [], "updates": placed(node, *path, updates=updates)}
@@ -82,8 +90,9 @@ def test_appends_by_other_clients_are_refused(lake: DriverNode) -> None:
     with nothing_done(lake):
         refused(appended(lake), "Default.items accepts rows only from SQL++", "sqlpp.outside-writers", "/query/service")
         refused(
-            lake.ask("POST", "/iceberg/v1/lake.main/transactions/commit", {"table-changes": [change]}), "accepts rows only from SQL++"
-        )  # fmt: skip
+            lake.ask("POST", "/iceberg/v1/lake.main/transactions/commit", {"table-changes": [change]}),
+            "accepts rows only from SQL++",
+        )
 
 
 def test_commits_that_change_no_rows_are_accepted(lake: DriverNode) -> None:
@@ -107,7 +116,10 @@ def with_schema(node: DriverNode, change: Callable[[list[Document]], list[Docume
     metadata = metadata_of(node, *ITEMS)
     schema = dict(metadata["schemas"][-1]) | more  # type: ignore[index]
     schema["fields"] = change([dict(field) for field in schema["fields"]])
-    return [{"action": "add-schema", "schema": schema, "last-column-id": 99}, {"action": "set-current-schema", "schema-id": -1}]  # fmt: skip
+    return [
+        {"action": "add-schema", "schema": schema, "last-column-id": 99},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
 
 
 def renamed(name: str, to: str) -> Callable[[list[Document]], list[Document]]:
@@ -133,10 +145,14 @@ def changed(name: str, **more: object) -> Callable[[list[Document]], list[Docume
         (changed("n", type="long"), {}, "its column n"),
         (changed("id", required=False), {"identifier-field-ids": []}, "its column id"),
         (lambda fields: fields, {"identifier-field-ids": []}, "its identifier fields"),
-        (lambda fields: [*fields, {"id": 99, "name": "must", "required": True, "type": "string"}], {}, "the column must"),
+        (
+            lambda fields: [*fields, {"id": 99, "name": "must", "required": True, "type": "string"}],
+            {},
+            "the column must",
+        ),
         (changed("pair", type={"type": "struct", "fields": []}), {}, "its column pair"),
     ],
-)  # fmt: skip
+)
 def test_incompatible_schema_change_is_refused(
     lake: DriverNode, change: Callable[[list[Document]], list[Document]], more: Document, words: str
 ) -> None:
@@ -217,7 +233,10 @@ def test_register_overwrite_of_a_dataset_is_refused(lake: DriverNode) -> None:
     body = {"name": "items", "metadata-location": other, "overwrite": True}
     assert commit(lake, *ITEMS, updates=[ALLOW]).status == 200
     assert appended(lake).status == 200
-    assert commit(lake, *ITEMS, updates=[{"action": "remove-properties", "removals": ["sqlpp.outside-writers"]}]).status == 200  # fmt: skip
+    assert (
+        commit(lake, *ITEMS, updates=[{"action": "remove-properties", "removals": ["sqlpp.outside-writers"]}]).status
+        == 200
+    )
 
     refused(lake.post(f"{space_path('Default')}/register", body), "accepts rows only from SQL++")
     mine = lake.done("GET", table_path(*ITEMS))["metadata-location"]
@@ -227,8 +246,9 @@ def test_register_overwrite_of_a_dataset_is_refused(lake: DriverNode) -> None:
 def test_renamed_dataset_refuses_appends_and_dropped_is_404(lake: DriverNode) -> None:
     """A renamed dataset refuses appends under its new name, and a dropped one is 404."""
     body = {
-        "source": {"namespace": ["Default"], "name": "items"}, "destination": {"namespace": ["Default"], "name": "things"},
-    }  # fmt: skip
+        "source": {"namespace": ["Default"], "name": "items"},
+        "destination": {"namespace": ["Default"], "name": "things"},
+    }
 
     assert lake.post("/iceberg/v1/lake.main/tables/rename", body).status == 204
     things = ("Default", "things")
@@ -301,9 +321,7 @@ def test_engine_of_a_node_that_lost_its_locks_cannot_commit(lake: DriverNode) ->
     them.
     """
     lock, locks = acquire_lock(lake), LOCKS.of(lake.built.services)
-    lake.runner.run(
-        lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.delete(lock.token))
-    )  # fmt: skip
+    lake.runner.run(lake.built.services.store.submit(upkeep_permit("tester"), lambda tx: tx.locks.delete(lock.token)))
     again = acquire_lock(lake)
 
     assert again.token > lock.token
@@ -370,12 +388,17 @@ LATE = SqlppError(30, "Request timed out and will be cancelled")
         (True, LOST, " returning items", (500, "ASX3102: The statement was executed, but its result is incomplete")),
         (True, AWAY, " returning items", (500, "ASX3102: The statement was executed, but its result is incomplete")),
         (True, LATE, " returning items", (400, "ASX0030: The statement was executed, but its result is incomplete")),
-        (False, LOST, "", (503, "ASX3102: The engine ended in the middle of the statement; nothing was changed: try again")),
+        (
+            False,
+            LOST,
+            "",
+            (503, "ASX3102: The engine ended in the middle of the statement; nothing was changed: try again"),
+        ),
         (False, AWAY, "", (503, "ASX3109: The engine could not be started: no Java")),
         (False, BROKEN, "", (500, "ASX3102: Its log has the reason")),
         (False, LATE, "", (400, "ASX0030: Request timed out")),
     ],
-)  # fmt: skip
+)
 def test_lost_engine_answer_is_resolved_from_snapshot_history(
     lake: DriverNode, commits: bool, error: SqlppError | None, returning: str, expected: tuple[int, str | None]
 ) -> None:

@@ -29,8 +29,9 @@ def test_implicit_parent_namespace_is_no_dataverse(node: DriverNode) -> None:
     rows(node, "create dataverse sales; use sales; create dataverse sales if not exists")
     assert names(node) == ["sales", "sales.east"]
     assert refusal(node, "create dataverse sales") == (
-        400, "ASX1071: A dataverse with this name sales already exists. (in line 1, at column 18)",
-    )  # fmt: skip
+        400,
+        "ASX1071: A dataverse with this name sales already exists. (in line 1, at column 18)",
+    )
 
 
 def test_default_is_listed_exactly_once(node: DriverNode) -> None:
@@ -107,7 +108,7 @@ def test_no_protocol_creates_a_namespace_named_metadata(node: DriverNode) -> Non
         node.post("/lance/v1/namespace/main$Metadata$x/create", {}),
         node.post(f"{OWN}/transactions", {"operations": [{"do": "create-namespace", "path": ["Metadata"]}]}),
         node.post(f"{OWN}/move", {"kind": "namespace", "source": ["plain"], "target": ["Metadata"]}),
-    ]  # fmt: skip
+    ]
 
     for answer in answers:
         assert answer.status == 400, answer.body
@@ -127,10 +128,14 @@ def test_builtin_dataverses_can_be_neither_created_nor_dropped(shared: DriverNod
 @pytest.mark.parametrize(
     "spelled, displayed_name",
     [
-        ("``", "''"), ("` a`", "' a'"), ("`^a`", "'^a'"), (f"a.`{'x' * 252}`", "'xxx"),
-        (".".join(["x" * 251] * 5), "'"), ("`a\\u0000b`", "'"),
+        ("``", "''"),
+        ("` a`", "' a'"),
+        ("`^a`", "'^a'"),
+        (f"a.`{'x' * 252}`", "'xxx"),
+        (".".join(["x" * 251] * 5), "'"),
+        ("`a\\u0000b`", "'"),
     ],
-)  # fmt: skip
+)
 def test_invalid_dataverse_name_is_refused(shared: DriverNode, spelled: str, displayed_name: str) -> None:
     """An invalid part of a dataverse name is ASX1115 with the part."""
     status, message = refusal(shared, f"create dataverse {spelled}")

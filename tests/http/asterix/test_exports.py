@@ -42,9 +42,14 @@ def _line(**fields: object) -> bytes:
 
 
 FILES = (
-    _line(begin=[]), _line(bytes=base64.b64encode(b"a" * 9).decode()), _line(bytes=base64.b64encode(b"b").decode()), _line(end=2),
-    _line(begin=["x=1", "y"]), _line(bytes=base64.b64encode(b"c").decode()), _line(end=1),
-)  # fmt: skip
+    _line(begin=[]),
+    _line(bytes=base64.b64encode(b"a" * 9).decode()),
+    _line(bytes=base64.b64encode(b"b").decode()),
+    _line(end=2),
+    _line(begin=["x=1", "y"]),
+    _line(bytes=base64.b64encode(b"c").decode()),
+    _line(end=1),
+)
 
 
 class FailingEngine(RecordingEngine):
@@ -153,9 +158,14 @@ def test_path_outside_the_allowed_directories_is_refused(
     (exports / "link").symlink_to(exports.parent)
     (exports / "data").symlink_to(node.data)
     for path in (
-        f"{exports.parent}/x", f"{exports}", f"{exports}/link/x", f"{exports}/data/x", "/etc/x", f"elsewhere://{exports}/x",
+        f"{exports.parent}/x",
+        f"{exports}",
+        f"{exports}/link/x",
+        f"{exports}/data/x",
+        "/etc/x",
+        f"elsewhere://{exports}/x",
         str(node.data / "x"),
-    ):  # fmt: skip
+    ):
         status, text = refusal(node, _copy(f"'{path}'"))
         assert (status, "sqlpp.export_roots" in text or "own machine" in text) == (400, True), (path, text)
     for path in (f"'{exports}/x', '..', 'y'", f"'{exports}/../x'"):

@@ -48,10 +48,13 @@ def test_all_kinds_of_results_have_the_requested_format(shared: DriverNode) -> N
 @pytest.mark.parametrize(
     "accept,kind",
     [
-        ("application/x-adm", "application/x-adm"), ("text/html, text/csv;q=0.9", "text/csv"), ("*/*", None),
-        ("application/json", None), ("image/png", None),
+        ("application/x-adm", "application/x-adm"),
+        ("text/html, text/csv;q=0.9", "text/csv"),
+        ("*/*", None),
+        ("application/json", None),
+        ("image/png", None),
     ],
-)  # fmt: skip
+)
 def test_accept_header_selects_the_format_without_parameter(shared: DriverNode, accept: str, kind: str | None) -> None:
     """Without a format parameter, the Accept header selects the format; an unknown media type means JSON."""
     by_header = shared.ask("POST", SERVICE, {"statement": QUERY}, accept=accept)
@@ -64,8 +67,9 @@ def test_accept_header_selects_the_format_without_parameter(shared: DriverNode, 
 def test_result_that_csv_cannot_represent_is_an_error(shared: DriverNode) -> None:
     """CSV has one line per object; a result that is no object, or has nested values, is an error."""
     assert refusal(shared, "select value x from [1] x", format="csv") == (
-        400, "ASX4000: CSV has a line per object, and a result is of type bigint",
-    )  # fmt: skip
+        400,
+        "ASX4000: CSV has a line per object, and a result is of type bigint",
+    )
 
 
 def test_the_signature_can_be_left_out(shared: DriverNode) -> None:
@@ -101,9 +105,13 @@ def test_warnings_are_limited(shared: DriverNode) -> None:
         ("max-result-reads", "0", "ASX0047: Invalid value for parameter 'max-result-reads': 0"),
         ("profile", "timings", "ASX0047: Invalid value for parameter 'profile': timings"),
         ("client-type", "odbc", "ASX0047: Invalid value for parameter 'client-type': odbc"),
-        ("optimized-logical-plan", "true", "ASX1079: Compilation error: The parameter optimized-logical-plan is not supported: use EXPLAIN"),
+        (
+            "optimized-logical-plan",
+            "true",
+            "ASX1079: Compilation error: The parameter optimized-logical-plan is not supported: use EXPLAIN",
+        ),
     ],
-)  # fmt: skip
+)
 def test_unsupported_parameter_values_are_refused(shared: DriverNode, name: str, value: str, message: str) -> None:
     """Unsupported values of parameters are refused by name, in JSON, a form and the URL."""
     assert status_and_message(ask(shared, "1", **{name: value})) == (400, message)
@@ -155,12 +163,14 @@ def test_field_order_is_selected_by_parameter_or_set(shared: DriverNode, source:
 def test_field_order_accepts_only_booleans(shared: DriverNode) -> None:
     """The parameter and the option of the field order accept only true and false."""
     assert refusal(shared, "1", **{ORDERED_FIELDS: "perhaps"}) == (
-        400, f"ASX0047: Invalid value for parameter '{ORDERED_FIELDS}': perhaps",
-    )  # fmt: skip
+        400,
+        f"ASX0047: Invalid value for parameter '{ORDERED_FIELDS}': perhaps",
+    )
     status, message = refusal(shared, f"set `{ORDERED_FIELDS}` 'perhaps'; 1")
     assert (status, message.partition(" (in")[0]) == (
-        400, f"ASX1079: Compilation error: The option {ORDERED_FIELDS} takes true or false, and has perhaps",
-    )  # fmt: skip
+        400,
+        f"ASX1079: Compilation error: The option {ORDERED_FIELDS} takes true or false, and has perhaps",
+    )
 
 
 @pytest.mark.parametrize("depth", [400, 600])

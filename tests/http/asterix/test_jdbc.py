@@ -161,8 +161,9 @@ def test_answer_with_handle_contains_the_warnings(shared: DriverNode) -> None:
     warnings = jdbc(shared, "select double('x') a, bigint('y') b", max_warnings=9).json()["warnings"]
 
     assert [each["msg"].partition(" (in")[0] for each in warnings] == [
-        "ASX0006: Invalid format for double in x", "ASX0006: Invalid format for bigint in y",
-    ]  # fmt: skip
+        "ASX0006: Invalid format for double in x",
+        "ASX0006: Invalid format for bigint in y",
+    ]
     assert "warnings" not in jdbc(shared, "select double('x') a", max_warnings=0).json()
 
 

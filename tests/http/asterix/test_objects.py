@@ -23,7 +23,8 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
     )
     assert [each["DatatypeName"] for each in datatypes] == ["t", "t_place", "t_tags", "u"]
     assert datatypes[0]["Derived"] == {
-        "Tag": "RECORD", "IsAnonymous": False,
+        "Tag": "RECORD",
+        "IsAnonymous": False,
         "Record": {
             "IsOpen": False,
             "Fields": [
@@ -33,7 +34,7 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
                 {"FieldName": "place", "FieldType": "t_place", "IsNullable": False, "IsMissable": False},
             ],
         },
-    }  # fmt: skip
+    }
     assert datatypes[2]["Derived"] == {"Tag": "ORDEREDLIST", "IsAnonymous": True, "OrderedList": "string"}
     assert refusal(node, "drop type a.b.t")[1] == (
         "ASX1148: Cannot drop type a.b.t being used by type a.b.u (in line 1, at column 11)"
@@ -46,15 +47,27 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
     "statement, message",
     [
         ("create type t as {}", "ASX1085: A datatype with this name t already exists (in line 1, at column 13)"),
-        ("create type x as { a: no_such }", "ASX1082: Cannot find datatype with name no_such (in line 1, at column 23)"),
-        ("create type x as { a: [no.such] }", "ASX1082: Cannot find datatype with name no.such (in line 1, at column 24)"),
+        (
+            "create type x as { a: no_such }",
+            "ASX1082: Cannot find datatype with name no_such (in line 1, at column 23)",
+        ),
+        (
+            "create type x as { a: [no.such] }",
+            "ASX1082: Cannot find datatype with name no.such (in line 1, at column 24)",
+        ),
         ("create type x as { a: x }", "ASX1082: Cannot find datatype with name x (in line 1, at column 23)"),
         ("create type no.such as {}", "ASX1063: Cannot find dataverse with name no (in line 1, at column 13)"),
         ("create type `` as {}", "ASX1115: Invalid name for a database object: '' (in line 1, at column 13)"),
-        ("create type Metadata.x as {}", "ASX1079: Compilation error: Invalid operation - Cannot create a type belonging to the dataverse: Metadata"),
+        (
+            "create type Metadata.x as {}",
+            "ASX1079: Compilation error: Invalid operation - Cannot create a type belonging to the dataverse: Metadata",
+        ),
         ("drop type x", "ASX1082: Cannot find datatype with name x in dataverse Default (in line 1, at column 11)"),
         ("drop type no.x", "ASX1063: "),
-        ("create synonym s for t", "ASX1131: A synonym with name s already exists in dataverse Default (in line 1, at column 16)"),
+        (
+            "create synonym s for t",
+            "ASX1131: A synonym with name s already exists in dataverse Default (in line 1, at column 16)",
+        ),
         ("drop synonym x", "ASX1116: Cannot find synonym with name x in dataverse Default (in line 1, at column 14)"),
         ("create synonym no.x for y", "ASX1063: "),
         ("select * from s1", "ASX1079: Compilation error: Synonym"),
@@ -72,7 +85,7 @@ def test_created_type_is_listed_and_can_be_dropped(node: DriverNode) -> None:
         ("drop view s", "ASX1159: "),
         ("drop dataset v", "ASX1050: "),
     ],
-)  # fmt: skip
+)
 def test_invalid_definition_is_refused_with_its_code(object_node: DriverNode, statement: str, message: str) -> None:
     """Each invalid definition has its code, message and position, and changes nothing."""
     status, error_message = refusal(object_node, statement)
@@ -95,12 +108,20 @@ def object_node(shared: DriverNode) -> DriverNode:
 @pytest.mark.parametrize(
     "statement",
     [
-        "create type t if not exists as {}", "create type if not exists t as {}", "create synonym s if not exists for x",
-        "create function f(x) if not exists { 2 }", "create view v if not exists as select value 2",
-        "create view if not exists v as select value 2", "drop type x if exists", "drop synonym x if exists", "drop view x if exists",
-        "drop function x@1 if exists", "drop function f@7 if exists", "drop dataset x if exists",
+        "create type t if not exists as {}",
+        "create type if not exists t as {}",
+        "create synonym s if not exists for x",
+        "create function f(x) if not exists { 2 }",
+        "create view v if not exists as select value 2",
+        "create view if not exists v as select value 2",
+        "drop type x if exists",
+        "drop synonym x if exists",
+        "drop view x if exists",
+        "drop function x@1 if exists",
+        "drop function f@7 if exists",
+        "drop dataset x if exists",
     ],
-)  # fmt: skip
+)
 def test_if_exists_and_if_not_exists_change_nothing(object_node: DriverNode, statement: str) -> None:
     """IF EXISTS and IF NOT EXISTS make statements succeed without a change."""
     rows(object_node, statement)
@@ -123,8 +144,10 @@ def test_functions_are_overloaded_by_arity(node: DriverNode) -> None:
         node, "select value [f.Name, f.Arity, f.Params, f.`Definition`] from Metadata.`Function` f order by f.Arity"
     )
     assert functions == [
-        ["f", "-1", ["args"], "array_count(args)"], ["f", "1", ["x"], "x"], ["f", "2", ["x", "y"], "x * y"],
-    ]  # fmt: skip
+        ["f", "-1", ["args"], "array_count(args)"],
+        ["f", "1", ["x"], "x"],
+        ["f", "2", ["x", "y"], "x * y"],
+    ]
     rows(node, "create function a.g() { a.f(1) }; create or replace function a.f(x) { x + 1 }")
     assert rows(node, "a.g()") == [2]
     assert refusal(node, "drop function a.f@2")[1].startswith(
@@ -362,10 +385,17 @@ def test_objects_in_a_dataverse_need_use_privileges(node: DriverNode) -> None:
 def check_invalid_samples(node: DriverNode) -> None:
     """Check that ANALYZE refuses each wrong option with its code."""
     for wrong, number in (
-        ("'sample': 'x'", 1175), ("'sample': 0", 1176), ("'sample-seed': 'x'", 1177), ("'sample-seed': 'nan'", 1177), ("'sample-seed': 'inf'", 1177),
-        ("'sample-seed': 1e19", 1177), ("'sample': 'nan'", 1175), ("'sample-method': 'x'", 1256),
-        ("'sample-full-scan': 'x'", 1255), ("'other': 1", 1079),
-    ):  # fmt: skip
+        ("'sample': 'x'", 1175),
+        ("'sample': 0", 1176),
+        ("'sample-seed': 'x'", 1177),
+        ("'sample-seed': 'nan'", 1177),
+        ("'sample-seed': 'inf'", 1177),
+        ("'sample-seed': 1e19", 1177),
+        ("'sample': 'nan'", 1175),
+        ("'sample-method': 'x'", 1256),
+        ("'sample-full-scan': 'x'", 1255),
+        ("'other': 1", 1079),
+    ):
         status, text = refusal(node, f"analyze dataset counted.d with {{{wrong}}}")
         assert (status, text[:7]) == (400, f"ASX{number}"), text
 
@@ -390,9 +420,13 @@ def test_analyze_stores_and_drop_deletes_statistics(shared: DriverNode) -> None:
         "total-files-size": "5000",
     }
     snapshot = {
-        "snapshot-id": 1, "sequence-number": 1, "timestamp-ms": shared.built.services.store.time.now_ms(), "schema-id": 0,
-        "manifest-list": f"{shared.get(table).json()['metadata']['location']}/metadata/l.avro", "summary": summary,
-    }  # fmt: skip
+        "snapshot-id": 1,
+        "sequence-number": 1,
+        "timestamp-ms": shared.built.services.store.time.now_ms(),
+        "schema-id": 0,
+        "manifest-list": f"{shared.get(table).json()['metadata']['location']}/metadata/l.avro",
+        "summary": summary,
+    }
     updates = [
         {"action": "add-snapshot", "snapshot": snapshot},
         {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 1},
@@ -447,9 +481,10 @@ def test_typed_view_casts_its_results(shared: DriverNode) -> None:
     ]
     assert refusal(shared, "drop type typed.t")[1].startswith("ASX1148: Cannot drop type typed.t being used by")
     for wrong, says in (
-        ("x(a none) default null", "Cannot find datatype with name none"), ("x(a int) default null foo 'YYYY'", "foo"),
+        ("x(a none) default null", "Cannot find datatype with name none"),
+        ("x(a int) default null foo 'YYYY'", "foo"),
         ("x(a int) default null primary key (b) not enforced", "view's key"),
-    ):  # fmt: skip
+    ):
         assert says in refusal(shared, f"use typed; create view {wrong} as select 1 a")[1], wrong
     rows(shared, "create or replace view typed.v as select 1 a; drop type typed.t; drop dataverse typed")
 
@@ -478,12 +513,21 @@ def test_dataset_storage_settings_are_validated(shared: DriverNode) -> None:
     create = "create dataset Default.settled primary key (id: int) with "
     for settings, says in (
         ("{'unknown-field': 1}", "ASX1059: Field(s) [unknown-field] unsupported in the with clause"),
-        ("{'merge-policy': {'parameters': {}}}", "ASX1061: Field 'merge-policy.name' in the with clause cannot be null or missing"),
+        (
+            "{'merge-policy': {'parameters': {}}}",
+            "ASX1061: Field 'merge-policy.name' in the with clause cannot be null or missing",
+        ),
         ("{'merge-policy': {'name': 'x', 'y': 1}}", "ASX1097: Subfield(s) [y] in 'merge-policy' unsupported"),
-        ("{'merge-policy': {'name': 'x', 'parameters': {'num-components': '1'}}}", "must be of type bigint, but found string"),
+        (
+            "{'merge-policy': {'name': 'x', 'parameters': {'num-components': '1'}}}",
+            "must be of type bigint, but found string",
+        ),
         ("{'storage-block-compression': 'snappy'}", "must be of type object, but found string"),
-        ("{'storage-block-compression': {'scheme': 'zip'}}", "ASX1096: Unknown compression scheme zip. Supported schemes are [snappy,none]"),
-    ):  # fmt: skip
+        (
+            "{'storage-block-compression': {'scheme': 'zip'}}",
+            "ASX1096: Unknown compression scheme zip. Supported schemes are [snappy,none]",
+        ),
+    ):
         status, text = refusal(shared, f"{create}{settings}")
         assert (status, says in text) == (400, True), text
     rows(

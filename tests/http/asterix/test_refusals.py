@@ -53,8 +53,16 @@ def test_every_caller_gets_the_status_and_code_in_the_table(
     assert {who: refusals.cell(answers[row][who]) for who in CALLERS} == WRITTEN[row]
 
 
-PAIRS = [("dataset", "no dataset"), ("view", "no view"), ("drop dataset", "drop no dataset"), ("drop view", "drop no view"),
-         ("drop type", "drop no type"), ("drop synonym", "drop no synonym"), ("insert", "insert into none"), ("use", "use none")]  # fmt: skip
+PAIRS = [
+    ("dataset", "no dataset"),
+    ("view", "no view"),
+    ("drop dataset", "drop no dataset"),
+    ("drop view", "drop no view"),
+    ("drop type", "drop no type"),
+    ("drop synonym", "drop no synonym"),
+    ("insert", "insert into none"),
+    ("use", "use none"),
+]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=str)

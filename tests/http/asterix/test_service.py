@@ -119,7 +119,10 @@ def test_statements_of_a_request_share_the_current_time(shared: DriverNode) -> N
         ("", "ASX0040: No statement provided"),
         ("  ", "ASX0040: No statement provided"),
         ("select value 1;\nselec 2", "ASX1001: Syntax error: In line 2 >>selec 2<< Encountered"),
-        ("select * from x", "ASX1077: Cannot find dataset x in dataverse Default nor an alias with name x (in line 1, at column 15)"),
+        (
+            "select * from x",
+            "ASX1077: Cannot find dataset x in dataverse Default nor an alias with name x (in line 1, at column 15)",
+        ),
         ("select * from a.b.x", "ASX1063: Cannot find dataverse with name a.b (in line 1, at column 15)"),
         ("use a.b", "ASX1063: Cannot find dataverse with name a.b (in line 1, at column 5)"),
         ("select value y", "ASX1073: "),
@@ -129,7 +132,7 @@ def test_statements_of_a_request_share_the_current_time(shared: DriverNode) -> N
         ("[" * 10_000, "ASX1079: "),
         ("1 + 'a' + " + "1" * 40, "ASX1001: "),
     ],
-)  # fmt: skip
+)
 def test_invalid_statement_is_400_with_code_and_position(shared: DriverNode, statement: str, message: str) -> None:
     """An invalid statement is 400 with AsterixDB's code, message and position."""
     status, error_message = refusal(shared, statement)
@@ -214,8 +217,9 @@ def test_dataverse_parameter_of_a_request_is_used(node: DriverNode) -> None:
     assert "in dataverse a.b nor" in missing(node.get(f"{SERVICE}?{urlencode(pairs)}"))
     warned = ask(node, "select value 1", dataverse=["no", "such"]).json()
     assert (warned["results"], warned["warnings"]) == (
-        [1], [{"code": 1, "msg": "ASX1063: Cannot find dataverse with name no.such"}],
-    )  # fmt: skip
+        [1],
+        [{"code": 1, "msg": "ASX1063: Cannot find dataverse with name no.such"}],
+    )
 
 
 CHANGES = (
@@ -254,8 +258,14 @@ def test_unqualified_change_in_a_missing_dataverse_is_refused(node: DriverNode, 
 
 @pytest.mark.parametrize(
     "statement",
-    ["use here; create type T as {}", "create dataverse other", "drop dataverse here", "use Metadata; select value 1", "set `compiler.parallelism` `2`"],
-)  # fmt: skip
+    [
+        "use here; create type T as {}",
+        "create dataverse other",
+        "drop dataverse here",
+        "use Metadata; select value 1",
+        "set `compiler.parallelism` `2`",
+    ],
+)
 def test_qualified_change_ignores_a_missing_dataverse_parameter(node: DriverNode, statement: str) -> None:
     """After USE, or with qualified names, a change is executed although the `dataverse` of the request does not exist;
     the answer has a warning.

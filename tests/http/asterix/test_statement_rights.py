@@ -157,10 +157,13 @@ def test_description_of_dataset_revoked_after_binding_is_refused(
         ("select value i.IndexName from Metadata.`Index` i where i.DataverseName = 'shared'", 1),
         ("select d.ViewDetails from Metadata.`Dataset` d where d.DataverseName >= 'shared'", 3),
         ("select value d.ViewDetails from Metadata.`Dataset` d where d.DataverseName = 'shared'", 2),
-        ("select value d.ViewDetails from Metadata.`Dataset` d where d.DataverseName = 'shared' and d.DatasetName = 'v'", 1),
+        (
+            "select value d.ViewDetails from Metadata.`Dataset` d where d.DataverseName = 'shared' and d.DatasetName = 'v'",
+            1,
+        ),
     ],
     ids=["functions", "indexes", "all-dataverses", "documents", "document-by-name"],
-)  # fmt: skip
+)
 def test_metadata_query_shows_no_definition_from_after_revoke(
     shared_objects: SharedObjects, monkeypatch: pytest.MonkeyPatch, query: str, read: int
 ) -> None:

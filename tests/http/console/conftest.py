@@ -15,11 +15,14 @@ SCHEMA = {
     "fields": [
         {"id": 1, "name": "id", "required": True, "type": "long", "doc": "the number"},
         {
-            "id": 2, "name": "place", "required": False, "doc": NASTY,
+            "id": 2,
+            "name": "place",
+            "required": False,
+            "doc": NASTY,
             "type": {"type": "struct", "fields": [{"id": 3, "name": "town", "required": False, "type": "string"}]},
         },
     ],
-}  # fmt: skip
+}
 ICEBERG = "/iceberg/v1/lake.main"
 
 

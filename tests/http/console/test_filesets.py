@@ -94,9 +94,10 @@ def test_each_named_location_can_be_selected(fileset: BrowsedFileset) -> None:
     """Each named location of a fileset can be selected, and its files are listed."""
     base = fileset.location.rpartition("/")[0]
     body = {
-        "name": "two", "storageLocations": {"one": f"{base}/one", "two": f"{base}/two"},
+        "name": "two",
+        "storageLocations": {"one": f"{base}/one", "two": f"{base}/two"},
         "properties": {"default-location-name": "one"},
-    }  # fmt: skip
+    }
     fileset.node.done("POST", f"{API}/lake/catalogs/files/schemas/raw/filesets", body)
     Path(base.removeprefix("file://"), "two", "x.txt").write_text("x")
     visitor = ConsoleVisitor(fileset.node).sign_in()

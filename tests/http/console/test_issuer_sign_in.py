@@ -200,8 +200,17 @@ def test_callback_without_a_sign_in_cookie_opens_no_session(organization: Organi
 
 
 @pytest.mark.parametrize(
-    "target", ["https://evil.example.com/", "//evil.example.com", "/console/\\evil", "/api/x", "/console", "/consolex/", "%0d%0aset-cookie:x"]
-)  # fmt: skip
+    "target",
+    [
+        "https://evil.example.com/",
+        "//evil.example.com",
+        "/console/\\evil",
+        "/api/x",
+        "/console",
+        "/consolex/",
+        "%0d%0aset-cookie:x",
+    ],
+)
 def test_no_redirect_leaves_the_console(organization: Organization, target: str) -> None:
     """A `next` outside of the console leads to the first page, also in a forged cookie."""
     visitor, planted = ConsoleVisitor(organization.node), ConsoleVisitor(organization.node)

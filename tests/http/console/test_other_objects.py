@@ -21,9 +21,13 @@ def add_catalog(node: DriverNode, name: str, *, type: str, provider: str) -> Non
 def test_view_shows_its_query(admin: ConsoleVisitor) -> None:
     """A view's page has the text of each dialect, and the columns."""
     version = {
-        "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["raw"],
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": ["raw"],
         "representations": [{"type": "sql", "sql": "SELECT id FROM flights WHERE a < b", "dialect": "spark"}],
-    }  # fmt: skip
+    }
     schema = {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}
     body = {"name": "late", "schema": schema, "view-version": version, "properties": {"comment": "the late ones"}}
     admin.node.done("POST", f"{ICEBERG}/namespaces/raw/views", body)

@@ -16,9 +16,19 @@ PAGES_MAX = 400
 SCRIPTS = 1
 """Every page has one script element: the console's own module."""
 NAMES = (
-    "<script>alert(1)</script>"[:20], '"><img src=x onerror=1>', "'quoted'", "..", "~tilde", "%2e%2e", "a&b=c#d?e", "x" * 200, "\N{PILE OF POO}",
-    "\N{ARABIC LETTER ALEF}\N{HEBREW LETTER ALEF}", "{{ 7 * 7 }}", "{% raw %}",
-)  # fmt: skip
+    "<script>alert(1)</script>"[:20],
+    '"><img src=x onerror=1>',
+    "'quoted'",
+    "..",
+    "~tilde",
+    "%2e%2e",
+    "a&b=c#d?e",
+    "x" * 200,
+    "\N{PILE OF POO}",
+    "\N{ARABIC LETTER ALEF}\N{HEBREW LETTER ALEF}",
+    "{{ 7 * 7 }}",
+    "{% raw %}",
+)
 
 
 def crawl(visitor: ConsoleVisitor, *starts: str) -> dict[str, tuple[int, str]]:
@@ -42,10 +52,18 @@ def nasty(lake: DriverNode) -> DriverNode:
     """A lake with a namespace and a table for each name with markup."""
     for name in NAMES:
         lake.ask("POST", f"{ICEBERG}/namespaces", {"namespace": [name], "properties": {"comment": NASTY, NASTY: NASTY}})
-        lake.ask("POST", f"{ICEBERG}/namespaces/raw/tables", {
-            "name": name, "properties": {"comment": NASTY, "key": NASTY},
-            "schema": {"type": "struct", "fields": [{"id": 1, "name": name, "required": False, "type": "long", "doc": NASTY}]},
-        })  # fmt: skip
+        lake.ask(
+            "POST",
+            f"{ICEBERG}/namespaces/raw/tables",
+            {
+                "name": name,
+                "properties": {"comment": NASTY, "key": NASTY},
+                "schema": {
+                    "type": "struct",
+                    "fields": [{"id": 1, "name": name, "required": False, "type": "long", "doc": NASTY}],
+                },
+            },
+        )
     lake.done("POST", "/api/metalakes/lake/tags", {"name": "pii", "comment": NASTY, "properties": {}})
     lake.done(
         "POST", "/api/metalakes/lake/objects/table/main.raw.flights/tags", {"tagsToAdd": ["pii"], "tagsToRemove": []}

@@ -96,11 +96,25 @@ def test_duplicate_cookie_is_refused(cookie: bytes, expected: bytes | None) -> N
 @pytest.mark.parametrize(
     "text",
     [
-        None, "", "/", "//evil.example.com/console/", "https://evil.example.com/console/", "/consolex/", "/console/\\evil", "/console/\nx",
-        "/api/limnos/v1/tokens", "javascript:alert(1)", "/console/\xe9", "/console/../../x", "/console/..", "/console/%2e%2e/x",
-        "/console/a/.%2E/.%2e/../x?a=b", "/console/./x", "/console/..#x",
+        None,
+        "",
+        "/",
+        "//evil.example.com/console/",
+        "https://evil.example.com/console/",
+        "/consolex/",
+        "/console/\\evil",
+        "/console/\nx",
+        "/api/limnos/v1/tokens",
+        "javascript:alert(1)",
+        "/console/\xe9",
+        "/console/../../x",
+        "/console/..",
+        "/console/%2e%2e/x",
+        "/console/a/.%2E/.%2e/../x?a=b",
+        "/console/./x",
+        "/console/..#x",
     ],
-)  # fmt: skip
+)
 def test_sign_in_target_outside_the_console_is_replaced(text: str | None) -> None:
     """A target of the sign-in page outside of the console is replaced by the console's first page."""
     assert PLAIN.path_below(text) == "/console/"

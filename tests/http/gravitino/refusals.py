@@ -22,10 +22,15 @@ OPEN = frozenset({"GET /health", "GET /health/live", "GET /health/ready"})
 PROPERTY = {"updates": [{"@type": "setProperty", "property": "p", "value": "v"}]}
 RULES = {"privileges": [{"name": "use_schema", "condition": "allow"}]}
 KINDS = (
-    ("METALAKE", "lake", None), ("CATALOG", "main", "nowhere"), ("SCHEMA", "main.there", "main.gone"),
-    ("TABLE", "main.there.t", "main.there.gone"), ("VIEW", "main.there.v", "main.there.gone"), ("ROLE", "hand", "gone"), ("TAG", "red", "gone"),
+    ("METALAKE", "lake", None),
+    ("CATALOG", "main", "nowhere"),
+    ("SCHEMA", "main.there", "main.gone"),
+    ("TABLE", "main.there.t", "main.there.gone"),
+    ("VIEW", "main.there.v", "main.there.gone"),
+    ("ROLE", "hand", "gone"),
+    ("TAG", "red", "gone"),
     ("JOB_TEMPLATE", "there", "gone"),
-)  # fmt: skip
+)
 """Kinds of objects, an existing object and a missing one."""
 
 

@@ -59,8 +59,10 @@ def node_over(folder: Path, server: PostgresServer) -> Iterator[DriverNode]:
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=30.0)
         with node_at(folder, sources=sources) as node:
             properties = {
-                "jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}", "jdbc-user": user, "jdbc-password": "word",
-            }  # fmt: skip
+                "jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}",
+                "jdbc-user": user,
+                "jdbc-password": "word",
+            }
             body = {"name": "shop", "type": "relational", "provider": "jdbc-postgresql", "properties": properties}
             node.done("POST", f"{API}/lake/catalogs", body)
             yield node
@@ -109,9 +111,13 @@ def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
         yield _case(f"DELETE {one}", f"{thing}, purge", *at, "there", name, query="?purge=true")
         yield _case("GET /metalakes/{m}/owners/{type}/{f}", thing, "lake", "table", f"shop.there.{name}")
         yield _case(
-            "PUT /metalakes/{m}/owners/{type}/{f}", thing, "lake", "table", f"shop.there.{name}",
+            "PUT /metalakes/{m}/owners/{type}/{f}",
+            thing,
+            "lake",
+            "table",
+            f"shop.there.{name}",
             body={"name": "table_owner", "type": "USER"},
-        )  # fmt: skip
+        )
         yield _case(f"GET {SCHEMAS}/{{s}}/views", f"beside {thing}", *at, "there" if name == "t" else "gone")
 
 

@@ -88,9 +88,13 @@ def cases(_node: DriverNode, who: str) -> Iterator[RefusalCase]:
         yield _case(f"DELETE {ONE}", thing, *at, "default", name if missing else f"cells.drop_{who}")
         yield _case("GET /metalakes/{m}/owners/{type}/{f}", thing, "lake", "topic", f"bus.default.{name}")
         yield _case(
-            "PUT /metalakes/{m}/owners/{type}/{f}", thing, "lake", "topic", f"bus.default.{name}",
+            "PUT /metalakes/{m}/owners/{type}/{f}",
+            thing,
+            "lake",
+            "topic",
+            f"bus.default.{name}",
             body={"name": "topic_owner", "type": "USER"},
-        )  # fmt: skip
+        )
 
 
 if __name__ == "__main__":

@@ -32,12 +32,17 @@ def test_create_accepts_gravitino_backend_properties(node: DriverNode) -> None:
     catalog = node.done("POST", ALL, {**NEW, "properties": properties})["catalog"]
 
     assert (catalog["name"], catalog["type"], catalog["provider"], catalog["comment"]) == (
-        "side", "relational", "lakehouse-iceberg", "c",
-    )  # fmt: skip
+        "side",
+        "relational",
+        "lakehouse-iceberg",
+        "c",
+    )
     assert catalog["properties"] == {
-        "catalog-backend": "jdbc", "warehouse": f"file://{node.data}/warehouse/w", "in-use": "true",
+        "catalog-backend": "jdbc",
+        "warehouse": f"file://{node.data}/warehouse/w",
+        "in-use": "true",
         "jdbc-password": "******",
-    }  # fmt: skip
+    }
 
 
 FOREIGN = [
@@ -300,9 +305,12 @@ def test_non_boolean_query_flag_returns_400(node: DriverNode) -> None:
 
 
 HIDDEN = {
-    "s3-session-token": "T0psecret", "adls.sas-token.acct": "T0psecret", "GCS.Service-Account-Key": "T0psecret",
-    "credential": "id:T0psecret", "uri": "https://ana:T0psecret@host/x?sig=T0psecret",
-}  # fmt: skip
+    "s3-session-token": "T0psecret",
+    "adls.sas-token.acct": "T0psecret",
+    "GCS.Service-Account-Key": "T0psecret",
+    "credential": "id:T0psecret",
+    "uri": "https://ana:T0psecret@host/x?sig=T0psecret",
+}
 
 
 @pytest.fixture
@@ -324,10 +332,12 @@ def test_no_answer_holds_a_secret(keeping: DriverNode) -> None:
         ask
         for user in ("ana", "ben", "admin")
         for ask in (
-            keeping.get(f"{ALL}/main", user=user), keeping.get(f"{ALL}?details=true", user=user),
-            keeping.get("/iceberg/v1/config?warehouse=main", user=user), keeping.put(f"{ALL}/main", change, user=user),
+            keeping.get(f"{ALL}/main", user=user),
+            keeping.get(f"{ALL}?details=true", user=user),
+            keeping.get("/iceberg/v1/config?warehouse=main", user=user),
+            keeping.put(f"{ALL}/main", change, user=user),
         )
-    ]  # fmt: skip
+    ]
 
     assert [answer.status for answer in answers] == [200, 200, 200, 403, *[200] * 8]
     assert [answer.body for answer in answers if b"T0psecret" in answer.body] == []
@@ -344,9 +354,12 @@ def test_private_properties_are_hidden_from_readers(keeping: DriverNode) -> None
 
     assert set(properties["ana"]) == {"warehouse", "uri", "in-use"}
     assert properties["ben"] == {
-        **dict.fromkeys(HIDDEN, "******"), "uri": "https://ana:******@host/x?sig=******", "note": "ours", "in-use": "true",
+        **dict.fromkeys(HIDDEN, "******"),
+        "uri": "https://ana:******@host/x?sig=******",
+        "note": "ours",
+        "in-use": "true",
         "warehouse": properties["ana"]["warehouse"],
-    }  # fmt: skip
+    }
     assert {user: catalogs[0]["properties"] for user, catalogs in listed.items()} == properties
 
 
@@ -356,18 +369,26 @@ def test_masked_secret_as_value_is_refused(keeping: DriverNode) -> None:
     body = {**NEW, "properties": {"credential": "******"}}
 
     answers = [
-        keeping.put(f"{ALL}/main", change), keeping.post(ALL, body), keeping.post(f"{ALL}/main/testConnection", change),
-    ]  # fmt: skip
+        keeping.put(f"{ALL}/main", change),
+        keeping.post(ALL, body),
+        keeping.post(f"{ALL}/main/testConnection", change),
+    ]
 
     assert [answer.json()["code"] for answer in answers] == [1001] * 3
     assert all("send the secret itself" in str(answer["message"]) for answer in answers)
 
 
 OUTSIDE = [
-    {"warehouse": "file:///etc"}, {"warehouse": "file:///"}, {"warehouse": "/"}, {"warehouse": "{data}"}, {"warehouse": "{data}/keys"},
-    {"allowed-locations": "s3://b/k"}, {"allowed-locations": "{data}/warehouse/x, file:///"}, {"allowed-locations": "{data}/limnos.db"},
+    {"warehouse": "file:///etc"},
+    {"warehouse": "file:///"},
+    {"warehouse": "/"},
+    {"warehouse": "{data}"},
+    {"warehouse": "{data}/keys"},
+    {"allowed-locations": "s3://b/k"},
+    {"allowed-locations": "{data}/warehouse/x, file:///"},
+    {"allowed-locations": "{data}/limnos.db"},
     {"warehouse": "{data}/warehouse/" + "d/" * 70},
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("properties", OUTSIDE, ids=str)
@@ -378,9 +399,11 @@ def test_location_outside_the_allowed_roots_is_refused(node: DriverNode, propert
     before = node.get(f"{ALL}/main").json()
 
     answers = [
-        node.post(ALL, {**NEW, "properties": stated}), node.put(f"{ALL}/main", {"updates": updates}),
-        node.post(f"{ALL}/testConnection", {**NEW, "properties": stated}), node.post(f"{ALL}/main/testConnection", {"updates": updates}),
-    ]  # fmt: skip
+        node.post(ALL, {**NEW, "properties": stated}),
+        node.put(f"{ALL}/main", {"updates": updates}),
+        node.post(f"{ALL}/testConnection", {**NEW, "properties": stated}),
+        node.post(f"{ALL}/main/testConnection", {"updates": updates}),
+    ]
 
     assert [answer["code"] for answer in answers] == [1001] * 4
     assert node.get(f"{ALL}/main").json() == before
@@ -407,9 +430,11 @@ def test_endpoint_outside_the_allowed_list_is_not_contacted(fresh: Callable[[str
                 stated = {"warehouse": "s3://b/w", name: f"http://127.0.0.1:{port}", "s3.region": "x"}
                 updates = [{"@type": "setProperty", "property": key, "value": value} for key, value in stated.items()]
                 answers = [
-                    node.post(ALL, {**NEW, "properties": stated}), node.post(f"{ALL}/testConnection", {**NEW, "properties": stated}),
-                    node.put(f"{ALL}/main", {"updates": updates}), node.post(f"{ALL}/main/testConnection", {"updates": updates}),
-                ]  # fmt: skip
+                    node.post(ALL, {**NEW, "properties": stated}),
+                    node.post(f"{ALL}/testConnection", {**NEW, "properties": stated}),
+                    node.put(f"{ALL}/main", {"updates": updates}),
+                    node.post(f"{ALL}/main/testConnection", {"updates": updates}),
+                ]
 
                 assert [answer["code"] for answer in answers] == [1001] * 4
                 assert all(f"--allow-endpoint http://127.0.0.1:{port}" in str(answer["message"]) for answer in answers)

@@ -149,8 +149,9 @@ def test_files_are_listed_after_directories_and_without_links(files: DriverNode,
     below = files.done("GET", f"{FILESETS}/f/files?sub_path=%2Fday%3D1")["files"]
 
     assert [(each["name"], each["isDir"], each["size"], each["path"]) for each in top] == [
-        ("day=1", True, 0, "/fileset/files/raw/f"), ("a.csv", False, 3, "/fileset/files/raw/f"),
-    ]  # fmt: skip
+        ("day=1", True, 0, "/fileset/files/raw/f"),
+        ("a.csv", False, 3, "/fileset/files/raw/f"),
+    ]
     assert [(each["name"], each["path"]) for each in below] == [("deep.csv", "/fileset/files/raw/f/day=1")]
     assert files.done("GET", f"{FILESETS}/f/files?sub_path=link")["files"] == []
     assert files.get(f"{FILESETS}/f/files?sub_path=..%2F..%2Fx").status == 400
@@ -160,12 +161,17 @@ def test_files_are_listed_after_directories_and_without_links(files: DriverNode,
 @pytest.mark.parametrize(
     "body",
     [
-        {"type": "external"}, {"type": "borrowed"}, {"storageLocation": "file:///etc"}, {"storageLocation": "/etc/passwd"},
-        {"storageLocation": "file:///w/{{none}}"}, {"storageLocations": {"": "file:///w"}}, {"storageLocation": "nowhere"},
+        {"type": "external"},
+        {"type": "borrowed"},
+        {"storageLocation": "file:///etc"},
+        {"storageLocation": "/etc/passwd"},
+        {"storageLocation": "file:///w/{{none}}"},
+        {"storageLocations": {"": "file:///w"}},
+        {"storageLocation": "nowhere"},
         {"storageLocation": "file:///{{team}}", "properties": {"placeholder-team": "../.."}},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_missing_or_outside_location_returns_400(files: DriverNode, body: dict) -> None:
     """A location outside of the roots, or a missing one, is 400, and nothing is created."""
     answer = files.post(FILESETS, {"name": "f", **body})

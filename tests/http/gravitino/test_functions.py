@@ -57,11 +57,18 @@ def test_function_lifecycle(function_node: DriverNode) -> None:
     assert details == [loaded]
     assert loaded.pop("audit")["creator"] == "admin"
     assert loaded == {
-        "name": "f", "comment": "c", "functionType": "scalar", "deterministic": True,
+        "name": "f",
+        "comment": "c",
+        "functionType": "scalar",
+        "deterministic": True,
         "definitions": [
-            {"parameters": [X], "returnType": "integer", "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "SELECT x"}]}
+            {
+                "parameters": [X],
+                "returnType": "integer",
+                "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "SELECT x"}],
+            }
         ],
-    }  # fmt: skip
+    }
     assert names == [{"namespace": ["lake", "main", "f"], "name": "f"}]
     assert altered["comment"] == "d"
     assert dropped == [True, False]
@@ -78,8 +85,9 @@ def test_alter_changes_definitions_and_implementations(function_node: DriverNode
     target = {"parameters": [X]}
     more = alter(function_node, {"@type": "addImpl", **target, "implementation": TRINO})["definitions"][0]["impls"]
     changed = alter(
-        function_node, {"@type": "updateImpl", **target, "runtime": "spark", "implementation": {**SPARK, "sql": "SELECT 2"}}
-    )["definitions"][0]["impls"]  # fmt: skip
+        function_node,
+        {"@type": "updateImpl", **target, "runtime": "spark", "implementation": {**SPARK, "sql": "SELECT 2"}},
+    )["definitions"][0]["impls"]
     fewer = alter(function_node, {"@type": "removeImpl", **target, "runtime": "TRINO"})["definitions"][0]["impls"]
     last = function_node.put(f"{FUNCTIONS}/f", {"updates": [{"@type": "removeImpl", **target, "runtime": "SPARK"}]})
     left = alter(function_node, {"@type": "removeDefinition", **target})["definitions"]
@@ -128,7 +136,7 @@ def test_ambiguous_definition_is_refused(function_node: DriverNode) -> None:
         ({"definitions": [{**DEFINITION, "returnType": {"type": "list", "elementType": 3}}]}, "must be an object"),
         ({"name": "a b"}, "a b"),
     ],
-)  # fmt: skip
+)
 def test_invalid_function_is_refused_with_advice(
     function_node: DriverNode, wrong: dict[str, object], says: str
 ) -> None:

@@ -39,10 +39,16 @@ def test_pipeline_is_returned_as_a_spark_template(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "state,status",
     [
-        ("running", "started"), ("cancelling", "cancelling"), ("failed", "failed"), ("cancelled", "cancelled"), ("held", "started"),
-        ("discarded", "cancelled"), ("published", "succeeded"), ("lost", "failed"),
+        ("running", "started"),
+        ("cancelling", "cancelling"),
+        ("failed", "failed"),
+        ("cancelled", "cancelled"),
+        ("held", "started"),
+        ("discarded", "cancelled"),
+        ("published", "succeeded"),
+        ("lost", "failed"),
     ],
-)  # fmt: skip
+)
 def test_run_states_are_returned_as_gravitino_job_statuses(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, state: str, status: str
 ) -> None:
@@ -81,7 +87,7 @@ def test_pipeline_changes_and_runs_are_refused(node: DriverNode) -> None:
     answers = [
         node.post(JOBS, {"jobTemplateName": "nyc", "jobConf": {}}),
         node.put(f"{TEMPLATES}/nyc", {"updates": [{"@type": "updateTemplate", "newTemplate": {"@type": "spark"}}]}),
-    ]  # fmt: skip
+    ]
     busy = node.delete(f"{TEMPLATES}/nyc")
 
     assert [(each.status, each["code"]) for each in answers] == [(405, 1006)] * 2
@@ -92,10 +98,20 @@ def test_pipeline_changes_and_runs_are_refused(node: DriverNode) -> None:
 
 
 SPARK = {
-    "jobType": "SPARK", "name": "count", "executable": "file:///srv/jobs/count.py", "comment": "counts", "arguments": ["{{day}}"],
-    "environments": {"MODE": "x"}, "customFields": {"team": "a"}, "className": None, "jars": ["/srv/jobs/a.jar"], "files": None, "archives": [],
-    "configs": {"spark.executor.memory": "1g"}, "audit": None,
-}  # fmt: skip
+    "jobType": "SPARK",
+    "name": "count",
+    "executable": "file:///srv/jobs/count.py",
+    "comment": "counts",
+    "arguments": ["{{day}}"],
+    "environments": {"MODE": "x"},
+    "customFields": {"team": "a"},
+    "className": None,
+    "jars": ["/srv/jobs/a.jar"],
+    "files": None,
+    "archives": [],
+    "configs": {"spark.executor.memory": "1g"},
+    "audit": None,
+}
 
 
 def altered(node: DriverNode, name: str, **fields: object) -> DriverAnswer:
@@ -116,9 +132,15 @@ def test_templates_are_returned_as_registered(node: DriverNode) -> None:
     sent_fields = {key: value for key, value in SPARK.items() if value is not None and key != "jobType"}
     assert spark == {**sent_fields, "jobType": "spark", "files": [], "audit": spark["audit"]}
     assert shell == {
-        "jobType": "shell", "name": "hello", "executable": "/bin/true", "arguments": [], "environments": {}, "customFields": {},
-        "scripts": ["/srv/jobs/part.sh"], "audit": shell["audit"],
-    }  # fmt: skip
+        "jobType": "shell",
+        "name": "hello",
+        "executable": "/bin/true",
+        "arguments": [],
+        "environments": {},
+        "customFields": {},
+        "scripts": ["/srv/jobs/part.sh"],
+        "audit": shell["audit"],
+    }
     assert own_names(node) == ["count", "hello", "nyc"]
     assert [each["name"] for each in node.get(PIPES).json()["pipelines"]] == ["nyc"]
 
@@ -147,12 +169,21 @@ def test_alter_changes_only_the_given_fields(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "fields,words",
     [
-        ({"jobType": "perl"}, "shell or spark"), ({"jobType": None}, "jobType"), ({"name": ""}, "name"), ({"name": None}, "name"),
-        ({"executable": " "}, "executable"), ({"executable": None}, "executable"), ({"arguments": "a"}, "arguments"), ({"jars": ["/a"]}, "jars"),
-        ({"surprise": 1}, "surprise"), ({"arguments": ["{{x:-a}} {{x:-b}}"]}, "two default values"), ({"arguments": ["{{x:-a"]}, "is not closed"),
-        ({"arguments": ["x" * 40_000]}, "32768"), ({"comment": 3}, "comment"),
+        ({"jobType": "perl"}, "shell or spark"),
+        ({"jobType": None}, "jobType"),
+        ({"name": ""}, "name"),
+        ({"name": None}, "name"),
+        ({"executable": " "}, "executable"),
+        ({"executable": None}, "executable"),
+        ({"arguments": "a"}, "arguments"),
+        ({"jars": ["/a"]}, "jars"),
+        ({"surprise": 1}, "surprise"),
+        ({"arguments": ["{{x:-a}} {{x:-b}}"]}, "two default values"),
+        ({"arguments": ["{{x:-a"]}, "is not closed"),
+        ({"arguments": ["x" * 40_000]}, "32768"),
+        ({"comment": 3}, "comment"),
     ],
-)  # fmt: skip
+)
 def test_invalid_template_is_refused(node: DriverNode, fields: dict[str, object], words: str) -> None:
     """An invalid template is refused with the reason, and nothing is created."""
     answer = node.post(TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"} | fields})
@@ -168,8 +199,11 @@ def test_program_is_refused_as_a_pipeline(node: DriverNode) -> None:
     """
     node.done("POST", TEMPLATES, {"jobTemplate": {**PROGRAM, "name": "hello"}})
     answers = [
-        node.put(f"{PIPES}/hello", {"declaration": {}}), node.get(f"{PIPES}/hello"), begin(node, "hello"), node.delete(f"{PIPES}/hello"),
-    ]  # fmt: skip
+        node.put(f"{PIPES}/hello", {"declaration": {}}),
+        node.get(f"{PIPES}/hello"),
+        begin(node, "hello"),
+        node.delete(f"{PIPES}/hello"),
+    ]
 
     assert [each.status for each in answers] == [404] * 4
     assert all("of type shell and not a pipeline" in str(each["error"]) for each in answers)

@@ -35,9 +35,11 @@ def test_model_lifecycle(ml: DriverNode) -> None:
     loaded = ml.done("GET", f"{MODELS}/m")["model"]
     listed = ml.done("GET", MODELS)["identifiers"]
     changes = [
-        {"@type": "rename", "newName": "n"}, {"@type": "updateComment", "newComment": "d"},
-        {"@type": "setProperty", "property": "a", "value": "b"}, {"@type": "removeProperty", "property": "k"},
-    ]  # fmt: skip
+        {"@type": "rename", "newName": "n"},
+        {"@type": "updateComment", "newComment": "d"},
+        {"@type": "setProperty", "property": "a", "value": "b"},
+        {"@type": "removeProperty", "property": "k"},
+    ]
     altered = ml.done("PUT", f"{MODELS}/m", {"updates": changes})["model"]
     dropped = [ml.done("DELETE", f"{MODELS}/n")["dropped"] for _ in range(2)]
     trash = f"{OWN}/metalakes/lake/catalogs/ml/trash"
@@ -69,9 +71,13 @@ def test_version_numbers_are_never_reused(ml: DriverNode) -> None:
     assert [each["aliases"] for each in infos] == [["first"], ["best"]]
     assert one.pop("audit")["creator"] == "admin"
     assert one == {
-        "version": 2, "comment": "of unknown", "aliases": ["best"], "uri": "s3://lake/2", "uris": {"unknown": "s3://lake/2"},
+        "version": 2,
+        "comment": "of unknown",
+        "aliases": ["best"],
+        "uri": "s3://lake/2",
+        "uris": {"unknown": "s3://lake/2"},
         "properties": {},
-    }  # fmt: skip
+    }
     assert ml.done("GET", f"{MODELS}/m")["model"]["latestVersion"] == 3
 
 
@@ -102,18 +108,25 @@ def test_version_changes_are_atomic(ml: DriverNode) -> None:
     """
     link(ml, "a", "b", s3="s3://x", gcs="gs://x")
     changes = [
-        {"@type": "updateComment", "newComment": "d"}, {"@type": "setProperty", "property": "k", "value": "v"},
-        {"@type": "updateUri", "uriName": "s3", "newUri": "s3://y"}, {"@type": "addUri", "uriName": "hdfs", "uri": "hdfs://x"},
-        {"@type": "removeUri", "uriName": "gcs"}, {"@type": "updateAliases", "aliasesToAdd": ["c"], "aliasesToRemove": ["a"]},
-    ]  # fmt: skip
+        {"@type": "updateComment", "newComment": "d"},
+        {"@type": "setProperty", "property": "k", "value": "v"},
+        {"@type": "updateUri", "uriName": "s3", "newUri": "s3://y"},
+        {"@type": "addUri", "uriName": "hdfs", "uri": "hdfs://x"},
+        {"@type": "removeUri", "uriName": "gcs"},
+        {"@type": "updateAliases", "aliasesToAdd": ["c"], "aliasesToRemove": ["a"]},
+    ]
 
     changed = ml.done("PUT", f"{MODELS}/m/aliases/a", {"updates": changes})["modelVersion"]
     refused = ml.put(f"{VERSIONS}/0", {"updates": [*changes[:2], {"@type": "removeUri", "uriName": "none"}]})
 
     assert changed.pop("audit")["lastModifier"] == "admin"
     assert changed == {
-        "version": 0, "comment": "d", "aliases": ["b", "c"], "uris": {"s3": "s3://y", "hdfs": "hdfs://x"}, "properties": {"k": "v"},
-    }  # fmt: skip
+        "version": 0,
+        "comment": "d",
+        "aliases": ["b", "c"],
+        "uris": {"s3": "s3://y", "hdfs": "hdfs://x"},
+        "properties": {"k": "v"},
+    }
     assert (refused.status, refused["type"]) == (400, "IllegalArgumentException")
     assert ml.done("GET", f"{VERSIONS}/0")["modelVersion"]["uris"] == changed["uris"]
 
@@ -139,11 +152,17 @@ def test_used_alias_is_refused(ml: DriverNode) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"uris": {}}, {"uri": " "}, {"uris": {"": "s3://x"}}, {"uri": "s3://x", "aliases": [" "]},
-        {"uri": "s3://x", "aliases": ["x" * 300]}, {"uri": "s3://x", "aliases": "a"}, {"uri": "s3://x", "size": 1},
+        {},
+        {"uris": {}},
+        {"uri": " "},
+        {"uris": {"": "s3://x"}},
+        {"uri": "s3://x", "aliases": [" "]},
+        {"uri": "s3://x", "aliases": ["x" * 300]},
+        {"uri": "s3://x", "aliases": "a"},
+        {"uri": "s3://x", "size": 1},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_version_without_uri_or_with_invalid_name_returns_400(ml: DriverNode, body: object) -> None:
     """A version without a URI, or with an invalid name, is 400."""
     answer = ml.post(VERSIONS, body)
@@ -180,8 +199,10 @@ def test_models_support_tags_owners_and_grants(ml: DriverNode) -> None:
     ml.done("POST", f"{API}/lake/users", {"name": "ana"})
     tagged = ml.done("POST", f"{API}/lake/objects/model/ml.churn.m/tags", {"tagsToAdd": ["red"]})
     rights = [
-        ("catalog", "ml", ["use_catalog"]), ("schema", "ml.churn", ["use_schema"]), ("model", "ml.churn.m", ["use_model"]),
-    ]  # fmt: skip
+        ("catalog", "ml", ["use_catalog"]),
+        ("schema", "ml.churn", ["use_schema"]),
+        ("model", "ml.churn.m", ["use_model"]),
+    ]
     objects = [
         {"fullName": name, "type": kind, "privileges": [{"name": each, "condition": "allow"} for each in names]}
         for kind, name, names in rights

@@ -42,9 +42,10 @@ def test_policy_lifecycle(policy_node: DriverNode) -> None:
     details = policy_node.done("GET", f"{LAKE}/policies?details=true")["policies"]
     content = {**POLICY["content"], "customRules": {"days": 9}}
     changes = [
-        {"@type": "rename", "newName": "kept"}, {"@type": "updateComment", "newComment": "d"},
+        {"@type": "rename", "newName": "kept"},
+        {"@type": "updateComment", "newComment": "d"},
         {"@type": "updateContent", "policyType": "custom", "newContent": content},
-    ]  # fmt: skip
+    ]
     altered = policy_node.done("PUT", KEEP, {"updates": changes})["policy"]
     off = policy_node.done("PATCH", f"{LAKE}/policies/kept", {"enable": False})
     state = policy_node.done("GET", f"{LAKE}/policies/kept")["policy"]["enabled"]
@@ -83,21 +84,56 @@ def test_table_inherits_policies(policy_node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "method, path, body, says",
     [
-        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "wish", "content": {}}, "custom, system_iceberg_compaction"),
-        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": []}}, "must name one or more"),
-        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": ["ROLE"]}}, ", not ROLE"),
-        ("POST", f"{LAKE}/policies", {"name": "n", "policyType": "custom", "content": {"days": 7}}, "does not fit the policy's type"),
-        ("POST", f"{LAKE}/policies", {"name": "n", **COMPACTION, "content": {"minDataFileMse": -1}}, "is negative"),
-        ("PUT", KEEP, {"updates": [{"@type": "updateContent", "newContent": {}, "policyType": COMPACTION["policyType"]}]}, "cannot become one of"),
         (
-            "PUT", KEEP, {"updates": [{"@type": "updateContent", "policyType": "custom", "newContent": {"supportedObjectTypes": ["TABLE"]}}]},
+            "POST",
+            f"{LAKE}/policies",
+            {"name": "n", "policyType": "wish", "content": {}},
+            "custom, system_iceberg_compaction",
+        ),
+        (
+            "POST",
+            f"{LAKE}/policies",
+            {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": []}},
+            "must name one or more",
+        ),
+        (
+            "POST",
+            f"{LAKE}/policies",
+            {"name": "n", "policyType": "custom", "content": {"supportedObjectTypes": ["ROLE"]}},
+            ", not ROLE",
+        ),
+        (
+            "POST",
+            f"{LAKE}/policies",
+            {"name": "n", "policyType": "custom", "content": {"days": 7}},
+            "does not fit the policy's type",
+        ),
+        ("POST", f"{LAKE}/policies", {"name": "n", **COMPACTION, "content": {"minDataFileMse": -1}}, "is negative"),
+        (
+            "PUT",
+            KEEP,
+            {"updates": [{"@type": "updateContent", "newContent": {}, "policyType": COMPACTION["policyType"]}]},
+            "cannot become one of",
+        ),
+        (
+            "PUT",
+            KEEP,
+            {
+                "updates": [
+                    {
+                        "@type": "updateContent",
+                        "policyType": "custom",
+                        "newContent": {"supportedObjectTypes": ["TABLE"]},
+                    }
+                ]
+            },
             "cannot change",
         ),
         ("POST", TABLE, {}, "policiesToAdd, policiesToRemove or both"),
         ("POST", TABLE, {"policiesToAdd": [" "]}, "is empty"),
         ("POST", f"{LAKE}/objects/metalake/lake/policies", {"policiesToAdd": ["keep"]}, "cannot have policies"),
     ],
-)  # fmt: skip
+)
 def test_invalid_policy_is_refused_with_advice(
     policy_node: DriverNode, method: str, path: str, body: object, says: str
 ) -> None:
@@ -110,9 +146,16 @@ def test_invalid_policy_is_refused_with_advice(
 
 def test_policy_cannot_be_attached_to_an_unsupported_kind(policy_node: DriverNode) -> None:
     """A policy for tables cannot be attached to a view. Nothing of such a request is carried out."""
-    policy_node.done("POST", f"{API}/lake/catalogs/main/schemas/a/functions", {
-        "name": "f", "functionType": "scalar", "deterministic": True, "definitions": [{"returnType": "long", "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "1"}]}],
-    })  # fmt: skip
+    policy_node.done(
+        "POST",
+        f"{API}/lake/catalogs/main/schemas/a/functions",
+        {
+            "name": "f",
+            "functionType": "scalar",
+            "deterministic": True,
+            "definitions": [{"returnType": "long", "impls": [{"language": "SQL", "runtime": "SPARK", "sql": "1"}]}],
+        },
+    )
     path = f"{LAKE}/objects/function/main.a.f/policies"
     answer = policy_node.ask("POST", path, {"policiesToAdd": ["keep"]})
 

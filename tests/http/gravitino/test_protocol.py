@@ -14,9 +14,15 @@ from tests.http.test_coverage import BODIES as OF_OPERATIONS
 ROUTES = [(route.method, f"/api{route.path}") for route in GravitinoProtocol().router.routes]
 SERVICE = ("/api/version", "/api/health", "/api/authn")
 VALUES = {
-    "{m}": "lake", "{c}": "main", "{s}": "a", "{u}": "u", "{g}": "g", "{r}": "r", "{type}": "catalog",
+    "{m}": "lake",
+    "{c}": "main",
+    "{s}": "a",
+    "{u}": "u",
+    "{g}": "g",
+    "{r}": "r",
+    "{type}": "catalog",
     "{fullName}": "main",
-}  # fmt: skip
+}
 ACCESS = ("/users", "/groups", "/roles", "/permissions", "/owners")
 
 
@@ -43,10 +49,28 @@ BODIES: tuple[object, ...] = (
     {"jobTemplateName": "n", "jobConf": {}},
     {"uri": "s3://x"},
     {"name": "n", "columns": [{"name": "id", "type": "long"}]},
-    *(OF_OPERATIONS[each] for each in ("add-users", "remove-users", "create-policy", "set-policy", "associate-policies", "register-function")),
-    *(OF_OPERATIONS[each] for each in ("submit-strategy-jobs", "submit-update-stats-jobs", "append-table-statistics", "monitor-table-metrics")),
+    *(
+        OF_OPERATIONS[each]
+        for each in (
+            "add-users",
+            "remove-users",
+            "create-policy",
+            "set-policy",
+            "associate-policies",
+            "register-function",
+        )
+    ),
+    *(
+        OF_OPERATIONS[each]
+        for each in (
+            "submit-strategy-jobs",
+            "submit-update-stats-jobs",
+            "append-table-statistics",
+            "monitor-table-metrics",
+        )
+    ),
     *(OF_OPERATIONS[f"{verb}{part}-statistics"] for verb in ("update", "drop") for part in ("", "-partition")),
-)  # fmt: skip
+)
 """For each route that takes a body, a valid one."""
 
 

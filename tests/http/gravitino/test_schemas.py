@@ -373,7 +373,12 @@ def test_flat_catalog_names_can_contain_the_separator(fresh: Callable[[str], Pat
     are refused.
     """
     with node_at(fresh("data"), names=NamesSection(separator_policy="unrestricted")) as node:
-        flat = {"name": "flat", "type": "RELATIONAL", "provider": "lakehouse-iceberg", "properties": {"nested-namespaces": "false"}}  # fmt: skip
+        flat = {
+            "name": "flat",
+            "type": "RELATIONAL",
+            "provider": "lakehouse-iceberg",
+            "properties": {"nested-namespaces": "false"},
+        }
         node.done("POST", f"{API}/lake/catalogs", flat)
         schemas = f"{API}/lake/catalogs/flat/schemas"
         created_name = node.done("POST", schemas, {"name": "a:b"})["schema"]["name"]

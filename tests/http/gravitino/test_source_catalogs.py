@@ -56,9 +56,12 @@ def shop(postgres_server: PostgresServer, fresh: Callable[[str], Path]) -> Itera
     with bridge_to(database) as bridge:
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=4.0)
         properties = {
-            "jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/", "jdbc-database": name, "jdbc-user": user, "jdbc-password": "s3cret-Word",
+            "jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/",
+            "jdbc-database": name,
+            "jdbc-user": user,
+            "jdbc-password": "s3cret-Word",
             "jdbc-driver": "org.postgresql.Driver",
-        }  # fmt: skip
+        }
         with node_at(fresh("shop"), sources=sources) as node:
             node.done("POST", f"{API}/lake/catalogs", _catalog(properties))
             yield Shop(node, bridge, database, properties)
@@ -73,18 +76,28 @@ def test_created_table_exists_in_the_database(shop: Shop) -> None:
     unchanged.
     """
     body = {
-        "name": "orders", "comment": "100% of 'them'", "columns": [*COLUMNS, {"name": "at", "type": "timestamp_tz", "defaultValue": {
-            "type": "function", "funcName": "current_timestamp", "funcArgs": []}}],
+        "name": "orders",
+        "comment": "100% of 'them'",
+        "columns": [
+            *COLUMNS,
+            {
+                "name": "at",
+                "type": "timestamp_tz",
+                "defaultValue": {"type": "function", "funcName": "current_timestamp", "funcArgs": []},
+            },
+        ],
         "indexes": [{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}],
-    }  # fmt: skip
+    }
 
     table = shop.node.done("POST", ORDERS, body)["table"]
 
     assert table == shop.node.done("GET", f"{ORDERS}/orders")["table"]
     assert table["comment"] == "100% of 'them'"
     assert [(each["name"], each["type"], each["nullable"]) for each in table["columns"]] == [
-        ("id", "long", False), ("who", "varchar(20)", True), ("at", "timestamp_tz", True),
-    ]  # fmt: skip
+        ("id", "long", False),
+        ("who", "varchar(20)", True),
+        ("at", "timestamp_tz", True),
+    ]
     assert table["columns"][2]["defaultValue"]["funcName"] == "current_timestamp"
     assert table["indexes"] == [{"indexType": "PRIMARY_KEY", "name": "pk", "fieldNames": [["id"]]}]
     assert table["audit"]["creator"] == "admin"
@@ -118,21 +131,33 @@ def test_supported_table_changes_are_applied_together(shop: Shop) -> None:
     """
     shop.node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     after = shop.node.done(
-        "PUT", f"{ORDERS}/t",
+        "PUT",
+        f"{ORDERS}/t",
         updates(
-            change("addColumn", "n", type="integer", comment="number", defaultValue={"type": "literal", "dataType": "integer", "value": "7"}),
+            change(
+                "addColumn",
+                "n",
+                type="integer",
+                comment="number",
+                defaultValue={"type": "literal", "dataType": "integer", "value": "7"},
+            ),
             change("addColumn", "u", type="uuid", nullable=True, position="default"),
             {"@type": "renameColumn", "oldFieldName": ["who"], "newFieldName": "whom"},
             change("updateColumnType", "whom", newType="string"),
             change("updateColumnComment", "whom", newComment="it's them"),
             change("updateColumnNullability", "whom", nullable=False),
-            change("updateColumnDefaultValue", "n", newDefaultValue={"type": "literal", "dataType": "integer", "value": "8"}),
+            change(
+                "updateColumnDefaultValue",
+                "n",
+                newDefaultValue={"type": "literal", "dataType": "integer", "value": "8"},
+            ),
             change("updateColumnAutoIncrement", "id", autoIncrement=True),
-            change("deleteColumn", "u", ifExists=False), change("deleteColumn", "none", ifExists=True),
+            change("deleteColumn", "u", ifExists=False),
+            change("deleteColumn", "none", ifExists=True),
             change("addTableIndex", index={"indexType": "UNIQUE_KEY", "name": "one", "fieldNames": [["whom"]]}),
             change("updateComment", newComment="new"),
         ),
-    )["table"]  # fmt: skip
+    )["table"]
 
     columns = {each["name"]: each for each in after["columns"]}
     assert list(columns) == ["id", "whom", "n"]
@@ -145,10 +170,12 @@ def test_supported_table_changes_are_applied_together(shop: Shop) -> None:
     assert columns["n"]["defaultValue"] == {"type": "literal", "dataType": "integer", "value": "8"}
     assert (after["comment"], [each["name"] for each in after["indexes"]]) == ("new", ["one"])
     again = updates(
-        change("deleteTableIndex", name="one", ifExists=False), change("deleteTableIndex", name="one", ifExists=True),
-        change("updateColumnAutoIncrement", "id", autoIncrement=False), change("updateColumnDefaultValue", "n", newDefaultValue=None),
+        change("deleteTableIndex", name="one", ifExists=False),
+        change("deleteTableIndex", name="one", ifExists=True),
+        change("updateColumnAutoIncrement", "id", autoIncrement=False),
+        change("updateColumnDefaultValue", "n", newDefaultValue=None),
         change("updateComment", newComment=None),
-    )  # fmt: skip
+    )
     last = shop.node.done("PUT", f"{ORDERS}/t", again)["table"]
     assert (last["indexes"], last.get("comment")) == ([], None)
     assert [(each["autoIncrement"], "defaultValue" in each) for each in last["columns"]] == [(False, False)] * 3
@@ -197,11 +224,31 @@ def test_invalid_change_is_refused_and_rolled_back(shop: Shop) -> None:
 
 
 TYPES = (
-    "boolean", "short", "integer", "long", "float", "double", "decimal(12,3)", "string", "char(3)", "varchar(9)", "date", "time", "time(3)",
-    "timestamp", "timestamp(3)", "timestamp_tz", "timestamp_tz(0)", "binary", "uuid",
-    {"type": "list", "elementType": "long", "containsNull": True}, {"type": "external", "catalogString": "jsonb"},
-    {"type": "external", "catalogString": "inet"}, {"type": "external", "catalogString": "interval"}, {"type": "external", "catalogString": "numeric"},
-)  # fmt: skip
+    "boolean",
+    "short",
+    "integer",
+    "long",
+    "float",
+    "double",
+    "decimal(12,3)",
+    "string",
+    "char(3)",
+    "varchar(9)",
+    "date",
+    "time",
+    "time(3)",
+    "timestamp",
+    "timestamp(3)",
+    "timestamp_tz",
+    "timestamp_tz(0)",
+    "binary",
+    "uuid",
+    {"type": "list", "elementType": "long", "containsNull": True},
+    {"type": "external", "catalogString": "jsonb"},
+    {"type": "external", "catalogString": "inet"},
+    {"type": "external", "catalogString": "interval"},
+    {"type": "external", "catalogString": "numeric"},
+)
 
 
 def test_types_are_returned_unchanged(shop: Shop) -> None:
@@ -275,8 +322,11 @@ def test_grants_and_denials_apply_to_the_next_request(shop: Shop) -> None:
     assert [node.get(f"{ORDERS}/{name}", user="bea").status for name in ("a", "b", "none")] == [200, 403, 403]
     assert node.get(f"{SHOP}/schemas/other", user="bea").status == 403
     assert node.delete(f"{ORDERS}/a", user="bea").status == 403
-    node.done("PUT", f"{API}/lake/permissions/roles/{role}/table/shop.sales.a/revoke", {"privileges": [
-        {"name": "select_table", "condition": "allow"}]})  # fmt: skip
+    node.done(
+        "PUT",
+        f"{API}/lake/permissions/roles/{role}/table/shop.sales.a/revoke",
+        {"privileges": [{"name": "select_table", "condition": "allow"}]},
+    )
     assert shop.names(ORDERS, user="bea") == []
     assert node.get(f"{ORDERS}/a", user="bea").status == 403
     grant(node, "bea", "select_table", kind="CATALOG", on="shop")
@@ -366,8 +416,10 @@ def test_unreachable_source_returns_502_without_affecting_others(shop: Shop) -> 
     node.done("POST", ORDERS, {"name": "t", "columns": COLUMNS})
     grant(node, "bea", "use_catalog", kind="CATALOG", on="shop")
     requests = (
-        ("GET", ORDERS, None), ("GET", f"{ORDERS}/t", None), ("POST", ORDERS, {"name": "v", "columns": COLUMNS}),
-    )  # fmt: skip
+        ("GET", ORDERS, None),
+        ("GET", f"{ORDERS}/t", None),
+        ("POST", ORDERS, {"name": "v", "columns": COLUMNS}),
+    )
 
     sees_it_cut(node, shop.bridge, requests=requests, known=SHOP, unable="bea")
     assert shop.names(ORDERS) == ["t"]

@@ -58,14 +58,29 @@ class Warehouse(NamedTuple):
         with self.server.client() as client:
             for name in names:
                 storage = StorageDescriptor(
-                    cols=[FieldSchema("id", "bigint", None)], inputFormat="org.apache.hadoop.mapred.TextInputFormat", numBuckets=-1, parameters={},
-                    outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat", bucketCols=[], sortCols=[],
-                    serdeInfo=SerDeInfo(serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", parameters={}),
-                )  # fmt: skip
-                client.create_table(Table(
-                    tableName=name, dbName=self.schema, sd=storage, partitionKeys=[], parameters=parameters, tableType=kind,
-                    viewOriginalText="SELECT 1", viewExpandedText="SELECT 1",
-                ))  # fmt: skip
+                    cols=[FieldSchema("id", "bigint", None)],
+                    inputFormat="org.apache.hadoop.mapred.TextInputFormat",
+                    numBuckets=-1,
+                    parameters={},
+                    outputFormat="org.apache.hadoop.hive.ql.io.HiveIgnoreKeyTextOutputFormat",
+                    bucketCols=[],
+                    sortCols=[],
+                    serdeInfo=SerDeInfo(
+                        serializationLib="org.apache.hadoop.hive.serde2.lazy.LazySimpleSerDe", parameters={}
+                    ),
+                )
+                client.create_table(
+                    Table(
+                        tableName=name,
+                        dbName=self.schema,
+                        sd=storage,
+                        partitionKeys=[],
+                        parameters=parameters,
+                        tableType=kind,
+                        viewOriginalText="SELECT 1",
+                        viewExpandedText="SELECT 1",
+                    )
+                )
 
 
 @pytest.fixture
@@ -104,16 +119,23 @@ def test_created_table_exists_in_the_metastore(warehouse: Warehouse) -> None:
     """
     by_id = {"type": "field", "fieldName": ["id"]}
     body = {
-        "name": "orders", "comment": "whose", "columns": [*COLUMNS, DAY], "partitioning": BY_DAY, "properties": {"format": "orc", "owner.team": "a"},
-        "distribution": {"strategy": "hash", "number": 4, "funcArgs": [by_id]}, "sortOrders": [{"sortTerm": by_id, "direction": "desc"}],
-    }  # fmt: skip
+        "name": "orders",
+        "comment": "whose",
+        "columns": [*COLUMNS, DAY],
+        "partitioning": BY_DAY,
+        "properties": {"format": "orc", "owner.team": "a"},
+        "distribution": {"strategy": "hash", "number": 4, "funcArgs": [by_id]},
+        "sortOrders": [{"sortTerm": by_id, "direction": "desc"}],
+    }
 
     table = warehouse.node.done("POST", warehouse.tables, body)["table"]
 
     assert table == warehouse.node.done("GET", f"{warehouse.tables}/orders")["table"]
     assert [(each["name"], each["type"]) for each in table["columns"]] == [
-        ("id", "long"), ("who", "varchar(20)"), ("day", "date"),
-    ]  # fmt: skip
+        ("id", "long"),
+        ("who", "varchar(20)"),
+        ("day", "date"),
+    ]
     assert (table["comment"], table["columns"][0]["comment"], table["audit"]["creator"]) == ("whose", "which", "admin")
     assert (table["partitioning"], table["distribution"]["number"]) == (BY_DAY, 4)
     assert table["sortOrders"] == [{"sortTerm": by_id, "direction": "desc", "nullOrdering": "nulls_last"}]
@@ -158,22 +180,34 @@ def test_table_is_altered(warehouse: Warehouse) -> None:
     warehouse.node.done("POST", warehouse.tables, {"name": "t", "columns": COLUMNS})
     one = f"{warehouse.tables}/t"
     after = warehouse.node.done(
-        "PUT", one, updates(
+        "PUT",
+        one,
+        updates(
             change("addColumn", "n", type="decimal(10,2)", comment="number"),
             {"@type": "renameColumn", "oldFieldName": ["who"], "newFieldName": "whom"},
-            change("updateColumnType", "whom", newType="string"), change("updateColumnComment", "id", newComment="it"),
-            change("updateComment", newComment="new"), set_to("a", "b"),
+            change("updateColumnType", "whom", newType="string"),
+            change("updateColumnComment", "id", newComment="it"),
+            change("updateComment", newComment="new"),
+            set_to("a", "b"),
             change("deleteColumn", "none", ifExists=True),
         ),
-    )["table"]  # fmt: skip
+    )["table"]
 
     assert [(each["name"], each["type"]) for each in after["columns"]] == [
-        ("id", "long"), ("whom", "string"), ("n", "decimal(10,2)"),
-    ]  # fmt: skip
+        ("id", "long"),
+        ("whom", "string"),
+        ("n", "decimal(10,2)"),
+    ]
     assert (after["comment"], after["properties"]["a"], after["columns"][0]["comment"]) == ("new", "b", "it")
-    last = warehouse.node.done("PUT", one, updates(
-        change("deleteColumn", "n"), removed("a"), change("updateComment", newComment=None),
-    ))["table"]  # fmt: skip
+    last = warehouse.node.done(
+        "PUT",
+        one,
+        updates(
+            change("deleteColumn", "n"),
+            removed("a"),
+            change("updateComment", newComment=None),
+        ),
+    )["table"]
     assert [each["name"] for each in last["columns"]] == ["id", "whom"]
     assert ("comment" in last, "a" in last["properties"]) == (False, False)
 
@@ -217,15 +251,26 @@ def test_invalid_table_is_refused(warehouse: Warehouse) -> None:
     """Tables with unknown names, types and layouts, or reserved properties, are refused."""
     column = {"name": "id", "type": "long"}
     for status, wrong in (
-        (400, {"name": "Orders"}), (400, {"name": "a-b"}), (400, {"columns": []}), (400, {"columns": [column, column]}),
-        (400, {"columns": [{"name": "id", "type": "time"}]}), (405, {"columns": [{**column, "nullable": False}]}),
-        (400, {"properties": {"format": "LANCE"}}), (400, {"properties": {"table-type": "INDEX_TABLE"}}),
-        (405, {"properties": {"location": f"file://{warehouse.server.warehouse}/s1.db/t"}}), (405, {"properties": {"serde-lib": "com.evil.SerDe"}}),
-        (405, {"properties": {"storage_handler": "com.evil.Handler"}}), (405, {"partitioning": [{"strategy": "day", "fieldName": ["id"]}]}),
-        (400, {"columns": [DAY, column], "partitioning": BY_DAY}), (400, {"columns": [DAY], "partitioning": BY_DAY}),
+        (400, {"name": "Orders"}),
+        (400, {"name": "a-b"}),
+        (400, {"columns": []}),
+        (400, {"columns": [column, column]}),
+        (400, {"columns": [{"name": "id", "type": "time"}]}),
+        (405, {"columns": [{**column, "nullable": False}]}),
+        (400, {"properties": {"format": "LANCE"}}),
+        (400, {"properties": {"table-type": "INDEX_TABLE"}}),
+        (405, {"properties": {"location": f"file://{warehouse.server.warehouse}/s1.db/t"}}),
+        (405, {"properties": {"serde-lib": "com.evil.SerDe"}}),
+        (405, {"properties": {"storage_handler": "com.evil.Handler"}}),
+        (405, {"partitioning": [{"strategy": "day", "fieldName": ["id"]}]}),
+        (400, {"columns": [DAY, column], "partitioning": BY_DAY}),
+        (400, {"columns": [DAY], "partitioning": BY_DAY}),
         (405, {"indexes": [{"indexType": "PRIMARY_KEY", "name": "p", "fieldNames": [["id"]]}]}),
-        (400, {"distribution": {"strategy": "hash", "number": 2, "funcArgs": [{"type": "field", "fieldName": ["none"]}]}}),
-    ):  # fmt: skip
+        (
+            400,
+            {"distribution": {"strategy": "hash", "number": 2, "funcArgs": [{"type": "field", "fieldName": ["none"]}]}},
+        ),
+    ):
         answer = warehouse.node.post(warehouse.tables, {"name": "t", "columns": [column], **wrong})
 
         assert answer.status == status, (wrong, answer.body)
@@ -262,8 +307,11 @@ def test_grants_apply_to_the_next_request_and_creator_owns_table(warehouse: Ware
     assert warehouse.seen(user="bea") == ["a"]
     assert [node.get(f"{warehouse.tables}/{name}", user="bea").status for name in ("a", "b", "none")] == [200, 403, 403]
     assert node.delete(f"{warehouse.tables}/a", user="bea").status == 403
-    node.done("PUT", f"{API}/lake/permissions/roles/{role}/table/hive.{schema}.a/revoke", {"privileges": [
-        {"name": "select_table", "condition": "allow"}]})  # fmt: skip
+    node.done(
+        "PUT",
+        f"{API}/lake/permissions/roles/{role}/table/hive.{schema}.a/revoke",
+        {"privileges": [{"name": "select_table", "condition": "allow"}]},
+    )
     assert node.get(f"{warehouse.tables}/a", user="bea").status == 403
     node.done("POST", warehouse.tables, {"name": "mine", "columns": COLUMNS}, user="bea")
     assert warehouse.seen(user="bea") == ["mine"]
@@ -327,8 +375,10 @@ def test_unreachable_metastore_returns_502_without_affecting_others(hasty: Wareh
     wait_for(node, hasty.tables)
     one = f"{hasty.tables}/t"
     requests = (
-        ("GET", hasty.tables, None), ("GET", one, None), ("POST", hasty.tables, {"name": "t", "columns": COLUMNS}),
-    )  # fmt: skip
+        ("GET", hasty.tables, None),
+        ("GET", one, None),
+        ("POST", hasty.tables, {"name": "t", "columns": COLUMNS}),
+    )
 
     sees_it_cut(node, bridge, requests=requests, known=HIVE, unable="bea")
     wait_for(node, hasty.tables)

@@ -112,9 +112,14 @@ def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeS
         _statements("postgresql") as calls,
     ):
         _create_catalog(
-            node, "jdbc-postgresql",
-            **{"jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}", "jdbc-user": user, "jdbc-password": "word"},
-        )  # fmt: skip
+            node,
+            "jdbc-postgresql",
+            **{
+                "jdbc-url": f"jdbc:postgresql://127.0.0.1:{bridge.port}/{name}",
+                "jdbc-user": user,
+                "jdbc-password": "word",
+            },
+        )
         yield LargeSource(node, bridge, "sales", calls, most=8)
 
 
@@ -126,9 +131,14 @@ def _mysql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource
     )
     with node_at(folder, sources=_sources(server.bridge)) as node, _statements("mysql") as calls:
         _create_catalog(
-            node, "jdbc-mysql",
-            **{"jdbc-url": f"jdbc:mysql://127.0.0.1:{server.bridge.port}", "jdbc-user": USER, "jdbc-password": PASSWORD},
-        )  # fmt: skip
+            node,
+            "jdbc-mysql",
+            **{
+                "jdbc-url": f"jdbc:mysql://127.0.0.1:{server.bridge.port}",
+                "jdbc-user": USER,
+                "jdbc-password": PASSWORD,
+            },
+        )
         yield LargeSource(node, server.bridge, "many", calls, most=5)
 
 
@@ -147,13 +157,25 @@ def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource]
         _create_catalog(node, "hive", **{"metastore.uris": f"thrift://127.0.0.1:{server.bridge.port}"})
         node.done("POST", f"{SHOWN}/schemas", {"name": "many"})
         storage = StorageDescriptor(
-            cols=[FieldSchema("id", "bigint", None)], numBuckets=-1, parameters={}, bucketCols=[], sortCols=[], serdeInfo=SerDeInfo(parameters={}),
-        )  # fmt: skip
+            cols=[FieldSchema("id", "bigint", None)],
+            numBuckets=-1,
+            parameters={},
+            bucketCols=[],
+            sortCols=[],
+            serdeInfo=SerDeInfo(parameters={}),
+        )
         with server.client() as client:
             for name in NAMES:
-                client.create_table(Table(
-                    tableName=name, dbName="many", sd=storage, partitionKeys=[], parameters={"EXTERNAL": "TRUE"}, tableType="EXTERNAL_TABLE",
-                ))  # fmt: skip
+                client.create_table(
+                    Table(
+                        tableName=name,
+                        dbName="many",
+                        sd=storage,
+                        partitionKeys=[],
+                        parameters={"EXTERNAL": "TRUE"},
+                        tableType="EXTERNAL_TABLE",
+                    )
+                )
         yield LargeSource(node, server.bridge, "many", _request_counter(_THRIFT), most=2)
 
 
@@ -246,9 +268,14 @@ def test_hundred_thousand_names_are_listed(fresh: Callable[[str], Path]) -> None
         source.answers["GET /v1/namespaces/a/tables"] = ScriptedAnswer(body={"identifiers": rows})
         tokens = [*(f"p{at}" for at in range(99)), None]
         source.answers["GET /v1/namespaces/b/tables"] = [
-            ScriptedAnswer(body={"identifiers": [{"namespace": ["b"], "name": f"t{page}.{at}"} for at in range(1000)], "next-page-token": token})
+            ScriptedAnswer(
+                body={
+                    "identifiers": [{"namespace": ["b"], "name": f"t{page}.{at}"} for at in range(1000)],
+                    "next-page-token": token,
+                }
+            )
             for page, token in enumerate(tokens)
-        ]  # fmt: skip
+        ]
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{source.port}",), timeout_s=60.0)
         with node_at(fresh("lies"), sources=sources) as node:
             _create_catalog(node, "iceberg-rest", uri=f"http://127.0.0.1:{source.port}")

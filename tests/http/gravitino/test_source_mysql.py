@@ -78,8 +78,11 @@ def _store(server: MariaServer, folder: Path, *, timeout_s: float) -> Iterator[S
 
 def _catalog(port: int, name: str = "store", **more: str) -> dict[str, object]:
     properties = {
-        "jdbc-url": f"jdbc:mysql://127.0.0.1:{port}", "jdbc-user": USER, "jdbc-password": PASSWORD, "jdbc-driver": "com.mysql.cj.jdbc.Driver",
-    } | more  # fmt: skip
+        "jdbc-url": f"jdbc:mysql://127.0.0.1:{port}",
+        "jdbc-user": USER,
+        "jdbc-password": PASSWORD,
+        "jdbc-driver": "com.mysql.cj.jdbc.Driver",
+    } | more
     return {"name": name, "type": "relational", "provider": "jdbc-mysql", "properties": properties}
 
 
@@ -93,12 +96,20 @@ def test_created_table_exists_in_the_server(store: Store) -> None:
     now = {"type": "function", "funcName": "current_timestamp", "funcArgs": []}
     literal = {"type": "literal", "dataType": "varchar(20)", "value": "it's \\ 5%"}
     body = {
-        "name": "orders", "comment": NASTY, "indexes": [BY_ID, {"indexType": "UNIQUE_KEY", "name": "one", "fieldNames": [["who"], ["at"]]}],
+        "name": "orders",
+        "comment": NASTY,
+        "indexes": [BY_ID, {"indexType": "UNIQUE_KEY", "name": "one", "fieldNames": [["who"], ["at"]]}],
         "columns": [
-            {**COLUMNS[0], "autoIncrement": True}, {**COLUMNS[1], "comment": NASTY, "defaultValue": literal}, {"name": "at", "type": "timestamp(3)", "defaultValue": now},
-            {"name": "o`dd 5%", "type": "boolean", "defaultValue": {"type": "literal", "dataType": "boolean", "value": "true"}},
+            {**COLUMNS[0], "autoIncrement": True},
+            {**COLUMNS[1], "comment": NASTY, "defaultValue": literal},
+            {"name": "at", "type": "timestamp(3)", "defaultValue": now},
+            {
+                "name": "o`dd 5%",
+                "type": "boolean",
+                "defaultValue": {"type": "literal", "dataType": "boolean", "value": "true"},
+            },
         ],
-    }  # fmt: skip
+    }
 
     table = store.node.done("POST", store.tables, body)["table"]
 
@@ -106,8 +117,11 @@ def test_created_table_exists_in_the_server(store: Store) -> None:
     assert (table["comment"], table["properties"], table["audit"]["creator"]) == (NASTY, {"engine": "InnoDB"}, "admin")
     columns = {each["name"]: each for each in table["columns"]}
     assert [(name, each["type"], each["nullable"], each["autoIncrement"]) for name, each in columns.items()] == [
-        ("id", "long", False, True), ("who", "varchar(20)", True, False), ("at", "timestamp(3)", True, False), ("o`dd 5%", "boolean", True, False),
-    ]  # fmt: skip
+        ("id", "long", False, True),
+        ("who", "varchar(20)", True, False),
+        ("at", "timestamp(3)", True, False),
+        ("o`dd 5%", "boolean", True, False),
+    ]
     assert (columns["who"]["comment"], columns["who"]["defaultValue"]) == (NASTY, literal)
     assert (columns["at"]["defaultValue"], columns["o`dd 5%"]["defaultValue"]["value"]) == (now, "true")
     assert table["indexes"] == body["indexes"]
@@ -119,9 +133,30 @@ def test_created_table_exists_in_the_server(store: Store) -> None:
 
 
 PLAIN = (
-    "boolean", "byte", "short", "integer", "long", "float", "double", "byte unsigned", "short unsigned", "integer unsigned", "long unsigned", "decimal(38,10)",
-    "string", "char(3)", "varchar(300)", "fixed(16)", "binary", "date", "time", "time(6)", "timestamp", "timestamp(6)", "timestamp_tz(2)",
-)  # fmt: skip
+    "boolean",
+    "byte",
+    "short",
+    "integer",
+    "long",
+    "float",
+    "double",
+    "byte unsigned",
+    "short unsigned",
+    "integer unsigned",
+    "long unsigned",
+    "decimal(38,10)",
+    "string",
+    "char(3)",
+    "varchar(300)",
+    "fixed(16)",
+    "binary",
+    "date",
+    "time",
+    "time(6)",
+    "timestamp",
+    "timestamp(6)",
+    "timestamp_tz(2)",
+)
 EXTERNAL = ("year", "mediumint", "tinytext", "varbinary(9)", "bit(5)", "uuid", "inet6", "point")
 
 
@@ -140,8 +175,9 @@ def test_existing_tables_with_special_features_are_shown(store: Store) -> None:
     store.sql(
         "CREATE TABLE t (a ENUM('x','y'), b JSON, c INT(5) ZEROFILL, d TEXT, e VARCHAR(200), f INT AS (c + 1), g TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP "
         "ON UPDATE CURRENT_TIMESTAMP, h INT DEFAULT (1 + 1), UNIQUE KEY part (e(10)), UNIQUE KEY whole (c)) ENGINE=Aria COMMENT='theirs'",
-        "CREATE VIEW v AS SELECT 1 AS a", "CREATE SEQUENCE s",
-    )  # fmt: skip
+        "CREATE VIEW v AS SELECT 1 AS a",
+        "CREATE SEQUENCE s",
+    )
 
     table = store.node.done("GET", f"{store.tables}/t")["table"]
 
@@ -173,9 +209,11 @@ def test_schemas_can_be_created_and_dropped(store: Store) -> None:
     assert node.post(f"{STORE}/schemas", {"name": "MySQL"}).status == 400
     assert node.post(f"{STORE}/schemas", {"name": "x", "comment": "c"}).status == 405
     for inside, drop_statement in (
-        ("CREATE TABLE t (a INT)", "DROP TABLE t"), ("CREATE VIEW v AS SELECT 1 AS a", "DROP VIEW v"),
-        ("CREATE PROCEDURE p() SELECT 1", "DROP PROCEDURE p"), ("CREATE EVENT e ON SCHEDULE EVERY 1 YEAR DO SELECT 1", "DROP EVENT e"),
-    ):  # fmt: skip
+        ("CREATE TABLE t (a INT)", "DROP TABLE t"),
+        ("CREATE VIEW v AS SELECT 1 AS a", "DROP VIEW v"),
+        ("CREATE PROCEDURE p() SELECT 1", "DROP PROCEDURE p"),
+        ("CREATE EVENT e ON SCHEDULE EVERY 1 YEAR DO SELECT 1", "DROP EVENT e"),
+    ):
         store.sql(inside)
         full = node.delete(f"{STORE}/schemas/{store.schema}")
         assert (full.status, full["type"]) == (409, "NonEmptySchemaException"), inside
@@ -191,21 +229,29 @@ def test_supported_table_changes_are_applied_together(store: Store) -> None:
         "CREATE TABLE t (id BIGINT NOT NULL, who VARCHAR(20) CHARACTER SET latin1 COLLATE latin1_bin DEFAULT 'a\\\\b' COMMENT 'whom', "
         "at TIMESTAMP(3) NOT NULL DEFAULT CURRENT_TIMESTAMP(3) ON UPDATE CURRENT_TIMESTAMP(3), old INT, kind ENUM('a','b') NOT NULL DEFAULT 'b')",
         "INSERT INTO t (id, who) VALUES (7, 'bea')",
-    )  # fmt: skip
+    )
     seven = {"type": "literal", "dataType": "integer", "value": "7"}
     after = store.node.done(
-        "PUT", f"{store.tables}/t",
+        "PUT",
+        f"{store.tables}/t",
         updates(
             change("addColumn", "n", type="integer", comment="number", defaultValue=seven, position={"after": "id"}),
-            change("addColumn", "u", type="fixed(16)", position="first"), change("addColumn", "z", type="string"),
-            change("renameColumn", oldFieldName=["who"], newFieldName="whom"), change("updateColumnComment", "at", newComment="it's then"),
-            change("updateColumnNullability", "whom", nullable=False), change("updateColumnComment", "kind", newComment="k"),
-            change("updateColumnDefaultValue", "n", newDefaultValue={**seven, "value": "8"}), change("updateColumnPosition", "kind", newPosition={"after": "whom"}),
-            change("deleteColumn", "old", ifExists=False), change("deleteColumn", "none", ifExists=True),
-            change("addTableIndex", index=BY_ID), change("addTableIndex", index={"indexType": "UNIQUE_KEY", "name": "one", "fieldNames": [["whom"]]}),
-            change("updateColumnAutoIncrement", "id", autoIncrement=True), change("updateComment", newComment=NASTY),
+            change("addColumn", "u", type="fixed(16)", position="first"),
+            change("addColumn", "z", type="string"),
+            change("renameColumn", oldFieldName=["who"], newFieldName="whom"),
+            change("updateColumnComment", "at", newComment="it's then"),
+            change("updateColumnNullability", "whom", nullable=False),
+            change("updateColumnComment", "kind", newComment="k"),
+            change("updateColumnDefaultValue", "n", newDefaultValue={**seven, "value": "8"}),
+            change("updateColumnPosition", "kind", newPosition={"after": "whom"}),
+            change("deleteColumn", "old", ifExists=False),
+            change("deleteColumn", "none", ifExists=True),
+            change("addTableIndex", index=BY_ID),
+            change("addTableIndex", index={"indexType": "UNIQUE_KEY", "name": "one", "fieldNames": [["whom"]]}),
+            change("updateColumnAutoIncrement", "id", autoIncrement=True),
+            change("updateComment", newComment=NASTY),
         ),
-    )["table"]  # fmt: skip
+    )["table"]
 
     columns = {each["name"]: each for each in after["columns"]}
     assert list(columns) == ["u", "id", "n", "whom", "kind", "at", "z"]
@@ -222,13 +268,17 @@ def test_supported_table_changes_are_applied_together(store: Store) -> None:
     assert "enum('a','b') NOT NULL DEFAULT 'b' COMMENT 'k'" in spelled
     assert store.sql("SELECT id, whom, kind FROM t") == ((7, "bea", "b"),)
     last = store.node.done(
-        "PUT", f"{store.tables}/t",
+        "PUT",
+        f"{store.tables}/t",
         updates(
-            change("updateColumnAutoIncrement", "id", autoIncrement=False), change("updateColumnType", "whom", newType="string"),
-            change("updateColumnDefaultValue", "whom", newDefaultValue=None), change("updateComment", newComment=None),
-            change("deleteTableIndex", name="one", ifExists=False), change("deleteTableIndex", name="one2", ifExists=True),
+            change("updateColumnAutoIncrement", "id", autoIncrement=False),
+            change("updateColumnType", "whom", newType="string"),
+            change("updateColumnDefaultValue", "whom", newDefaultValue=None),
+            change("updateComment", newComment=None),
+            change("deleteTableIndex", name="one", ifExists=False),
+            change("deleteTableIndex", name="one2", ifExists=True),
         ),
-    )  # fmt: skip
+    )
     final_table = last["table"]
     assert ([each["name"] for each in final_table["indexes"]], final_table.get("comment")) == (["PRIMARY"], None)
     assert [each["autoIncrement"] for each in final_table["columns"]] == [False] * 7
@@ -289,10 +339,15 @@ def test_invalid_change_is_refused_and_nothing_applied(store: Store) -> None:
 def test_invalid_table_is_refused(store: Store) -> None:
     """Unknown names, layouts and properties are refused, and nothing is created."""
     for status, body in (
-        (405, {"properties": {"engine": "CONNECT"}}), (405, {"properties": {"data-directory": "/etc"}}), (400, {"columns": []}),
-        (405, {"partitioning": [{"strategy": "identity", "fieldName": ["id"]}]}), (400, {"columns": [*COLUMNS, {"name": "ID", "type": "long"}]}),
-        (400, {"name": "x" * 65}), (400, {"name": "x "}), (400, {"columns": [{"name": "a", "type": "varchar(70000)"}]}),
-    ):  # fmt: skip
+        (405, {"properties": {"engine": "CONNECT"}}),
+        (405, {"properties": {"data-directory": "/etc"}}),
+        (400, {"columns": []}),
+        (405, {"partitioning": [{"strategy": "identity", "fieldName": ["id"]}]}),
+        (400, {"columns": [*COLUMNS, {"name": "ID", "type": "long"}]}),
+        (400, {"name": "x" * 65}),
+        (400, {"name": "x "}),
+        (400, {"columns": [{"name": "a", "type": "varchar(70000)"}]}),
+    ):
         answer = store.node.post(store.tables, {"name": "t", "columns": COLUMNS, **body})
         assert answer.status == status, (body, answer.body)
     assert store.node.done("GET", store.tables)["identifiers"] == []
@@ -371,8 +426,10 @@ def test_unreachable_server_returns_502_without_affecting_others(hasty: Store) -
     assert listed(node, hasty.tables) == ["t"]
     one = f"{hasty.tables}/t"
     requests = (
-        ("GET", hasty.tables, None), ("GET", one, None), ("POST", hasty.tables, {"name": "u", "columns": COLUMNS}),
-    )  # fmt: skip
+        ("GET", hasty.tables, None),
+        ("GET", one, None),
+        ("POST", hasty.tables, {"name": "u", "columns": COLUMNS}),
+    )
 
     sees_it_cut(node, bridge, requests=requests, known=STORE, unable="bea")
     wait_for(node, hasty.tables)
@@ -407,18 +464,20 @@ def test_missing_source_privilege_returns_502_with_reason(store: Store) -> None:
     privilege.
     """
     store.sql(
-        f"CREATE USER IF NOT EXISTS 'poor_{store.schema}'@'%' IDENTIFIED BY 'x'", f"GRANT SELECT ON {store.schema}.* TO 'poor_{store.schema}'@'%'",
+        f"CREATE USER IF NOT EXISTS 'poor_{store.schema}'@'%' IDENTIFIED BY 'x'",
+        f"GRANT SELECT ON {store.schema}.* TO 'poor_{store.schema}'@'%'",
         "CREATE TABLE t (x INT)",
-    )  # fmt: skip
+    )
     poor = _catalog(store.server.bridge.port, "poor", **{"jdbc-user": f"poor_{store.schema}", "jdbc-password": "x"})
     store.node.done("POST", f"{API}/lake/catalogs", poor)
     tables = f"{API}/lake/catalogs/poor/schemas/{store.schema}/tables"
 
     assert listed(store.node, tables) == ["t"]
     for answer in (
-        store.node.delete(f"{tables}/t"), store.node.post(tables, {"name": "u", "columns": COLUMNS}),
+        store.node.delete(f"{tables}/t"),
+        store.node.post(tables, {"name": "u", "columns": COLUMNS}),
         store.node.put(f"{tables}/t", updates(change("updateComment", newComment="x"))),
-    ):  # fmt: skip
+    ):
         assert (answer.status, "refuses this operation of its user" in str(answer["message"])) == (502, True), (
             answer.body
         )

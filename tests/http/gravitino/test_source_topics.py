@@ -27,10 +27,10 @@ BUS = f"{API}/lake/catalogs/bus"
 SCHEMA = f"{BUS}/schemas/default"
 TOPICS = f"{SCHEMA}/topics"
 LOGIN = {
-    "gravitino.bypass.security.protocol": "SASL_PLAINTEXT", "gravitino.bypass.sasl.mechanism": "PLAIN",
-    "gravitino.bypass.sasl.jaas.config":
-        f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";',
-}  # fmt: skip
+    "gravitino.bypass.security.protocol": "SASL_PLAINTEXT",
+    "gravitino.bypass.sasl.mechanism": "PLAIN",
+    "gravitino.bypass.sasl.jaas.config": f'org.apache.kafka.common.security.plain.PlainLoginModule required username="{USER}" password="{PASSWORD}";',
+}
 _NUMBERS = count(1)
 
 
@@ -99,8 +99,10 @@ def test_created_topic_exists_in_the_cluster(bus: Bus) -> None:
     assert (topic["name"], topic["comment"], topic["audit"]["creator"]) == (name, "whose", "admin")
     properties = topic["properties"]
     assert (properties["partition-count"], properties["replication-factor"], properties["retention.ms"]) == (
-        "3", "1", "60000",
-    )  # fmt: skip
+        "3",
+        "1",
+        "60000",
+    )
     assert properties["cleanup.policy"] == "delete"
     description = bus.client.describe_topics(TopicCollection([name]))[name].result(60)
     assert len(description.partitions) == 3
@@ -116,9 +118,12 @@ def test_default_schema_is_listed_and_cannot_be_changed(bus: Bus) -> None:
     assert bus.node.get(f"{BUS}/schemas/other/topics").status == 404
     assert bus.node.post(f"{BUS}/schemas/other/topics", {"name": "x"}).status == 404
     for answer in (
-        bus.node.post(f"{BUS}/schemas", {"name": "other"}), bus.node.delete(SCHEMA),
-        bus.node.put(SCHEMA, updates(set_to("a", "b"))), bus.node.get(f"{SCHEMA}/tables"), bus.node.get(f"{SCHEMA}/filesets"),
-    ):  # fmt: skip
+        bus.node.post(f"{BUS}/schemas", {"name": "other"}),
+        bus.node.delete(SCHEMA),
+        bus.node.put(SCHEMA, updates(set_to("a", "b"))),
+        bus.node.get(f"{SCHEMA}/tables"),
+        bus.node.get(f"{SCHEMA}/filesets"),
+    ):
         assert (answer.status, answer["code"]) == (405, 1006), answer.body
     assert bus.node.done("DELETE", f"{BUS}/schemas/other")["dropped"] is False
 
@@ -128,8 +133,14 @@ def test_topic_is_altered(bus: Bus) -> None:
     (name,) = bus.made("a")
     one = f"{TOPICS}/{name}"
     changed = bus.node.done(
-        "PUT", one, updates(set_to("retention.ms", "7000"), set_to("partition-count", "4"), {"@type": "updateComment", "newComment": "c"}),
-    )["topic"]  # fmt: skip
+        "PUT",
+        one,
+        updates(
+            set_to("retention.ms", "7000"),
+            set_to("partition-count", "4"),
+            {"@type": "updateComment", "newComment": "c"},
+        ),
+    )["topic"]
 
     assert (changed["comment"], changed["properties"]["retention.ms"], changed["properties"]["partition-count"]) == (
         "c",
@@ -268,8 +279,11 @@ def test_grants_and_denials_apply_to_the_next_request(bus: Bus) -> None:
     assert statuses == [200, 403, 403]
     assert node.put(f"{TOPICS}/{first}", updates(set_to("retention.ms", "1")), user="bea").status == 403
     assert node.delete(f"{TOPICS}/{first}", user="bea").status == 403
-    node.done("PUT", f"{API}/lake/permissions/roles/{role}/topic/bus.default.{first}/revoke", {"privileges": [
-        {"name": "consume_topic", "condition": "allow"}]})  # fmt: skip
+    node.done(
+        "PUT",
+        f"{API}/lake/permissions/roles/{role}/topic/bus.default.{first}/revoke",
+        {"privileges": [{"name": "consume_topic", "condition": "allow"}]},
+    )
     assert bus.seen(user="bea") == []
     assert node.get(f"{TOPICS}/{first}", user="bea").status == 403
     grant(node, "bea", "produce_topic", kind="CATALOG", on="bus")
@@ -294,8 +308,12 @@ def test_topics_support_owners_and_tags(bus: Bus) -> None:
     assert bus.seen(user="bea") == ["a", "mine"]
     assert node.done("GET", f"{lake}/objects/topic/bus.default.{name}/tags")["names"] == ["red"]
     assert node.done("DELETE", f"{TOPICS}/{bus.mine}mine", user="bea")["dropped"] is True
-    wrong = {"name": "w", "securableObjects": [{"fullName": "bus", "type": "CATALOG", "privileges": [
-        {"name": "select_table", "condition": "allow"}]}]}  # fmt: skip
+    wrong = {
+        "name": "w",
+        "securableObjects": [
+            {"fullName": "bus", "type": "CATALOG", "privileges": [{"name": "select_table", "condition": "allow"}]}
+        ],
+    }
     assert node.post(f"{lake}/roles", wrong).status == 400
 
 

@@ -17,9 +17,11 @@ from tests.http.iceberg.test_federated import VIEW
 pytestmark = pytest.mark.integration
 VIEWS = f"{API}/lake/catalogs/far/schemas/sales/views"
 TEXT = {
-    "columns": [{"name": "x", "type": "long", "nullable": True}], "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT 1 AS x"}],
-    "defaultCatalog": "far", "defaultSchema": "sales",
-}  # fmt: skip
+    "columns": [{"name": "x", "type": "long", "nullable": True}],
+    "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT 1 AS x"}],
+    "defaultCatalog": "far",
+    "defaultSchema": "sales",
+}
 
 
 @pytest.fixture
@@ -83,16 +85,32 @@ def test_invalid_requests_return_expected_exceptions(far: FarCatalog) -> None:
     far.node.done("POST", VIEWS, _new("v"))
 
     answers = [
-        far.node.post(VIEWS, _new("v")), far.node.post(VIEWS, _new("t")), far.node.get(f"{VIEWS}/gone"), far.node.get(f"{VIEWS}/t"),
-        _changed(far, "gone", {"@type": "setProperty", "property": "a", "value": "1"}), far.node.post(VIEWS.replace("sales", "none"), _new("v")),
-        far.node.get(VIEWS.replace("sales", "none")), _changed(far, "v", {"@type": "rename", "newName": "t"}),
+        far.node.post(VIEWS, _new("v")),
+        far.node.post(VIEWS, _new("t")),
+        far.node.get(f"{VIEWS}/gone"),
+        far.node.get(f"{VIEWS}/t"),
+        _changed(far, "gone", {"@type": "setProperty", "property": "a", "value": "1"}),
+        far.node.post(VIEWS.replace("sales", "none"), _new("v")),
+        far.node.get(VIEWS.replace("sales", "none")),
+        _changed(far, "v", {"@type": "rename", "newName": "t"}),
         far.node.post(VIEWS, _new("w", columns=[{"name": "x", "type": "strange"}])),
-        _changed(far, "v", {"@type": "rename", "newName": "w"}, {"@type": "setProperty", "property": "a", "value": "1"}),
-    ]  # fmt: skip
+        _changed(
+            far, "v", {"@type": "rename", "newName": "w"}, {"@type": "setProperty", "property": "a", "value": "1"}
+        ),
+    ]
 
     assert [(each.status, each["code"]) for each in answers] == [
-        (409, 1004), (409, 1004), (404, 1003), (404, 1003), (404, 1003), (404, 1003), (404, 1003), (409, 1004), (400, 1001), (400, 1001),
-    ]  # fmt: skip
+        (409, 1004),
+        (409, 1004),
+        (404, 1003),
+        (404, 1003),
+        (404, 1003),
+        (404, 1003),
+        (404, 1003),
+        (409, 1004),
+        (400, 1001),
+        (400, 1001),
+    ]
     far.bridge.cut()
     assert [each["code"] for each in (far.node.get(VIEWS), far.node.get(f"{VIEWS}/v"))] == [1007] * 2
 
@@ -130,11 +148,13 @@ def test_view_operations_need_the_same_rights_as_iceberg_rest(far: FarCatalog) -
     for user in GRANTS:
         prop = {"@type": "setProperty", "property": "a", "value": "1"}
         answers = {
-            "list": far.node.get(VIEWS, user=user), "load": far.node.get(f"{VIEWS}/load_{user}", user=user),
-            "create": far.node.post(VIEWS, _new(f"new_{user}"), user=user), "alter": _changed(far, f"alter_{user}", prop, user=user),
+            "list": far.node.get(VIEWS, user=user),
+            "load": far.node.get(f"{VIEWS}/load_{user}", user=user),
+            "create": far.node.post(VIEWS, _new(f"new_{user}"), user=user),
+            "alter": _changed(far, f"alter_{user}", prop, user=user),
             "rename": _changed(far, f"rename_{user}", {"@type": "rename", "newName": f"renamed_{user}"}, user=user),
             "drop": far.node.delete(f"{VIEWS}/drop_{user}", user=user),
-        }  # fmt: skip
+        }
         assert {each.status for each in answers.values()} <= {200, 403}, user
         for verb, answer in answers.items():
             allowed_users[verb] |= {user} if answer.status == 200 else set()

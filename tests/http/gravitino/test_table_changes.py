@@ -13,12 +13,17 @@ COLUMNS = [
     {"name": "id", "type": "long", "nullable": False, "autoIncrement": False},
     {"name": "name", "type": "varchar(20)", "nullable": True, "comment": "short", "autoIncrement": False},
     {"name": "at", "type": "timestamp(3)", "nullable": True, "autoIncrement": False},
-]  # fmt: skip
+]
 NEW = {
-    "name": "t", "comment": "of the day", "columns": COLUMNS, "properties": {"k": "v"},
-    "partitioning": [{"strategy": "day", "fieldName": ["at"]}], "sortOrders": [], "distribution": {"strategy": "none", "number": 0, "funcArgs": []},
+    "name": "t",
+    "comment": "of the day",
+    "columns": COLUMNS,
+    "properties": {"k": "v"},
+    "partitioning": [{"strategy": "day", "fieldName": ["at"]}],
+    "sortOrders": [],
+    "distribution": {"strategy": "none", "number": 0, "funcArgs": []},
     "indexes": [],
-}  # fmt: skip
+}
 
 
 @pytest.fixture
@@ -72,8 +77,11 @@ def test_changes_are_visible_over_both_protocols(lake: DriverNode) -> None:
     after = alter(lake, {"@type": "addColumn", "fieldName": ["n"], "type": "short", "position": "first"})
 
     assert [(each["name"], each["type"]) for each in after["columns"]] == [
-        ("n", "short"), ("label", "varchar(20)"), ("id", "long"), ("at", "timestamp(3)"),
-    ]  # fmt: skip
+        ("n", "short"),
+        ("label", "varchar(20)"),
+        ("id", "long"),
+        ("at", "timestamp(3)"),
+    ]
     assert after["properties"]["seen"] == "yes"
     now = metadata(lake, "a", "b", "t")
     fields = next(each for each in now["schemas"] if each["schema-id"] == now["current-schema-id"])["fields"]

@@ -172,8 +172,9 @@ def test_iceberg_table_is_listed_and_loaded(lake: DriverNode) -> None:
 
     assert names(lake.get(f"{MAIN}/raw/tables")) == ["t"]
     assert [(each["name"], each["type"], each["nullable"]) for each in loaded_table["columns"]] == [
-        ("id", "long", False), ("at", "timestamp_tz", True),
-    ]  # fmt: skip
+        ("id", "long", False),
+        ("at", "timestamp_tz", True),
+    ]
     assert loaded_table["partitioning"] == [{"strategy": "day", "fieldName": ["at"]}]
     assert loaded_table["sortOrders"][0]["direction"] == "asc"
     assert (loaded_table["properties"]["k"], loaded_table["properties"]["format"]) == ("v", "iceberg v2")

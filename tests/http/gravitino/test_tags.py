@@ -65,8 +65,11 @@ def test_tags_are_returned_with_their_allowed_values(tag_node: DriverNode) -> No
     tags = {each["name"]: each for each in tag_node.done("GET", f"{LAKE}/tags?details=true")["tags"]}
 
     assert {name: each.get("allowedValues") for name, each in tags.items()} == {
-        "bare": [], "blue": None, "domain": ["sales", "risk"], "red": None
-    }  # fmt: skip
+        "bare": [],
+        "blue": None,
+        "domain": ["sales", "risk"],
+        "red": None,
+    }
     assert not any({"assignmentValues", "inherited"} & each.keys() for each in tags.values())
     renamed = tag_node.done("PUT", f"{LAKE}/tags/domain", {"updates": [{"@type": "rename", "newName": "d"}]})["tag"]
     assert renamed["allowedValues"] == ["sales", "risk"]
@@ -95,8 +98,11 @@ def test_objects_of_a_tag_can_be_filtered_by_value(tag_node: DriverNode) -> None
     object_lists = [tag_node.done("GET", f"{LAKE}/tags/red/objects{query}")["metadataObjects"] for query in queries]
 
     assert [[each["fullName"] for each in objects] for objects in object_lists] == [
-        ["main", TABLE, COLUMN], [TABLE], [TABLE, COLUMN], []
-    ]  # fmt: skip
+        ["main", TABLE, COLUMN],
+        [TABLE],
+        [TABLE, COLUMN],
+        [],
+    ]
     assert [each["type"] for each in object_lists[0]] == ["catalog", "table", "column"]
     assert tag_node.get(f"{LAKE}/tags/red/objects?value=%20")["code"] == 1001
 
@@ -154,7 +160,9 @@ def test_columns_support_tags_policies_and_statistics(tag_node: DriverNode) -> N
     policies = [
         tag_node.done("GET", on(*which, "policies"))["names"] for which in (("column", COLUMN), ("table", TABLE))
     ]
-    statistics = [tag_node.done("GET", on(*which, "statistics"))["statistics"] for which in (("column", COLUMN), ("table", TABLE))]  # fmt: skip
+    statistics = [
+        tag_node.done("GET", on(*which, "statistics"))["statistics"] for which in (("column", COLUMN), ("table", TABLE))
+    ]
 
     assert tag_rows(tag_node, on("column", COLUMN)) == [("red", False, ["c"]), ("blue", True, ["t"])]
     assert tag_rows(tag_node, on("column", f"{TABLE}.id")) == [("blue", True, ["t"])]
@@ -164,8 +172,12 @@ def test_columns_support_tags_policies_and_statistics(tag_node: DriverNode) -> N
         [("custom-nulls", 3)],
         [],
     ]
-    assert tag_node.done("GET", f"{LAKE}/policies/keep/objects")["metadataObjects"] == [{"fullName": COLUMN, "type": "column"}]  # fmt: skip
-    dropped = [tag_node.done("POST", on("column", COLUMN, "statistics"), {"names": ["custom-nulls"]})["dropped"] for _ in "ab"]  # fmt: skip
+    assert tag_node.done("GET", f"{LAKE}/policies/keep/objects")["metadataObjects"] == [
+        {"fullName": COLUMN, "type": "column"}
+    ]
+    dropped = [
+        tag_node.done("POST", on("column", COLUMN, "statistics"), {"names": ["custom-nulls"]})["dropped"] for _ in "ab"
+    ]
     assert dropped == [True, False]
 
 
@@ -235,11 +247,13 @@ def test_refusal_does_not_reveal_columns_of_hidden_tables(tag_node: DriverNode) 
     ways = ("tags", "policies", "statistics", "tags/red", "statistics/partitions?from=a")
     answers = [
         [tag_node.get(on("column", name, way), user="ana") for way in ways] for name in (COLUMN, f"{TABLE}.none")
-    ]  # fmt: skip
+    ]
     write = tag_node.ask("PUT", on("column", COLUMN, "statistics"), {"updates": {"custom-n": 1}}, user="bob")
 
     assert [[each.status for each in row] for row in answers] == [[403] * 5] * 2
-    assert [each["message"] for each in answers[1]] == [str(each["message"]).replace(COLUMN, f"{TABLE}.none") for each in answers[0]]  # fmt: skip
+    assert [each["message"] for each in answers[1]] == [
+        str(each["message"]).replace(COLUMN, f"{TABLE}.none") for each in answers[0]
+    ]
     assert tag_node.get(on("column", COLUMN), user="bob").status == 200
     assert write.status == 403
 
@@ -266,19 +280,36 @@ def test_view_columns_have_no_attachments(tag_node: DriverNode) -> None:
     """Columns of views have no attachments, and columns have no partitions or owner. A policy must support columns in
     order to be attached to one.
     """
-    tag_node.done("POST", f"{LAKE}/policies", {"name": "wide", "policyType": "custom", "content": {"supportedObjectTypes": ["TABLE"]}})  # fmt: skip
+    tag_node.done(
+        "POST",
+        f"{LAKE}/policies",
+        {"name": "wide", "policyType": "custom", "content": {"supportedObjectTypes": ["TABLE"]}},
+    )
     answers = (
         tag_node.get(on("column", COLUMN, "statistics/partitions?from=a")),
-        tag_node.ask("PUT", on("column", COLUMN, "statistics/partitions"), {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]}),
-        tag_node.ask("POST", on("column", COLUMN, "statistics/partitions"), {"drops": [{"partitionName": "p", "statisticNames": ["custom-n"]}]}),
+        tag_node.ask(
+            "PUT",
+            on("column", COLUMN, "statistics/partitions"),
+            {"updates": [{"partitionName": "p", "statistics": {"custom-n": 1}}]},
+        ),
+        tag_node.ask(
+            "POST",
+            on("column", COLUMN, "statistics/partitions"),
+            {"drops": [{"partitionName": "p", "statisticNames": ["custom-n"]}]},
+        ),
         tag_node.post(on("column", COLUMN, "policies"), {"policiesToAdd": ["wide"]}),
         tag_node.get(f"{LAKE}/owners/column/{COLUMN}"),
         tag_node.get(on("column", COLUMN, "roles")),
-    )  # fmt: skip
+    )
 
     assert [(each.status, each["code"]) for each in answers] == [
-        (405, 1006), (405, 1006), (405, 1006), (400, 1001), (400, 1001), (400, 1001)
-    ]  # fmt: skip
+        (405, 1006),
+        (405, 1006),
+        (405, 1006),
+        (400, 1001),
+        (400, 1001),
+        (400, 1001),
+    ]
 
 
 def test_objects_of_a_tag_are_read_with_the_rights_at_the_end_of_the_request(

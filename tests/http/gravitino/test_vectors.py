@@ -192,12 +192,19 @@ def test_items_1_3_bodies_have_the_fields_that_clients_require(node: DriverNode)
     node.done("POST", f"{model}/m/versions", {"uri": "s3://m/0"})
     node.done("POST", f"{LAKE}/catalogs/filesets/schemas/s/filesets", {"name": "f", "type": "MANAGED"})
     bodies = {
-        what: node.done("GET", f"{LAKE}{path}") for what, path in {
-            "lake": "", "catalog": "/catalogs/models", "catalogs": "/catalogs?details=True", "schemas": "/catalogs/main/schemas",
-            "table": "/catalogs/main/schemas/a/tables/t", "version": "/catalogs/models/schemas/s/models/m/versions/0",
-            "fileset": "/catalogs/filesets/schemas/s/filesets/f", "owner": "/owners/table/main.a.t", "tags": "/tags",
+        what: node.done("GET", f"{LAKE}{path}")
+        for what, path in {
+            "lake": "",
+            "catalog": "/catalogs/models",
+            "catalogs": "/catalogs?details=True",
+            "schemas": "/catalogs/main/schemas",
+            "table": "/catalogs/main/schemas/a/tables/t",
+            "version": "/catalogs/models/schemas/s/models/m/versions/0",
+            "fileset": "/catalogs/filesets/schemas/s/filesets/f",
+            "owner": "/owners/table/main.a.t",
+            "tags": "/tags",
         }.items()
-    }  # fmt: skip
+    }
 
     assert {body["code"] for body in bodies.values()} == {0}
     assert (bodies["catalog"]["catalog"]["type"], bodies["fileset"]["fileset"]["type"]) == ("model", "managed")
@@ -217,7 +224,10 @@ def test_item_6_full_names_are_decoded_once(node: DriverNode) -> None:
     assert [node.get(f"{LAKE}/owners/{path}").status for path in paths] == [200, 200, 200, 404]
 
 
-@pytest.mark.parametrize("kind, name", [("METALAKE", "lake"), ("CATALOG", "main"), ("SCHEMA", "main.a"), ("SCHEMA", "main.a:b"), ("TABLE", "main.a:b.t")])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, name",
+    [("METALAKE", "lake"), ("CATALOG", "main"), ("SCHEMA", "main.a"), ("SCHEMA", "main.a:b"), ("TABLE", "main.a:b.t")],
+)
 def test_item_11_denial_on_an_ancestor_overrides_grants(node: DriverNode, kind: str, name: str) -> None:
     """A denial on one ancestor overrides every grant of other roles."""
     make_table(node, "a", "b", "t")

@@ -15,21 +15,31 @@ COLUMNS = [
     {"name": "at", "type": "timestamp_tz", "nullable": True, "autoIncrement": False},
     {"name": "key", "type": "fixed(16)", "nullable": True, "autoIncrement": False},
     {
-        "name": "deep", "nullable": True, "autoIncrement": False,
+        "name": "deep",
+        "nullable": True,
+        "autoIncrement": False,
         "type": {
-            "type": "map", "valueContainsNull": False, "keyType": "string",
+            "type": "map",
+            "valueContainsNull": False,
+            "keyType": "string",
             "valueType": {
-                "type": "list", "containsNull": True,
+                "type": "list",
+                "containsNull": True,
                 "elementType": {"type": "struct", "fields": [{"name": "x", "type": "integer", "nullable": True}]},
             },
         },
     },
-]  # fmt: skip
+]
 TEXTS = [{"type": "sql", "dialect": "spark", "sql": "select 1"}, {"type": "sql", "dialect": "trino", "sql": "select 2"}]
 NEW = {
-    "name": "v", "comment": "of the day", "columns": COLUMNS, "representations": TEXTS, "defaultCatalog": "lake",
-    "defaultSchema": "a:b", "properties": {"k": "v"},
-}  # fmt: skip
+    "name": "v",
+    "comment": "of the day",
+    "columns": COLUMNS,
+    "representations": TEXTS,
+    "defaultCatalog": "lake",
+    "defaultSchema": "a:b",
+    "properties": {"k": "v"},
+}
 
 
 def test_view_lifecycle_over_both_protocols(node: DriverNode) -> None:
@@ -112,17 +122,21 @@ def test_names_of_views_and_tables_are_unique_together(node: DriverNode) -> None
     answers = {name: node.post(VIEWS, {**NEW, "name": name}) for name in ("t", "v")}
 
     assert {name: (answer.status, answer.json()["type"]) for name, answer in answers.items()} == {
-        "t": (409, "TableAlreadyExistsException"), "v": (409, "ViewAlreadyExistsException"),
-    }  # fmt: skip
+        "t": (409, "TableAlreadyExistsException"),
+        "v": (409, "ViewAlreadyExistsException"),
+    }
     assert node.get(f"{VIEWS}/t").json()["type"] == "NoSuchViewException"
 
 
 def test_unsupported_types_are_returned_as_external(node: DriverNode) -> None:
     """Types that Gravitino lacks are returned as external, and nanosecond timestamps with their precision."""
-    schema = {"type": "struct", "fields": [
-        {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},
-        {"id": 2, "name": "g", "required": False, "type": "geometry(srid:1)"},
-    ]}  # fmt: skip
+    schema = {
+        "type": "struct",
+        "fields": [
+            {"id": 1, "name": "n", "required": False, "type": "timestamp_ns"},
+            {"id": 2, "name": "g", "required": False, "type": "geometry(srid:1)"},
+        ],
+    }
     make_view(node, "a", "b", "v", schema=schema)
 
     columns = node.done("GET", f"{VIEWS}/v")["view"]["columns"]

@@ -128,11 +128,23 @@ def _of_tables(who: str, files: dict[str, object]) -> dict[Row, Request]:
     table = "/{prefix}/namespaces/{namespace}/tables/{table}"
     updates = {"updates": [wire.set_properties(by=who)]}
     for method, path, body in (
-        ("GET", "", None), ("HEAD", "", None), ("POST", "", updates), ("DELETE", "", None),
-        ("POST", "/metrics", {"report-type": "scan-report"}), ("POST", "/unregister", None), ("GET", "/credentials", None), ("POST", "/plan", {}),
-        ("GET", "/plan/{plan}", None), ("DELETE", "/plan/{plan}", None), ("POST", "/tasks", {"plan-task": "none"}),
-        ("POST", "/sign", {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/t/f", "method": "GET", "headers": {}}),
-    ):  # fmt: skip
+        ("GET", "", None),
+        ("HEAD", "", None),
+        ("POST", "", updates),
+        ("DELETE", "", None),
+        ("POST", "/metrics", {"report-type": "scan-report"}),
+        ("POST", "/unregister", None),
+        ("GET", "/credentials", None),
+        ("POST", "/plan", {}),
+        ("GET", "/plan/{plan}", None),
+        ("DELETE", "/plan/{plan}", None),
+        ("POST", "/tasks", {"plan-task": "none"}),
+        (
+            "POST",
+            "/sign",
+            {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/t/f", "method": "GET", "headers": {}},
+        ),
+    ):
         route, path = f"{method} {table}{path}", path.replace("{plan}", "none")  # noqa: PLW2901 - it is reported and requested differently
         own = f"drop_{who}" if (method, path) == ("DELETE", "") else f"leave_{who}" if path == "/unregister" else "t"
         requests_by_row[route, "table"] = (method, f"{existing_path}/tables/{own}{path}", body)

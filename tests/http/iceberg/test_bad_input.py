@@ -83,20 +83,37 @@ def test_non_object_body_returns_400(still: DriverNode, route: tuple[str, str], 
 
 WRONG = [
     (SPACES, {}, "namespace"),
-    *[(SPACES, {"namespace": value}, "") for value in (None, "a", 7, {}, [], [1], [None], ["a", ["b"]], [""], ["b", ""])],
-    *[(SPACES, {"namespace": ["n"], "properties": value}, "properties") for value in (7, "x", [], {"k": 1}, {"k": None})],
+    *[
+        (SPACES, {"namespace": value}, "")
+        for value in (None, "a", 7, {}, [], [1], [None], ["a", ["b"]], [""], ["b", ""])
+    ],
+    *[
+        (SPACES, {"namespace": ["n"], "properties": value}, "properties")
+        for value in (7, "x", [], {"k": 1}, {"k": None})
+    ],
     *[(f"{space_path('a')}/properties", {"removals": value}, "removals") for value in ("k", {}, [1], [None])],
     *[(f"{space_path('a')}/properties", {"updates": value}, "updates") for value in ("k", [], {"k": 1}, {"k": None})],
     (TABLES, {"schema": SCHEMA}, "name"),
     (TABLES, {"name": "x"}, "schema"),
-    *[(TABLES, {"name": value, "schema": SCHEMA}, "") for value in (None, 7, ["x"], "", ".", "..", "a\x1fb", "a\0", "x" * 256)],
-    *[(TABLES, {"name": "x", "schema": value}, "") for value in (None, 7, "x", [], {}, {"type": "struct"}, {"type": "list"})],
+    *[
+        (TABLES, {"name": value, "schema": SCHEMA}, "")
+        for value in (None, 7, ["x"], "", ".", "..", "a\x1fb", "a\0", "x" * 256)
+    ],
+    *[
+        (TABLES, {"name": "x", "schema": value}, "")
+        for value in (None, 7, "x", [], {}, {"type": "struct"}, {"type": "list"})
+    ],
     *[
         (TABLES, {"name": "x", "schema": {"type": "struct", "fields": [field]}}, "")
         for field in (
-            7, {}, {"id": 1}, {"id": "1", "name": "c", "required": True, "type": "int"},
-            {"id": 1, "name": 7, "required": True, "type": "int"}, {"id": 1, "name": "c", "required": "yes", "type": "int"},
-            {"id": 1, "name": "c", "required": True, "type": "number"}, {"id": 1, "name": "c", "required": True, "type": None},
+            7,
+            {},
+            {"id": 1},
+            {"id": "1", "name": "c", "required": True, "type": "int"},
+            {"id": 1, "name": 7, "required": True, "type": "int"},
+            {"id": 1, "name": "c", "required": "yes", "type": "int"},
+            {"id": 1, "name": "c", "required": True, "type": "number"},
+            {"id": 1, "name": "c", "required": True, "type": None},
             {"id": 1, "name": "c", "required": True, "type": {"type": "list"}},
             {"id": 1, "name": "c", "required": True, "type": "decimal(99, 1)"},
             {"id": 1, "name": "c", "required": False, "type": "timestamp_ns"},
@@ -104,36 +121,74 @@ WRONG = [
         )
     ],
     (TABLES, {"name": "x", "schema": {**SCHEMA, "fields": [*SCHEMA["fields"], SCHEMA["fields"][0]]}}, ""),
-    *[(TABLES, {"name": "x", "schema": SCHEMA, "location": value}, "") for value in (7, [], "", "relative", "http://h/x", "file://host/x")],
-    *[(TABLES, {"name": "x", "schema": SCHEMA, "properties": value}, "properties") for value in (7, [], {"k": 1}, {"k": None})],
-    *[(TABLES, {"name": "x", "schema": SCHEMA, "properties": {"format-version": value}}, "") for value in ("0", "4", "x", "-1")],
+    *[
+        (TABLES, {"name": "x", "schema": SCHEMA, "location": value}, "")
+        for value in (7, [], "", "relative", "http://h/x", "file://host/x")
+    ],
+    *[
+        (TABLES, {"name": "x", "schema": SCHEMA, "properties": value}, "properties")
+        for value in (7, [], {"k": 1}, {"k": None})
+    ],
+    *[
+        (TABLES, {"name": "x", "schema": SCHEMA, "properties": {"format-version": value}}, "")
+        for value in ("0", "4", "x", "-1")
+    ],
     *[(TABLES, {"name": "x", "schema": SCHEMA, "stage-create": value}, "stage-create") for value in ("true", 1, None)],
     *[
         (TABLES, {"name": "x", "schema": SCHEMA, "partition-spec": value}, "")
-        for value in (7, [], {}, {"fields": [{}]}, {"fields": [{"source-id": 9, "name": "n", "transform": "identity"}]},
-                      {"fields": [{"source-id": 1, "name": "n", "transform": "frobnicate"}]})
+        for value in (
+            7,
+            [],
+            {},
+            {"fields": [{}]},
+            {"fields": [{"source-id": 9, "name": "n", "transform": "identity"}]},
+            {"fields": [{"source-id": 1, "name": "n", "transform": "frobnicate"}]},
+        )
     ],
     *[
         (TABLES, {"name": "x", "schema": SCHEMA, "write-order": value}, "")
-        for value in (7, [], {}, {"order-id": 1, "fields": [{"source-id": 9, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]},
-                      {"order-id": 1, "fields": [{"source-id": 1, "transform": "identity", "direction": "up", "null-order": "nulls-first"}]})
+        for value in (
+            7,
+            [],
+            {},
+            {
+                "order-id": 1,
+                "fields": [{"source-id": 9, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}],
+            },
+            {
+                "order-id": 1,
+                "fields": [{"source-id": 1, "transform": "identity", "direction": "up", "null-order": "nulls-first"}],
+            },
+        )
     ],
     *[(TABLE, {"requirements": value}, "requirements") for value in ("x", {}, 7, [7], [None])],
     *[(TABLE, {"updates": value}, "updates") for value in ("x", {}, 7, [7], [None])],
-    *[(TABLE, {"requirements": [value]}, "") for value in ({}, {"type": 7}, {"type": "assert-nothing"}, {"type": "assert-table-uuid"})],
+    *[
+        (TABLE, {"requirements": [value]}, "")
+        for value in ({}, {"type": 7}, {"type": "assert-nothing"}, {"type": "assert-table-uuid"})
+    ],
     *[
         (TABLE, {"requirements": [{"type": kind, field: value}]}, field)
         for kind, field in (
-            ("assert-table-uuid", "uuid"), ("assert-current-schema-id", "current-schema-id"),
-            ("assert-last-assigned-field-id", "last-assigned-field-id"), ("assert-default-spec-id", "default-spec-id"),
+            ("assert-table-uuid", "uuid"),
+            ("assert-current-schema-id", "current-schema-id"),
+            ("assert-last-assigned-field-id", "last-assigned-field-id"),
+            ("assert-default-spec-id", "default-spec-id"),
             ("assert-last-assigned-partition-id", "last-assigned-partition-id"),
             ("assert-default-sort-order-id", "default-sort-order-id"),
         )
         for value in (None, [], 1.5, True)
     ],
-    *[(TABLE, {"requirements": [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": 1}]}, "ref") for ref in (None, 7, [])],
+    *[
+        (TABLE, {"requirements": [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": 1}]}, "ref")
+        for ref in (None, 7, [])
+    ],
     (TABLE, {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": "1"}]}, "snapshot-id"),
-    (TABLE, {"requirements": [{"type": "assert-create"}, {"type": "assert-current-schema-id", "current-schema-id": 0}]}, "assert-create"),
+    (
+        TABLE,
+        {"requirements": [{"type": "assert-create"}, {"type": "assert-current-schema-id", "current-schema-id": 0}]},
+        "assert-create",
+    ),
     (REGISTER, {"name": "x"}, "metadata-location"),
     (REGISTER, {"metadata-location": "file:///x"}, "name"),
     *[(REGISTER, {"name": value, "metadata-location": "file:///x"}, "") for value in (7, "", ".", "\x01")],
@@ -141,12 +196,21 @@ WRONG = [
     (REGISTER, {"name": "x", "metadata-location": "file:///x", "overwrite": "yes"}, "overwrite"),
     (RENAME, {"source": END}, "destination"),
     (RENAME, {"destination": END}, "source"),
-    *[(RENAME, {"source": END, "destination": value}, "") for value in (7, [], {}, {"name": "x"}, {"namespace": ["a"]}, ["a", "x"])],
-    *[(RENAME, {"source": END, "destination": {"namespace": value, "name": "x"}}, "") for value in ("a", [], [7], [""], ["a\x1fb"])],
-    *[(RENAME, {"source": END, "destination": {"namespace": ["a"], "name": value}}, "") for value in (7, "", "..", "\0", "é" * 128)],
+    *[
+        (RENAME, {"source": END, "destination": value}, "")
+        for value in (7, [], {}, {"name": "x"}, {"namespace": ["a"]}, ["a", "x"])
+    ],
+    *[
+        (RENAME, {"source": END, "destination": {"namespace": value, "name": "x"}}, "")
+        for value in ("a", [], [7], [""], ["a\x1fb"])
+    ],
+    *[
+        (RENAME, {"source": END, "destination": {"namespace": ["a"], "name": value}}, "")
+        for value in (7, "", "..", "\0", "é" * 128)
+    ],
     (RENAME, {"source": END, "destination": {"namespace": ["n"] * 32, "name": "x"}}, "32"),
     (f"{TABLE}/metrics", [], "object"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("path, body, text", WRONG, ids=lambda value: str(value)[-70:])
@@ -162,10 +226,22 @@ def test_invalid_field_returns_400_and_changes_nothing(still: DriverNode, path: 
 
 
 PARTS = {
-    "%00": "U+0000", "%01": "U+0001", "a%01b": "U+0001", ".": "'.'", "..": "'..'", "%2E%2E": "'..'", "%": "percent escape", "%2": "percent escape",
-    "%zz": "percent escape", "a%g0": "percent escape", "%FF": "UTF-8", "%C3%28": "UTF-8", "%ED%A0%80": "UTF-8",
-    "x" * 256: "255", "%C3%A9" * 128: "255",
-}  # fmt: skip
+    "%00": "U+0000",
+    "%01": "U+0001",
+    "a%01b": "U+0001",
+    ".": "'.'",
+    "..": "'..'",
+    "%2E%2E": "'..'",
+    "%": "percent escape",
+    "%2": "percent escape",
+    "%zz": "percent escape",
+    "a%g0": "percent escape",
+    "%FF": "UTF-8",
+    "%C3%28": "UTF-8",
+    "%ED%A0%80": "UTF-8",
+    "x" * 256: "255",
+    "%C3%A9" * 128: "255",
+}
 """Invalid spellings of one name part, and the text that the refusal must contain."""
 
 
@@ -173,11 +249,17 @@ PARTS = {
 @pytest.mark.parametrize(
     "method, path",
     [
-        ("GET", "{}/namespaces/{{}}"), ("HEAD", "{}/namespaces/{{}}"), ("DELETE", "{}/namespaces/{{}}"),
-        ("GET", "{}/namespaces?parent={{}}"), ("GET", "{}/namespaces/a/tables/{{}}"), ("GET", "{}/namespaces/{{}}/tables"),
-        ("HEAD", "{}/namespaces/a/tables/{{}}"), ("DELETE", "{}/namespaces/a/tables/{{}}"), ("GET", "{}/namespaces/a%1F{{}}/tables/t"),
+        ("GET", "{}/namespaces/{{}}"),
+        ("HEAD", "{}/namespaces/{{}}"),
+        ("DELETE", "{}/namespaces/{{}}"),
+        ("GET", "{}/namespaces?parent={{}}"),
+        ("GET", "{}/namespaces/a/tables/{{}}"),
+        ("GET", "{}/namespaces/{{}}/tables"),
+        ("HEAD", "{}/namespaces/a/tables/{{}}"),
+        ("DELETE", "{}/namespaces/a/tables/{{}}"),
+        ("GET", "{}/namespaces/a%1F{{}}/tables/t"),
     ],
-)  # fmt: skip
+)
 def test_invalid_name_in_path_returns_400(still: DriverNode, method: str, path: str, part: str) -> None:
     """On every route, an invalid name in the path is refused with 400 and the reason."""
     with nothing_done(still):
@@ -270,9 +352,21 @@ def test_body_over_the_limit_returns_413(still: DriverNode) -> None:
 
 @pytest.mark.parametrize(
     "path",
-    ["/iceberg", "/iceberg/v1", "/iceberg/v2/config", f"{ROOT}", f"{ROOT}/views", f"{TABLE}/plans", f"{TABLE}/signs", f"{ROOT}/transactions",
-     f"{space_path('a')}/functions", "/iceberg/v1/oauth/token", "/iceberg/v1/config/x", f"{ROOT}/tables"],
-)  # fmt: skip
+    [
+        "/iceberg",
+        "/iceberg/v1",
+        "/iceberg/v2/config",
+        f"{ROOT}",
+        f"{ROOT}/views",
+        f"{TABLE}/plans",
+        f"{TABLE}/signs",
+        f"{ROOT}/transactions",
+        f"{space_path('a')}/functions",
+        "/iceberg/v1/oauth/token",
+        "/iceberg/v1/config/x",
+        f"{ROOT}/tables",
+    ],
+)
 def test_unknown_route_returns_404(still: DriverNode, path: str) -> None:
     """An unknown path below `/iceberg`, including unsupported routes of the protocol, is 404 in Iceberg's error
     format.
@@ -300,10 +394,29 @@ def test_wrong_method_returns_405(still: DriverNode) -> None:
 
 
 CREDENTIALS = [
-    "Bearer", "Bearer ", "Bearer x", "Bearer lim_", "Bearer lim_1", "Bearer lim_1_", "Bearer lim_x_y", "Bearer lim_1_wrong",
-    "Bearer lim_99999999999999999999_x", "Bearer lim_9999999999999999_x", "Bearer lim_-1_x", "Bearer lim_\u00b2_x", "Basic", "Basic !!!", "Basic QUJD/w==", "Basic Og==",
-    "Digest x", "None", "bearer none", "Negotiate", "lim_1_x", "Bearer eyJhbGciOiJub25lIn0.e30.",
-]  # fmt: skip
+    "Bearer",
+    "Bearer ",
+    "Bearer x",
+    "Bearer lim_",
+    "Bearer lim_1",
+    "Bearer lim_1_",
+    "Bearer lim_x_y",
+    "Bearer lim_1_wrong",
+    "Bearer lim_99999999999999999999_x",
+    "Bearer lim_9999999999999999_x",
+    "Bearer lim_-1_x",
+    "Bearer lim_\u00b2_x",
+    "Basic",
+    "Basic !!!",
+    "Basic QUJD/w==",
+    "Basic Og==",
+    "Digest x",
+    "None",
+    "bearer none",
+    "Negotiate",
+    "lim_1_x",
+    "Bearer eyJhbGciOiJub25lIn0.e30.",
+]
 
 
 @pytest.mark.parametrize("header", CREDENTIALS)
@@ -366,12 +479,20 @@ def test_requests_below_a_disabled_metalake_or_catalog_return_403(node: DriverNo
 
     with nothing_done(node):
         refused = [
-            node.get(SPACES), node.get(space_path("a")), node.get(TABLES), node.get(TABLE), node.ask("HEAD", TABLE),
-            node.post(SPACES, {"namespace": ["b"]}), node.post(TABLES, {"name": "u", "schema": SCHEMA}),
-            node.post(TABLE, {"updates": [{"action": "set-properties", "updates": {"k": "v"}}]}), node.delete(TABLE),
-            node.post(RENAME, {"source": END, "destination": {**END, "name": "u"}}), node.delete(space_path("a")),
-            node.post(f"{space_path('a')}/properties", {"updates": {"k": "v"}}), node.post(f"{TABLE}/metrics", {"report-type": "scan-report"}),
-        ]  # fmt: skip
+            node.get(SPACES),
+            node.get(space_path("a")),
+            node.get(TABLES),
+            node.get(TABLE),
+            node.ask("HEAD", TABLE),
+            node.post(SPACES, {"namespace": ["b"]}),
+            node.post(TABLES, {"name": "u", "schema": SCHEMA}),
+            node.post(TABLE, {"updates": [{"action": "set-properties", "updates": {"k": "v"}}]}),
+            node.delete(TABLE),
+            node.post(RENAME, {"source": END, "destination": {**END, "name": "u"}}),
+            node.delete(space_path("a")),
+            node.post(f"{space_path('a')}/properties", {"updates": {"k": "v"}}),
+            node.post(f"{TABLE}/metrics", {"report-type": "scan-report"}),
+        ]
     node.done("PATCH", path, {"inUse": True})
 
     assert [answer.status for answer in refused] == [403] * len(refused)
@@ -385,10 +506,14 @@ def test_null_character_is_refused_in_names_and_stored_in_properties(database: D
     with node_over(tmp_path, database=url) as node:
         make_space(node, "a")
         foreign = [
-            node.get("/api/metalakes/a%00b"), node.get(f"{API}/lake/users/a%00b"), node.post(f"{API}/lake/users", {"name": "a\0b"}),
-            node.put(f"{API}/lake/permissions/users/a%00b/grant", {"roleNames": ["a\0b"]}), node.get(f"{OWN}/tokens?user=a%00b"),
-            node.post(f"{OWN}/metalakes/lake/groups/a%00b/members", {"users": ["a\0b"]}), node.post(f"{OWN}/tokens", {"name": "a\0b"}),
-        ]  # fmt: skip
+            node.get("/api/metalakes/a%00b"),
+            node.get(f"{API}/lake/users/a%00b"),
+            node.post(f"{API}/lake/users", {"name": "a\0b"}),
+            node.put(f"{API}/lake/permissions/users/a%00b/grant", {"roleNames": ["a\0b"]}),
+            node.get(f"{OWN}/tokens?user=a%00b"),
+            node.post(f"{OWN}/metalakes/lake/groups/a%00b/members", {"users": ["a\0b"]}),
+            node.post(f"{OWN}/tokens", {"name": "a\0b"}),
+        ]
         created = node.post(SPACES, {"namespace": ["b"], "properties": {"k\0": "v\0"}})
         table = node.post(TABLES, {"name": "t", "schema": SCHEMA, "properties": {"k\0": "v\0"}})
         users = [

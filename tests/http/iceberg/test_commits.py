@@ -128,15 +128,19 @@ def test_commit_with_met_requirements_succeeds(lake: DriverNode) -> None:
         ([snapshot(1, parent=1) | {"snapshot": {"snapshot-id": 5}}], 400, "IllegalArgumentException", ""),
         (
             [{"action": "add-schema", "schema": {**SCHEMA, "fields": [{**NEW_COLUMN, "type": "timestamp_ns"}]}}],
-            400, "IllegalArgumentException", "timestamp_ns",
+            400,
+            "IllegalArgumentException",
+            "timestamp_ns",
         ),
         (
             [{"action": "add-snapshot", "snapshot": {**snapshot(2, parent=1)["snapshot"], "sequence-number": 1}}],
-            409, "CommitFailedException", "sequence number",
+            409,
+            "CommitFailedException",
+            "sequence number",
         ),
     ],
     ids=lambda value: str(value)[:48],
-)  # fmt: skip
+)
 def test_invalid_update_returns_400_and_outdated_snapshot_409(
     node: DriverNode, updates: list[object], status: int, kind: str, text: str
 ) -> None:
@@ -247,11 +251,13 @@ def test_second_of_two_concurrent_branch_appends_returns_409(lake: DriverNode) -
     bodies = [
         {
             "requirements": [{"type": "assert-ref-snapshot-id", "ref": ref, "snapshot-id": None}],
-            "updates": [added | {"snapshot": {**added["snapshot"], "snapshot-id": number}},
-                        {**point(2, ref), "snapshot-id": number}],
+            "updates": [
+                added | {"snapshot": {**added["snapshot"], "snapshot-id": number}},
+                {**point(2, ref), "snapshot-id": number},
+            ],
         }
         for ref, number in (("x", 201), ("y", 202))
-    ]  # fmt: skip
+    ]
 
     answers = at_once(lake, *(("POST", table_path("a", "t"), body) for body in bodies))
 
@@ -509,8 +515,9 @@ def test_foreign_files_that_leave_the_log_are_retained(node: DriverNode) -> None
     settings = {"write.metadata.delete-after-commit.enabled": "true", "write.metadata.previous-versions-max": "1"}
     file = local(table["metadata-location"])
     changed = table["metadata"] | {
-        "metadata-log": [{"timestamp-ms": 1, "metadata-file": each} for each in log], "properties": settings,
-    }  # fmt: skip
+        "metadata-log": [{"timestamp-ms": 1, "metadata-file": each} for each in log],
+        "properties": settings,
+    }
     file.write_text(json.dumps(changed))
     body = {"name": "t", "metadata-location": table["metadata-location"]}
     with foreign_paths_accepted():

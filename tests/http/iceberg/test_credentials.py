@@ -19,12 +19,19 @@ if TYPE_CHECKING:
 ASKED = pytest.mark.parametrize(
     "method, path",
     [
-        ("GET", "/config?warehouse=main"), ("GET", "/config?warehouse=none"), ("GET", "/config?warehouse=nolake/main"),
-        ("GET", "/lake.main/namespaces"), ("GET", "/lake.none/namespaces"), ("GET", "/nolake.main/namespaces"),
-        ("GET", "/namespaces"), ("GET", "/lake.main/namespaces/a"), ("GET", "/lake.main/namespaces/a/tables/t"),
-        ("DELETE", "/lake.main/namespaces/a"), ("HEAD", "/lake.main/namespaces/a"),
+        ("GET", "/config?warehouse=main"),
+        ("GET", "/config?warehouse=none"),
+        ("GET", "/config?warehouse=nolake/main"),
+        ("GET", "/lake.main/namespaces"),
+        ("GET", "/lake.none/namespaces"),
+        ("GET", "/nolake.main/namespaces"),
+        ("GET", "/namespaces"),
+        ("GET", "/lake.main/namespaces/a"),
+        ("GET", "/lake.main/namespaces/a/tables/t"),
+        ("DELETE", "/lake.main/namespaces/a"),
+        ("HEAD", "/lake.main/namespaces/a"),
     ],
-)  # fmt: skip
+)
 
 
 def ask(node: DriverNode, method: str, path: str, **headers: str) -> DriverAnswer:

@@ -151,10 +151,12 @@ def test_tables_can_be_renamed_unregistered_and_registered(far: FarCatalog) -> N
         {"action": "upgrade-format-version", "format-version": 2},
         {"action": "add-schema", "schema": staged["metadata"]["schemas"][0]},
         {"action": "set-current-schema", "schema-id": -1},
-        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}}, {"action": "set-default-spec", "spec-id": -1},
-        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}}, {"action": "set-default-sort-order", "sort-order-id": -1},
+        {"action": "add-spec", "spec": {"spec-id": 0, "fields": []}},
+        {"action": "set-default-spec", "spec-id": -1},
+        {"action": "add-sort-order", "sort-order": {"order-id": 0, "fields": []}},
+        {"action": "set-default-sort-order", "sort-order-id": -1},
         {"action": "set-location", "location": staged["metadata"]["location"]},
-    ]  # fmt: skip
+    ]
     body = {"requirements": [{"type": "assert-create"}], "updates": whole}
     assert far.node.post(table("other", "s"), body).status == 200
     assert far.names("other") == ["s", "w"]
@@ -164,11 +166,15 @@ def test_tables_can_be_renamed_unregistered_and_registered(far: FarCatalog) -> N
 VIEW = {
     "schema": {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}]},
     "view-version": {
-        "version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["sales"],
+        "version-id": 1,
+        "schema-id": 0,
+        "timestamp-ms": 1,
+        "summary": {},
+        "default-namespace": ["sales"],
         "representations": [{"type": "sql", "sql": "SELECT 1 AS x", "dialect": "spark"}],
     },
     "properties": {},
-}  # fmt: skip
+}
 
 
 def test_view_lifecycle(far: FarCatalog) -> None:
@@ -210,8 +216,11 @@ def test_grants_apply_to_the_next_request(far: FarCatalog) -> None:
         far.node.delete(space("sales"), user="bea"),
     ):
         assert refused(wrong) == (403, "ForbiddenException")
-    far.node.done("PUT", f"{API}/lake/permissions/roles/{role}/table/far.sales.a/revoke", {"privileges": [
-        {"name": "select_table", "condition": "allow"}]})  # fmt: skip
+    far.node.done(
+        "PUT",
+        f"{API}/lake/permissions/roles/{role}/table/far.sales.a/revoke",
+        {"privileges": [{"name": "select_table", "condition": "allow"}]},
+    )
     assert far.names("sales", user="bea") == []
     assert far.node.get(table("sales", "a"), user="bea").status == 403
     assert far.node.get(SPACES, user="cem").status == 403
@@ -230,8 +239,11 @@ def test_changes_on_one_node_apply_immediately_on_another(far: FarCatalog) -> No
         ends = {"source": {"namespace": ["sales"], "name": "a"}, "destination": {"namespace": ["sales"], "name": "b"}}
         assert other.post(f"{FAR}/tables/rename", ends).status == 204
         assert far.names("sales", user="bea") == ["b"]
-        other.done("PUT", f"{API}/lake/permissions/roles/{role}/table/far.sales.b/revoke", {"privileges": [
-            {"name": "select_table", "condition": "allow"}]})  # fmt: skip
+        other.done(
+            "PUT",
+            f"{API}/lake/permissions/roles/{role}/table/far.sales.b/revoke",
+            {"privileges": [{"name": "select_table", "condition": "allow"}]},
+        )
         assert far.node.get(table("sales", "b"), user="bea").status == 403
 
 
@@ -269,9 +281,11 @@ def test_body_cannot_address_another_table_than_the_url(far: FarCatalog) -> None
         b'"requirements":[],"updates":[{"action":"set-properties","updates":{"z":"1"}}]}]}'
     )
     assert far.node.post(f"{FAR}/transactions/commit", twice, user="bea").status == 204
-    both = {"table-changes": [
-        {"identifier": {"namespace": ["sales"], "name": name}, **setting("w", "1")} for name in ("mine", "theirs")
-    ]}  # fmt: skip
+    both = {
+        "table-changes": [
+            {"identifier": {"namespace": ["sales"], "name": name}, **setting("w", "1")} for name in ("mine", "theirs")
+        ]
+    }
     assert far.node.post(f"{FAR}/transactions/commit", both, user="bea").status == 403
     staged = {"requirements": [{"type": "assert-create"}], "updates": []}
     assert far.node.post(table("sales", "new"), staged, user="bea").status == 403
@@ -288,13 +302,19 @@ def test_malformed_requests_are_not_forwarded_to_the_source(far: FarCatalog) -> 
     far.node.done("POST", f"{space('sales')}/tables", new_table("t"))
     far.bridge.cut()
     wrong = (
-        ("POST", f"{space('sales')}/tables", {"schema": {}}), ("POST", f"{space('sales')}/tables", b"{"),
-        ("POST", table("sales", "t"), {"requirements": 1}), ("POST", SPACES, {"namespace": []}),
-        ("POST", f"{FAR}/tables/rename", {"source": 1}), ("POST", f"{FAR}/transactions/commit", {"table-changes": []}),
-        ("GET", f"{space('sales')}/tables?pageSize=0", None), ("GET", f"{table('sales', 't')}?snapshots=some", None),
-        ("POST", f"{space('sales')}/properties", {"removals": "x"}), ("POST", f"{space('sales')}/views", {"name": "v"}),
-        ("POST", f"{space('sales')}/register", {"name": "v"}), ("GET", f"{FAR}/namespaces/a%00b", None),
-    )  # fmt: skip
+        ("POST", f"{space('sales')}/tables", {"schema": {}}),
+        ("POST", f"{space('sales')}/tables", b"{"),
+        ("POST", table("sales", "t"), {"requirements": 1}),
+        ("POST", SPACES, {"namespace": []}),
+        ("POST", f"{FAR}/tables/rename", {"source": 1}),
+        ("POST", f"{FAR}/transactions/commit", {"table-changes": []}),
+        ("GET", f"{space('sales')}/tables?pageSize=0", None),
+        ("GET", f"{table('sales', 't')}?snapshots=some", None),
+        ("POST", f"{space('sales')}/properties", {"removals": "x"}),
+        ("POST", f"{space('sales')}/views", {"name": "v"}),
+        ("POST", f"{space('sales')}/register", {"name": "v"}),
+        ("GET", f"{FAR}/namespaces/a%00b", None),
+    )
     for method, path, body in wrong:
         answer = far.node.ask(method, path, body)
 
@@ -390,9 +410,15 @@ def test_concurrent_callers_and_large_lists_are_served(far: FarCatalog) -> None:
 
 
 HIDDEN = {
-    "token": "sourceword", "s3.access-key-id": "AKIA", "s3.secret-access-key": "verysecret", "s3.endpoint": "https://s3.example.com", "uri": "https://away.example.com",
-    "s3.signer.uri": "https://away.example.com", "client.refresh-credentials-endpoint": "v1/far/away", "header.authorization": "Bearer sourceword",
-}  # fmt: skip
+    "token": "sourceword",
+    "s3.access-key-id": "AKIA",
+    "s3.secret-access-key": "verysecret",
+    "s3.endpoint": "https://s3.example.com",
+    "uri": "https://away.example.com",
+    "s3.signer.uri": "https://away.example.com",
+    "client.refresh-credentials-endpoint": "v1/far/away",
+    "header.authorization": "Bearer sourceword",
+}
 
 
 def test_changed_source_address_needs_the_token_again(far: FarCatalog) -> None:
@@ -417,11 +443,22 @@ def test_vended_source_credentials_are_passed_to_permitted_callers(
     its errors are not. Users who may write and not read never get them.
     """
     entry = {"prefix": "s3://b/t/", "config": HIDDEN}
-    load = {"metadata-location": "s3://b/t/1", "metadata": {"format-version": 2}, "config": HIDDEN, "storage-credentials": [entry], "read-restrictions": {"x": 1}}  # fmt: skip
+    load = {
+        "metadata-location": "s3://b/t/1",
+        "metadata": {"format-version": 2},
+        "config": HIDDEN,
+        "storage-credentials": [entry],
+        "read-restrictions": {"x": 1},
+    }
     with scripted() as script:
-        script.answers["GET /v1/config"] = ScriptedAnswer(body={"endpoints": [
-            "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}", "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
-        ]})  # fmt: skip
+        script.answers["GET /v1/config"] = ScriptedAnswer(
+            body={
+                "endpoints": [
+                    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}",
+                    "GET /v1/{prefix}/namespaces/{namespace}/tables/{table}/credentials",
+                ]
+            }
+        )
         script.answers["GET /v1/namespaces/a/tables/t"] = ScriptedAnswer(body=load, headers={"etag": "bare"})
         script.answers["GET /v1/namespaces/a/tables/t/credentials"] = ScriptedAnswer(
             body={"storage-credentials": [entry]}

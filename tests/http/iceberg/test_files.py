@@ -32,9 +32,12 @@ from tests.http.iceberg.wire import (
 STRING = {"type": "string"}
 MANIFEST_LIST = {"type": "record", "name": "manifest_file", "fields": [{"name": "manifest_path", **STRING}]}
 MANIFEST = {
-    "type": "record", "name": "manifest_entry",
-    "fields": [{"name": "data_file", "type": {"type": "record", "name": "r2", "fields": [{"name": "file_path", **STRING}]}}],
-}  # fmt: skip
+    "type": "record",
+    "name": "manifest_entry",
+    "fields": [
+        {"name": "data_file", "type": {"type": "record", "name": "r2", "fields": [{"name": "file_path", **STRING}]}}
+    ],
+}
 
 
 def avro(path: Path, schema: dict[str, object], rows: list[dict[str, object]]) -> str:
@@ -346,9 +349,12 @@ def test_table_at_the_warehouse_itself_is_refused(node: DriverNode) -> None:
     make_space(node, "a")
 
     answers = [
-        node.post(f"{ROOT}/namespaces/a/tables", {"name": "u", "schema": SCHEMA, "location": f"file://{node.data}/warehouse/main{end}"})
+        node.post(
+            f"{ROOT}/namespaces/a/tables",
+            {"name": "u", "schema": SCHEMA, "location": f"file://{node.data}/warehouse/main{end}"},
+        )
         for end in ("", "/")
-    ]  # fmt: skip
+    ]
 
     assert [error_of(answer)[0] for answer in answers] == [400, 400]
     assert "contains the catalog's warehouse" in error_of(answers[0])[2]

@@ -69,18 +69,26 @@ CASES: dict[str, Case] = {
     "create-namespace": Case("POST", SPACES, {"namespace": ["n", "m"], "properties": {"k": "v"}}),
     "drop-namespace": Case("DELETE", space_path("empty"), rights=("OWNER", "schema", "main.empty")),
     "update-properties": Case(
-        "POST", f"{space_path('empty')}/properties", {"updates": {"k": "v"}, "removals": ["old", "none"]},
+        "POST",
+        f"{space_path('empty')}/properties",
+        {"updates": {"k": "v"}, "removals": ["old", "none"]},
         rights=("OWNER", "schema", "main.empty"),
     ),
-    "create-table": Case("POST", f"{space_path('a')}/tables", {"name": "n", "schema": SCHEMA}, ("create_table", "SCHEMA", "main.a")),
+    "create-table": Case(
+        "POST", f"{space_path('a')}/tables", {"name": "n", "schema": SCHEMA}, ("create_table", "SCHEMA", "main.a")
+    ),
     "register-table": Case(
-        "POST", f"{space_path('a')}/register", {"name": "n", "metadata-location": "LOCATION"}, ("create_table", "SCHEMA", "main.a")
+        "POST",
+        f"{space_path('a')}/register",
+        {"name": "n", "metadata-location": "LOCATION"},
+        ("create_table", "SCHEMA", "main.a"),
     ),
     "commit-table": Case(
         "POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}, ("modify_table", "TABLE", "main.a.t")
     ),
     "commit-transaction": Case(
-        "POST", f"{ROOT}/transactions/commit",
+        "POST",
+        f"{ROOT}/transactions/commit",
         {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [set_properties(k="v")]}]},
         ("modify_table", "TABLE", "main.a.t"),
     ),
@@ -89,14 +97,17 @@ CASES: dict[str, Case] = {
     "rename-table": Case("POST", f"{ROOT}/tables/rename", RENAME, ("OWNER", "table", "main.a.t")),
     "create-view": Case("POST", f"{space_path('a')}/views", view_body("n"), ("create_view", "SCHEMA", "main.a")),
     "register-view": Case(
-        "POST", f"{space_path('a')}/register-view", {"name": "n", "metadata-location": "LOCATION"}, ("create_view", "SCHEMA", "main.a")
+        "POST",
+        f"{space_path('a')}/register-view",
+        {"name": "n", "metadata-location": "LOCATION"},
+        ("create_view", "SCHEMA", "main.a"),
     ),
     "replace-view": Case(
         "POST", view_path("a", "v"), replaced_by(view_version("select 2 as id")), rights=("OWNER", "view", "main.a.v")
     ),
     "drop-view": Case("DELETE", view_path("a", "v"), rights=("OWNER", "view", "main.a.v")),
     "rename-view": Case("POST", f"{ROOT}/views/rename", RENAME_VIEW, ("OWNER", "view", "main.a.v")),
-}  # fmt: skip
+}
 WITH_FILES = ("commit-table", "commit-transaction")
 OPERATIONS = sorted(CASES)
 
@@ -295,25 +306,36 @@ def test_recreated_user_does_not_have_the_old_keys(lake: DriverNode) -> None:
 
 REFUSALS: dict[str, tuple[Case, Case, int]] = {
     "taken name": (
-        Case("POST", f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA}), Case("DELETE", table_path("a", "t")), 409,
+        Case("POST", f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA}),
+        Case("DELETE", table_path("a", "t")),
+        409,
     ),
     "missing table": (
         Case("POST", table_path("a", "n"), {"updates": [set_properties(k="v")]}),
-        Case("POST", f"{space_path('a')}/tables", {"name": "n", "schema": SCHEMA}), 404,
+        Case("POST", f"{space_path('a')}/tables", {"name": "n", "schema": SCHEMA}),
+        404,
     ),
     "missing namespace": (
-        Case("POST", f"{space_path('n')}/tables", {"name": "n", "schema": SCHEMA}), Case("POST", SPACES, {"namespace": ["n"]}), 404,
+        Case("POST", f"{space_path('n')}/tables", {"name": "n", "schema": SCHEMA}),
+        Case("POST", SPACES, {"namespace": ["n"]}),
+        404,
     ),
     "failed requirement": (
-        Case("POST", table_path("a", "t"), {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}], "updates": []}),
-        Case("DELETE", table_path("a", "t")), 409,
+        Case(
+            "POST",
+            table_path("a", "t"),
+            {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}], "updates": []},
+        ),
+        Case("DELETE", table_path("a", "t")),
+        409,
     ),
     "unknown update": (
         Case("POST", table_path("a", "t"), {"updates": [{"action": "set-current-schema", "schema-id": 1}]}),
-        Case("DELETE", table_path("a", "t")), 400,
+        Case("DELETE", table_path("a", "t")),
+        400,
     ),
     "full namespace": (Case("DELETE", space_path("a")), Case("DELETE", table_path("a", "t")), 409),
-}  # fmt: skip
+}
 """Requests that are refused, the change after which they would succeed (or be refused otherwise), and the status."""
 
 

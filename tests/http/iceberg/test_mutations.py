@@ -30,10 +30,48 @@ from tests.http.iceberg.wire import (
 
 ROUNDS = 400
 ODD: list[object] = [
-    None, True, False, 0, -1, 1, 1000, 2**31, 2**53, 2**63, -(2**63) - 1, 10**40, 0.5, -0.0, 1e300, "", " ", "x", "\x00", "é", "\ud83d\ude00", "x" * 300,
-    "-1", "main", "long", "struct", "decimal(0,0)", "bucket[0]", "file:///", "s3://", [], [[]], [None], [0], [{}], ["x"], {}, {"": ""}, {"type": "struct"},
-    {"type": "list"}, {"a": {"b": [1, 2.5, None]}},
-]  # fmt: skip
+    None,
+    True,
+    False,
+    0,
+    -1,
+    1,
+    1000,
+    2**31,
+    2**53,
+    2**63,
+    -(2**63) - 1,
+    10**40,
+    0.5,
+    -0.0,
+    1e300,
+    "",
+    " ",
+    "x",
+    "\x00",
+    "é",
+    "\ud83d\ude00",
+    "x" * 300,
+    "-1",
+    "main",
+    "long",
+    "struct",
+    "decimal(0,0)",
+    "bucket[0]",
+    "file:///",
+    "s3://",
+    [],
+    [[]],
+    [None],
+    [0],
+    [{}],
+    ["x"],
+    {},
+    {"": ""},
+    {"type": "struct"},
+    {"type": "list"},
+    {"a": {"b": [1, 2.5, None]}},
+]
 FIELDS = [{"source-id": 1, "name": "p", "transform": "bucket[4]", "field-id": 1000}]
 ORDER = [{"source-id": 1, "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]
 UPDATES: list[dict] = [
@@ -47,8 +85,20 @@ UPDATES: list[dict] = [
     {"action": "set-default-sort-order", "sort-order-id": -1},
     snapshot(1),
     point(1),
-    {"action": "set-statistics", "statistics": {"snapshot-id": 100, "statistics-path": MISSING_LIST, "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1, "blob-metadata": []}},
-    {"action": "set-partition-statistics", "partition-statistics": {"snapshot-id": 100, "statistics-path": MISSING_LIST, "file-size-in-bytes": 1}},
+    {
+        "action": "set-statistics",
+        "statistics": {
+            "snapshot-id": 100,
+            "statistics-path": MISSING_LIST,
+            "file-size-in-bytes": 1,
+            "file-footer-size-in-bytes": 1,
+            "blob-metadata": [],
+        },
+    },
+    {
+        "action": "set-partition-statistics",
+        "partition-statistics": {"snapshot-id": 100, "statistics-path": MISSING_LIST, "file-size-in-bytes": 1},
+    },
     {"action": "set-properties", "updates": {"write.metadata.previous-versions-max": "5", "k": "v"}},
     {"action": "remove-properties", "removals": ["k"]},
     {"action": "remove-snapshot-ref", "ref-name": "gone"},
@@ -57,16 +107,21 @@ UPDATES: list[dict] = [
     {"action": "remove-partition-specs", "spec-ids": [7]},
     {"action": "remove-statistics", "snapshot-id": 7},
     {"action": "add-encryption-key", "encryption-key": {"key-id": "k", "encrypted-key-metadata": "eA=="}},
-]  # fmt: skip
+]
 REQUIREMENTS: list[dict] = [
     {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": None},
     {"type": "assert-current-schema-id", "current-schema-id": 0},
     {"type": "assert-default-spec-id", "default-spec-id": 0},
 ]
 CREATE = {
-    "name": "made", "schema": SCHEMA, "location": None, "partition-spec": {"spec-id": 0, "fields": FIELDS},
-    "write-order": {"order-id": 1, "fields": ORDER}, "stage-create": False, "properties": {"format-version": "2", "k": "v"},
-}  # fmt: skip
+    "name": "made",
+    "schema": SCHEMA,
+    "location": None,
+    "partition-spec": {"spec-id": 0, "fields": FIELDS},
+    "write-order": {"order-id": 1, "fields": ORDER},
+    "stage-create": False,
+    "properties": {"format-version": "2", "k": "v"},
+}
 
 
 @pytest.fixture(scope="module")

@@ -9,9 +9,27 @@ from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.wire import SPACES, error_of, make_space, make_table, nothing_done, properties_of, space_path
 
 ODD = [
-    "dot.ted", "sla/sh", "sp ace", "per%cent", "%2F", "Ünïcödé", "数据", "plus+sign", "q?u#ery", "a&b=c", "'\"`\\", "tables",
-    "namespaces", "properties", "lake.main", "-", "~", "\u2028", "\x02", "x" * 255,
-]  # fmt: skip
+    "dot.ted",
+    "sla/sh",
+    "sp ace",
+    "per%cent",
+    "%2F",
+    "Ünïcödé",
+    "数据",
+    "plus+sign",
+    "q?u#ery",
+    "a&b=c",
+    "'\"`\\",
+    "tables",
+    "namespaces",
+    "properties",
+    "lake.main",
+    "-",
+    "~",
+    "\u2028",
+    "\x02",
+    "x" * 255,
+]
 
 
 def test_namespace_lifecycle(lake: DriverNode) -> None:
@@ -280,9 +298,10 @@ def test_number_and_length_of_properties_are_limited(lake: DriverNode) -> None:
 
     assert lake.post(path, {"updates": many}).status == 200
     refusals = [
-        lake.post(path, {"updates": {"more": "v"}}), lake.post(path, {"updates": {"k0": "x" * (1 << 18)}}),
+        lake.post(path, {"updates": {"more": "v"}}),
+        lake.post(path, {"updates": {"k0": "x" * (1 << 18)}}),
         lake.post(SPACES, {"namespace": ["b"], "properties": {**many, "more": "v"}}),
-    ]  # fmt: skip
+    ]
     assert [each.status for each in refusals] == [400] * 3
     assert ["at most" in each.json()["error"]["message"] for each in refusals] == [True] * 3
     assert lake.post(path, {"updates": {"k0": "w"}}).status == 200

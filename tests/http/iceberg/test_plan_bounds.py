@@ -59,8 +59,15 @@ def turns_of() -> FairQueue:
 
 @pytest.mark.parametrize(
     "user,stage,at_once",
-    [("bob", "scan-residual", 1), ("bob", "scan-manifests", 1), ("bob", "scan-tasks", 1), ("bob", "restrict-file", 4), ("admin", "scan-manifests", 1), ("admin", "scan-tasks", 1)],
-)  # fmt: skip
+    [
+        ("bob", "scan-residual", 1),
+        ("bob", "scan-manifests", 1),
+        ("bob", "scan-tasks", 1),
+        ("bob", "restrict-file", 4),
+        ("admin", "scan-manifests", 1),
+        ("admin", "scan-tasks", 1),
+    ],
+)
 def test_client_disconnect_ends_the_plan(
     table: RestrictedTable, monkeypatch: pytest.MonkeyPatch, user: str, stage: str, at_once: int
 ) -> None:

@@ -37,9 +37,14 @@ def test_plan_has_matching_files_and_residual_filter(lake: DriverNode) -> None:
 
     assert [each["residual-filter"] for each in every.json()["file-scan-tasks"]] == [True] * 3
     assert every.json()["file-scan-tasks"][0]["data-file"] == {
-        "spec-id": 0, "content": "data", "file-path": f"{table.location}/data/0.parquet", "file-format": "parquet", "partition": [],
-        "file-size-in-bytes": 1_000, "record-count": 10,
-    }  # fmt: skip
+        "spec-id": 0,
+        "content": "data",
+        "file-path": f"{table.location}/data/0.parquet",
+        "file-format": "parquet",
+        "partition": [],
+        "file-size-in-bytes": 1_000,
+        "record-count": 10,
+    }
     task = some.json()["file-scan-tasks"][0]
     assert len(some.json()["file-scan-tasks"]) == 2
     assert task["residual-filter"] == {"type": "gt", "term": "id", "value": 14}
@@ -266,8 +271,11 @@ def test_missing_manifest_returns_404_and_damaged_500(lake: DriverNode) -> None:
     errors = [error_of(each.plan()) for each in (missing, damaged, elsewhere, bomb)]
 
     assert [each[:2] for each in errors] == [
-        (404, "NotFoundException"), (500, "ServiceFailureException"), (406, "UnsupportedOperationException"), (500, "ServiceFailureException"),
-    ]  # fmt: skip
+        (404, "NotFoundException"),
+        (500, "ServiceFailureException"),
+        (406, "UnsupportedOperationException"),
+        (500, "ServiceFailureException"),
+    ]
     assert "m.avro" in errors[1][2]
     assert "files outside of the table's locations" in errors[2][2]
     assert "good.avro" not in errors[2][2]
@@ -282,17 +290,32 @@ def deep(levels: int) -> object:
 
 
 BAD: dict[str, dict[str, object]] = {
-    "unknown snapshot": {"snapshot_id": 99}, "unknown column": {"filter": {"type": "eq", "term": "nowhere", "value": 1}},
-    "unknown field": {"select": ["nowhere"]}, "unknown field of statistics": {"stats_fields": ["nowhere"]},
-    "another type": {"filter": {"type": "eq", "term": "id", "value": "x"}}, "a truth": {"filter": {"type": "eq", "term": "id", "value": True}},
-    "starts with": {"filter": {"type": "starts-with", "term": "id", "value": "1"}}, "no number": {"filter": {"type": "is-nan", "term": "city"}},
-    "a type that is no text": {"filter": {"type": [True], "term": "id"}}, "no type": {"filter": {"term": "id"}},
-    "no filter": {"filter": {"type": "sort", "term": "id"}}, "a list": {"filter": []}, "a text": {"filter": "id > 1"}, "half a filter": {"filter": {"type": "and", "left": True}},
-    "a nameless column": {"filter": {"type": "is-null", "child": {"type": "reference"}}}, "unknown id": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}},
-    "a case": {"filter": {"type": "is-null", "term": "ID"}}, "too deep": {"filter": deep(400)}, "both": {"snapshot_id": 1, "start_snapshot_id": 1, "end_snapshot_id": 1},
-    "no end": {"start_snapshot_id": 1}, "no start": {"end_snapshot_id": 1}, "not an ancestor": {"start_snapshot_id": 100, "end_snapshot_id": 99}, "fewer than no rows": {"min_rows_requested": -1},
-    "a number of more bits": {"snapshot_id": 1 << 64}, "values that are none": {"filter": {"type": "in", "term": "id", "values": 1}},
-}  # fmt: skip
+    "unknown snapshot": {"snapshot_id": 99},
+    "unknown column": {"filter": {"type": "eq", "term": "nowhere", "value": 1}},
+    "unknown field": {"select": ["nowhere"]},
+    "unknown field of statistics": {"stats_fields": ["nowhere"]},
+    "another type": {"filter": {"type": "eq", "term": "id", "value": "x"}},
+    "a truth": {"filter": {"type": "eq", "term": "id", "value": True}},
+    "starts with": {"filter": {"type": "starts-with", "term": "id", "value": "1"}},
+    "no number": {"filter": {"type": "is-nan", "term": "city"}},
+    "a type that is no text": {"filter": {"type": [True], "term": "id"}},
+    "no type": {"filter": {"term": "id"}},
+    "no filter": {"filter": {"type": "sort", "term": "id"}},
+    "a list": {"filter": []},
+    "a text": {"filter": "id > 1"},
+    "half a filter": {"filter": {"type": "and", "left": True}},
+    "a nameless column": {"filter": {"type": "is-null", "child": {"type": "reference"}}},
+    "unknown id": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}},
+    "a case": {"filter": {"type": "is-null", "term": "ID"}},
+    "too deep": {"filter": deep(400)},
+    "both": {"snapshot_id": 1, "start_snapshot_id": 1, "end_snapshot_id": 1},
+    "no end": {"start_snapshot_id": 1},
+    "no start": {"end_snapshot_id": 1},
+    "not an ancestor": {"start_snapshot_id": 100, "end_snapshot_id": 99},
+    "fewer than no rows": {"min_rows_requested": -1},
+    "a number of more bits": {"snapshot_id": 1 << 64},
+    "values that are none": {"filter": {"type": "in", "term": "id", "values": 1}},
+}
 
 
 def test_invalid_request_is_refused(lake: DriverNode) -> None:

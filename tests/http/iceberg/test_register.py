@@ -234,13 +234,28 @@ def test_file_without_table_metadata_returns_400(node: DriverNode, kind: str) ->
 @pytest.mark.parametrize(
     "change",
     [
-        {"table-uuid": None}, {"table-uuid": 7}, {"table-uuid": "x\0y"}, {"location": 7}, {"location": ""}, {"location": "x\0y"}, {"schemas": {}},
-        {"schemas": []}, {"current-schema-id": 9}, {"default-spec-id": "0"}, {"snapshots": [{}]}, {"current-snapshot-id": 5},
-        {"refs": {"main": 1}}, {"properties": {"a": 1}}, {"last-updated-ms": -1}, {"last-column-id": 2**40},
-        {"metadata-log": [{"metadata-file": 1}]}, {"last-sequence-number": None}, {"format-version": "2"},
+        {"table-uuid": None},
+        {"table-uuid": 7},
+        {"table-uuid": "x\0y"},
+        {"location": 7},
+        {"location": ""},
+        {"location": "x\0y"},
+        {"schemas": {}},
+        {"schemas": []},
+        {"current-schema-id": 9},
+        {"default-spec-id": "0"},
+        {"snapshots": [{}]},
+        {"current-snapshot-id": 5},
+        {"refs": {"main": 1}},
+        {"properties": {"a": 1}},
+        {"last-updated-ms": -1},
+        {"last-column-id": 2**40},
+        {"metadata-log": [{"metadata-file": 1}]},
+        {"last-sequence-number": None},
+        {"format-version": "2"},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_metadata_with_an_invalid_field_returns_400(lake: DriverNode, change: dict[str, object]) -> None:
     """On either store backend, metadata with an invalid field is refused with 400, and no table is created."""
     location = dropped_table(lake)
@@ -278,10 +293,16 @@ def legacy_table(node: DriverNode) -> str:
     """Write the metadata file of a version 1 table without a UUID, as old engines did. Returns its location."""
     location = f"file://{warehouse(node)}/old"
     file = {
-        "format-version": 1, "location": location, "last-updated-ms": 1, "last-column-id": 1, "properties": {},
+        "format-version": 1,
+        "location": location,
+        "last-updated-ms": 1,
+        "last-column-id": 1,
+        "properties": {},
         "schema": {"type": "struct", "fields": [{"id": 1, "name": "c", "required": False, "type": "long"}]},
-        "partition-spec": [], "current-snapshot-id": -1, "snapshots": [],
-    }  # fmt: skip
+        "partition-spec": [],
+        "current-snapshot-id": -1,
+        "snapshots": [],
+    }
     path = warehouse(node) / "old" / "metadata" / "v1.metadata.json"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(file))
@@ -306,15 +327,49 @@ def test_version_1_table_without_uuid_gets_a_uuid(lake: DriverNode) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        {"partition-specs": [{"spec-id": 0, "fields": [{"field-id": 1000, "name": "p", "transform": "identity", "source-id": [1]}]}]},
-        {"partition-specs": [{"spec-id": 0, "fields": [{"field-id": [1000], "name": "p", "transform": "identity", "source-id": 1}]}]},
-        {"partition-specs": [{"spec-id": 0, "fields": [{"field-id": 1000, "name": ["p"], "transform": "identity", "source-id": 1}]}]},
-        {"partition-specs": [{"spec-id": 0, "fields": [{"field-id": 1000, "name": "p", "transform": {}, "source-id": 1}]}]},
-        {"sort-orders": [{"order-id": 0, "fields": [{"source-id": [1], "transform": "identity", "direction": "asc", "null-order": "nulls-first"}]}]},
-        {"sort-orders": [{"order-id": 0, "fields": [{"source-id": 1, "transform": "identity", "direction": ["asc"], "null-order": "nulls-first"}]}]},
+        {
+            "partition-specs": [
+                {"spec-id": 0, "fields": [{"field-id": 1000, "name": "p", "transform": "identity", "source-id": [1]}]}
+            ]
+        },
+        {
+            "partition-specs": [
+                {"spec-id": 0, "fields": [{"field-id": [1000], "name": "p", "transform": "identity", "source-id": 1}]}
+            ]
+        },
+        {
+            "partition-specs": [
+                {"spec-id": 0, "fields": [{"field-id": 1000, "name": ["p"], "transform": "identity", "source-id": 1}]}
+            ]
+        },
+        {
+            "partition-specs": [
+                {"spec-id": 0, "fields": [{"field-id": 1000, "name": "p", "transform": {}, "source-id": 1}]}
+            ]
+        },
+        {
+            "sort-orders": [
+                {
+                    "order-id": 0,
+                    "fields": [
+                        {"source-id": [1], "transform": "identity", "direction": "asc", "null-order": "nulls-first"}
+                    ],
+                }
+            ]
+        },
+        {
+            "sort-orders": [
+                {
+                    "order-id": 0,
+                    "fields": [
+                        {"source-id": 1, "transform": "identity", "direction": ["asc"], "null-order": "nulls-first"}
+                    ],
+                }
+            ]
+        },
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_partition_spec_or_sort_order_of_wrong_type_returns_400(node: DriverNode, change: dict[str, object]) -> None:
     """A list in place of a number or text in a partition spec or sort order is refused with 400, because later commits
     would fail.

@@ -26,11 +26,20 @@ from tests.http.iceberg.test_restrictions import restrict, words
 from tests.http.iceberg.wire import error_of
 from tests.manifests import data_file, entry, listed, manifest
 
-SCHEMA = {"type": "struct", "fields": [
-    {"id": 1, "name": "id", "required": False, "type": "long"}, {"id": 2, "name": "City", "required": False, "type": "string"},
-    {"id": 3, "name": "card", "required": False, "type": "string"},
-    {"id": 4, "name": "home", "required": False, "type": {"type": "struct", "fields": [{"id": 5, "name": "street", "required": False, "type": "string"}]}},
-]}  # fmt: skip
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "required": False, "type": "long"},
+        {"id": 2, "name": "City", "required": False, "type": "string"},
+        {"id": 3, "name": "card", "required": False, "type": "string"},
+        {
+            "id": 4,
+            "name": "home",
+            "required": False,
+            "type": {"type": "struct", "fields": [{"id": 5, "name": "street", "required": False, "type": "string"}]},
+        },
+    ],
+}
 ROWS = [
     {"id": n, "City": ("Rome", "Oslo")[n % 2], "card": f"1111-{n:04}", "home": {"street": f"Via {n}"}}
     for n in range(10)
@@ -107,11 +116,14 @@ def test_plan_returns_remaining_rows_masked(
     [
         ({"type": "is-null", "term": "card"}, {"type": "is-null", "term": "card"}),
         ({"type": "eq", "term": "home.street", "value": "x"}, {"type": "eq", "term": "home.street", "value": "x"}),
-        ({"type": "eq", "left": {"type": "reference", "id": 5}, "right": "x"}, {"type": "eq", "left": {"type": "reference", "id": 5}, "right": "x"}),
+        (
+            {"type": "eq", "left": {"type": "reference", "id": 5}, "right": "x"},
+            {"type": "eq", "left": {"type": "reference", "id": 5}, "right": "x"},
+        ),
         (None, True),
         (True, True),
     ],
-)  # fmt: skip
+)
 def test_filter_on_a_masked_or_nested_column_prunes_no_file(
     table: RestrictedTable, scan_filter: object, residual: object
 ) -> None:
@@ -131,15 +143,28 @@ def test_restriction_without_matching_rows_writes_no_file(table: RestrictedTable
 
 
 BAD: dict[str, dict[str, object]] = {
-    "unknown": {"filter": {"type": "eq", "term": "nowhere", "value": 1}}, "another case": {"filter": {"type": "is-null", "term": "CITY"}},
-    "nested fields": {"filter": {"type": "is-null", "term": "home.number"}}, "within what has nothing": {"filter": {"type": "is-null", "term": "card.last"}},
-    "an unknown number": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}}, "a whole struct": {"filter": {"type": "eq", "term": "home", "value": 1}},
-    "another type": {"filter": {"type": "eq", "term": "id", "value": "x"}}, "hidden in a not": {"filter": {"type": "not", "child": {"type": "is-null", "term": "nowhere"}}},
-    "beside what is there": {"filter": {"type": "or", "left": {"type": "is-null", "term": "id"}, "right": {"type": "is-null", "term": "nowhere"}}},
+    "unknown": {"filter": {"type": "eq", "term": "nowhere", "value": 1}},
+    "another case": {"filter": {"type": "is-null", "term": "CITY"}},
+    "nested fields": {"filter": {"type": "is-null", "term": "home.number"}},
+    "within what has nothing": {"filter": {"type": "is-null", "term": "card.last"}},
+    "an unknown number": {"filter": {"type": "is-null", "child": {"type": "reference", "id": 77}}},
+    "a whole struct": {"filter": {"type": "eq", "term": "home", "value": 1}},
+    "another type": {"filter": {"type": "eq", "term": "id", "value": "x"}},
+    "hidden in a not": {"filter": {"type": "not", "child": {"type": "is-null", "term": "nowhere"}}},
+    "beside what is there": {
+        "filter": {
+            "type": "or",
+            "left": {"type": "is-null", "term": "id"},
+            "right": {"type": "is-null", "term": "nowhere"},
+        }
+    },
     "beside what decides": {"filter": {"type": "and", "left": False, "right": {"type": "is-null", "term": "nowhere"}}},
-    "selected": {"select": ["id", "nowhere"]}, "statistics": {"stats_fields": ["card", "nowhere"]}, "too deep": {"filter": deep(400)}, "no filter": {"filter": ["x"]},
+    "selected": {"select": ["id", "nowhere"]},
+    "statistics": {"stats_fields": ["card", "nowhere"]},
+    "too deep": {"filter": deep(400)},
+    "no filter": {"filter": ["x"]},
     "no snapshot": {"snapshot_id": 99},
-}  # fmt: skip
+}
 
 
 def test_invalid_filter_or_column_returns_400_without_hidden_names(table: RestrictedTable) -> None:

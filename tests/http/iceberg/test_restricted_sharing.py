@@ -284,15 +284,21 @@ def test_rows_deleted_after_a_rewrite_are_not_returned(table: RestrictedTable) -
     before = table.seen()
     path = f"{table.location}/metadata/0-0.parquet"
     at = wire.local(table.write("deletes.parquet", b""))
-    schema = pa.schema([
-        pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}),
-        pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
-    ])  # fmt: skip
+    schema = pa.schema(
+        [
+            pa.field("file_path", pa.string(), metadata={"PARQUET:field_id": "2147483546"}),
+            pa.field("pos", pa.int64(), metadata={"PARQUET:field_id": "2147483545"}),
+        ]
+    )
     pq.write_table(pa.table({"file_path": [path], "pos": [4]}, schema=schema), at)
     of_one = {2147483546: path.encode()}
     file = data_file(
-        f"{table.location}/metadata/deletes.parquet", content=POSITIONS, file_size_in_bytes=at.stat().st_size, lower_bounds=of_one, upper_bounds=of_one
-    )  # fmt: skip
+        f"{table.location}/metadata/deletes.parquet",
+        content=POSITIONS,
+        file_size_in_bytes=at.stat().st_size,
+        lower_bounds=of_one,
+        upper_bounds=of_one,
+    )
     deletes = table.manifest("d.avro", [entry(file, sequence=2)], content=1)
 
     table.commit([*table.told, deletes], operation="delete")

@@ -84,7 +84,13 @@ def test_no_table_can_be_created_at_the_restricted_location(shop: DriverNode) ->
         place.replace("file:///", "file:/"),
     ):
         for stage in (False, True):
-            body = {"name": f"n{stage}", "schema": SCHEMA, "location": location, "stage-create": stage, "properties": {"format-version": "3"}}  # fmt: skip
+            body = {
+                "name": f"n{stage}",
+                "schema": SCHEMA,
+                "location": location,
+                "stage-create": stage,
+                "properties": {"format-version": "3"},
+            }
             answer = shop.ask(
                 "POST", f"{space_path('b')}/tables", body, user="bob", x_iceberg_access_delegation="vended-credentials"
             )
@@ -143,7 +149,16 @@ def test_views_do_not_bypass_restrictions(shop: DriverNode) -> None:
     """
     make_space(shop, "v")
     make_view(shop, "v", "mine", version=view_version("select * from a.t"))
-    body = {"name": "his", "schema": {"type": "struct", "schema-id": 0, "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}]}, "view-version": view_version("select * from a.t"), "properties": {}}  # fmt: skip
+    body = {
+        "name": "his",
+        "schema": {
+            "type": "struct",
+            "schema-id": 0,
+            "fields": [{"id": 1, "name": "id", "required": False, "type": "long"}],
+        },
+        "view-version": view_version("select * from a.t"),
+        "properties": {},
+    }
     shop.post(f"{space_path('b')}/views", body, user="bob")
     grant(shop, "eve", "use_catalog use_schema select_view", kind="CATALOG", on="main")
 
@@ -208,11 +223,24 @@ def test_secondary_routes_reveal_no_values_or_files(shop: DriverNode) -> None:
     """Tags, feed, search, statistics, policies and lists reveal the table's name and columns, and no value or file."""
     location = str(real(shop)["metadata"]["location"])  # type: ignore[index]
     paths = (
-        f"{LAKE}/objects/TABLE/main.a.t", f"{LAKE}/changes", f"{LAKE}/feed", f"{LAKE}/search?q=ssn", f"{LAKE}/reports?path=main.a.t", f"{LAKE}/statistics?path=main.a.t",
-        f"{API}/lake/objects/table/main.a.t/tags?details=true", f"{API}/lake/objects/table/main.a.t/policies?details=true", f"{API}/lake/objects/table/main.a.t/statistics",
-        f"{API}/lake/catalogs/main/schemas/a/tables", f"{API}/lake/catalogs/main/schemas/a/tables/t/partitions", f"{OWN}/metalakes/lake/export?format=json",
-        f"{LAKE}/lineage?path=main.a.t", f"{LAKE}/audit", "/lance/v1/table/main$a$t/describe", "/lance/v1/namespace/main$a/table/list", f"{SPACES}/a/tables/t/credentials",
-    )  # fmt: skip
+        f"{LAKE}/objects/TABLE/main.a.t",
+        f"{LAKE}/changes",
+        f"{LAKE}/feed",
+        f"{LAKE}/search?q=ssn",
+        f"{LAKE}/reports?path=main.a.t",
+        f"{LAKE}/statistics?path=main.a.t",
+        f"{API}/lake/objects/table/main.a.t/tags?details=true",
+        f"{API}/lake/objects/table/main.a.t/policies?details=true",
+        f"{API}/lake/objects/table/main.a.t/statistics",
+        f"{API}/lake/catalogs/main/schemas/a/tables",
+        f"{API}/lake/catalogs/main/schemas/a/tables/t/partitions",
+        f"{OWN}/metalakes/lake/export?format=json",
+        f"{LAKE}/lineage?path=main.a.t",
+        f"{LAKE}/audit",
+        "/lance/v1/table/main$a$t/describe",
+        "/lance/v1/namespace/main$a/table/list",
+        f"{SPACES}/a/tables/t/credentials",
+    )
     for path in paths:
         answer = shop.get(path, user="bob")
         text = answer.body.decode()

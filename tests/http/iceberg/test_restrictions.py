@@ -192,9 +192,21 @@ def test_iceberg_rest_allows_only_plans_and_existence_checks(shop: DriverNode) -
     path = table_path("a", "t")
     closed(shop.get(f"{path}/credentials", user="bob"))
     closed(commit(shop, "a", "t", updates=[set_properties(k="v")], user="bob"))
-    closed(shop.post(f"{SPACES.removesuffix('/namespaces')}/transactions/commit", {"table-changes": [
-        {"identifier": {"namespace": ["a"], "name": "t"}, "requirements": [], "updates": [set_properties(k="v")]}
-    ]}, user="bob"))  # fmt: skip
+    closed(
+        shop.post(
+            f"{SPACES.removesuffix('/namespaces')}/transactions/commit",
+            {
+                "table-changes": [
+                    {
+                        "identifier": {"namespace": ["a"], "name": "t"},
+                        "requirements": [],
+                        "updates": [set_properties(k="v")],
+                    }
+                ]
+            },
+            user="bob",
+        )
+    )
     rename = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
     closed(shop.post(f"{SPACES.removesuffix('/namespaces')}/tables/rename", rename, user="bob"))
 
@@ -414,10 +426,20 @@ def _schema(fields: list[dict]) -> list[dict]:
         ({"filter": "id = 'x'"}, "is long"),
         ({"filter": "born < 'yesterday'"}, "is date"),
         ({"filter": "city ="}, "not a condition"),
-        ({"filter": reduce(lambda inner, _: {"type": "not", "child": inner}, range(150), {"type": "is-null", "term": "id"})}, "levels"),
+        (
+            {
+                "filter": reduce(
+                    lambda inner, _: {"type": "not", "child": inner}, range(150), {"type": "is-null", "term": "id"}
+                )
+            },
+            "levels",
+        ),
         ({"filter": "id = 1 or " * 300 + "id = 2"}, ""),
         ({"filter": "x" * 5000}, "4096 characters"),
-        ({"filter": {"type": "eq", "left": {"type": "transform", "transform": "year", "term": "born"}, "right": 1}}, "must be a column"),
+        (
+            {"filter": {"type": "eq", "left": {"type": "transform", "transform": "year", "term": "born"}, "right": 1}},
+            "must be a column",
+        ),
         ({"filter": {"type": "like", "term": "city", "value": "x"}}, "there is no condition"),
         ({"filter": {"type": "in", "term": "id", "values": []}}, "1 to 1000 values"),
         ({"filter": {"type": "in", "term": "id", "values": list(range(1001))}}, "1 to 1000 values"),
@@ -433,7 +455,7 @@ def _schema(fields: list[dict]) -> list[dict]:
         ({"masks": {"ssn": "show-last-4"}, "to": {"roles": [f"r{i}" for i in range(101)]}}, "at most 100"),
         ({"masks": {"ssn": "show-last-4"}, "who": {}}, "unknown field"),
     ],
-)  # fmt: skip
+)
 def test_invalid_restriction_is_refused(lake: DriverNode, terms: dict, why: str) -> None:
     """An unknown column, a mask that does not fit its type, or a filter that is too long or deep is refused with the
     reason.

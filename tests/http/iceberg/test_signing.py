@@ -179,12 +179,20 @@ def test_requests_outside_the_table_location_are_not_signed(
     """
     other = KINDS[kind == KINDS[0]]
     refused = [
-        f"{store.uri}/{BUCKET}/{kind}/t2/data/f", f"{store.uri}/{BUCKET}/{kind}/t", f"{store.uri}/{BUCKET}/{kind}/t2", f"{store.uri}/{BUCKET}/{other}/t/f",
-        f"{store.uri}/{ELSE}/{kind}/t/f", f"{store.uri}/{BUCKET}/{kind}/t/%2e%2e/t2/f", f"{store.uri}/{BUCKET}?prefix={kind}/t", f"{store.uri}/{BUCKET}?prefix=",
-        f"{store.uri}/{BUCKET}?prefix={kind}/t2/", f"{store.uri}/{BUCKET}", f"https://{BUCKET}.s3.amazonaws.com/{kind}/t/f",
+        f"{store.uri}/{BUCKET}/{kind}/t2/data/f",
+        f"{store.uri}/{BUCKET}/{kind}/t",
+        f"{store.uri}/{BUCKET}/{kind}/t2",
+        f"{store.uri}/{BUCKET}/{other}/t/f",
+        f"{store.uri}/{ELSE}/{kind}/t/f",
+        f"{store.uri}/{BUCKET}/{kind}/t/%2e%2e/t2/f",
+        f"{store.uri}/{BUCKET}?prefix={kind}/t",
+        f"{store.uri}/{BUCKET}?prefix=",
+        f"{store.uri}/{BUCKET}?prefix={kind}/t2/",
+        f"{store.uri}/{BUCKET}",
+        f"https://{BUCKET}.s3.amazonaws.com/{kind}/t/f",
         f"{store.uri}/{ELSE}?location",
         f"{store.uri}/{BUCKET[:-1]}?location",
-    ]  # fmt: skip
+    ]
     for uri in refused:
         assert sign(node, store, kind, uri=uri).status in (400, 403), uri
     assert sign(node, store, kind, uri=f"{store.uri}/{BUCKET}?location").status == 200

@@ -27,16 +27,38 @@ GRAVITINO = f"{API}/lake/catalogs/far/schemas"
 DELEGATION = {"X_Iceberg_Access_Delegation": "vended-credentials"}
 PRIVILEGES = "use_catalog use_schema create_schema create_table modify_table select_table create_view select_view"
 METADATA = {
-    "format-version": 2, "table-uuid": "11111111-2222-4333-8444-555555555555", "location": "s3://b/t", "last-updated-ms": 1,
-    "last-column-id": 2, "schemas": [{**SCHEMA, "schema-id": 0}], "current-schema-id": 0, "partition-specs": [{"spec-id": 0, "fields": []}],
-    "default-spec-id": 0, "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0, "properties": {"a": "later"},
-}  # fmt: skip
+    "format-version": 2,
+    "table-uuid": "11111111-2222-4333-8444-555555555555",
+    "location": "s3://b/t",
+    "last-updated-ms": 1,
+    "last-column-id": 2,
+    "schemas": [{**SCHEMA, "schema-id": 0}],
+    "current-schema-id": 0,
+    "partition-specs": [{"spec-id": 0, "fields": []}],
+    "default-spec-id": 0,
+    "sort-orders": [{"order-id": 0, "fields": []}],
+    "default-sort-order-id": 0,
+    "properties": {"a": "later"},
+}
 VIEW_METADATA = {
-    "format-version": 1, "view-uuid": "11111111-2222-4333-8444-555555555556", "location": "s3://b/v", "schemas": [{**SCHEMA, "schema-id": 0}],
-    "current-version-id": 1, "properties": {"a": "later"}, "version-log": [{"version-id": 1, "timestamp-ms": 1}],
-    "versions": [{"version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["a"],
-                  "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT 1"}]}],
-}  # fmt: skip
+    "format-version": 1,
+    "view-uuid": "11111111-2222-4333-8444-555555555556",
+    "location": "s3://b/v",
+    "schemas": [{**SCHEMA, "schema-id": 0}],
+    "current-version-id": 1,
+    "properties": {"a": "later"},
+    "version-log": [{"version-id": 1, "timestamp-ms": 1}],
+    "versions": [
+        {
+            "version-id": 1,
+            "timestamp-ms": 1,
+            "schema-id": 0,
+            "summary": {},
+            "default-namespace": ["a"],
+            "representations": [{"type": "sql", "dialect": "spark", "sql": "SELECT 1"}],
+        }
+    ],
+}
 ENDPOINTS = [
     f"{method} /v1/{{prefix}}/namespaces{path}"
     for path in (
@@ -61,16 +83,31 @@ def source() -> Iterator[ScriptedServer]:
         )
         names = [{"namespace": ["a"], "name": name} for name in ("secret", "t")]
         script.answers |= {
-            "GET /v1/config": ScriptedAnswer(body={"endpoints": ENDPOINTS}), "GET /v1/namespaces": ScriptedAnswer(body={"namespaces": [["a"], ["secret"]]}),
-            "POST /v1/namespaces": ScriptedAnswer(body={}), f"POST {SOURCE_SPACE}/properties": ScriptedAnswer(body={}),
+            "GET /v1/config": ScriptedAnswer(body={"endpoints": ENDPOINTS}),
+            "GET /v1/namespaces": ScriptedAnswer(body={"namespaces": [["a"], ["secret"]]}),
+            "POST /v1/namespaces": ScriptedAnswer(body={}),
+            f"POST {SOURCE_SPACE}/properties": ScriptedAnswer(body={}),
             f"GET {SOURCE_SPACE}": ScriptedAnswer(body={"namespace": ["a"], "properties": {"a": "later"}}),
             f"GET {SOURCE_SPACE}/tables": ScriptedAnswer(body={"identifiers": names}),
             f"GET {SOURCE_SPACE}/views": ScriptedAnswer(body={"identifiers": names}),
-            f"GET {SOURCE_TABLE}": loaded, f"POST {SOURCE_TABLE}": loaded, f"POST {SOURCE_SPACE}/tables": loaded, f"GET {SOURCE_SPACE}/tables/u": loaded,
-            f"GET {SOURCE_SPACE}/views/v": ScriptedAnswer(body={"metadata-location": "s3://b/v/1", "metadata": VIEW_METADATA}),
-            "POST /v1/tables/rename": ScriptedAnswer(204), f"DELETE {SOURCE_SPACE}/tables/secret": ScriptedAnswer(204),
-        }  # fmt: skip
-        paths = (SOURCE_SPACE, "/v1/namespaces/secret", SOURCE_TABLE, f"{SOURCE_SPACE}/tables/secret", f"{SOURCE_SPACE}/views/v", f"{SOURCE_SPACE}/views/secret")  # fmt: skip
+            f"GET {SOURCE_TABLE}": loaded,
+            f"POST {SOURCE_TABLE}": loaded,
+            f"POST {SOURCE_SPACE}/tables": loaded,
+            f"GET {SOURCE_SPACE}/tables/u": loaded,
+            f"GET {SOURCE_SPACE}/views/v": ScriptedAnswer(
+                body={"metadata-location": "s3://b/v/1", "metadata": VIEW_METADATA}
+            ),
+            "POST /v1/tables/rename": ScriptedAnswer(204),
+            f"DELETE {SOURCE_SPACE}/tables/secret": ScriptedAnswer(204),
+        }
+        paths = (
+            SOURCE_SPACE,
+            "/v1/namespaces/secret",
+            SOURCE_TABLE,
+            f"{SOURCE_SPACE}/tables/secret",
+            f"{SOURCE_SPACE}/views/v",
+            f"{SOURCE_SPACE}/views/secret",
+        )
         script.answers |= {f"HEAD {path}": ScriptedAnswer(204) for path in paths}
         yield script
 
@@ -86,8 +123,13 @@ def node(fresh: Callable[[str], Path], source: ScriptedServer) -> Iterator[Drive
 
 
 def raced(
-    node: DriverNode, patch: pytest.MonkeyPatch, *, request: Callable[[], DriverAnswer], act: Callable[[], Awaitable[None]], call: int = 1
-) -> DriverAnswer:  # fmt: skip
+    node: DriverNode,
+    patch: pytest.MonkeyPatch,
+    *,
+    request: Callable[[], DriverAnswer],
+    act: Callable[[], Awaitable[None]],
+    call: int = 1,
+) -> DriverAnswer:
     """Send a request, and run `act` right before its given call of the source. Returns the answer."""
     node.settle()
     interference: Interference
@@ -154,21 +196,38 @@ def test_credentials_of_a_new_table_are_withheld_after_a_revoke(
     assert b"verysecret" in node.ask("POST", f"{space('a')}/tables", body, user="ana", **DELEGATION).body
 
     answer = raced(
-        node, monkeypatch, request=lambda: node.ask("POST", f"{space('a')}/tables", body, user="ana", **DELEGATION),
+        node,
+        monkeypatch,
+        request=lambda: node.ask("POST", f"{space('a')}/tables", body, user="ana", **DELEGATION),
         act=revoke(node, role),
-    )  # fmt: skip
+    )
 
     assert answer.status == 200, answer
     assert b"verysecret" not in answer.body
 
 
-@pytest.mark.parametrize("method, path", [
-    ("GET", table("a", "t")), ("HEAD", table("a", "t")), ("GET", table("a", "v", kind="views")), ("HEAD", table("a", "v", kind="views")),
-    ("GET", space("a")), ("HEAD", space("a")), ("GET", f"{table('a', 't')}/credentials"), ("GET", "/iceberg/v1/config?warehouse=far"),
-    ("GET", SPACES), ("GET", f"{space('a')}/tables"), ("GET", f"{space('a')}/views"),
-    ("GET", f"{GRAVITINO}/a"), ("GET", f"{GRAVITINO}/a/tables/t"), ("GET", f"{GRAVITINO}/a/views/v"),
-    ("GET", GRAVITINO), ("GET", f"{GRAVITINO}/a/tables"), ("GET", f"{GRAVITINO}/a/views"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "method, path",
+    [
+        ("GET", table("a", "t")),
+        ("HEAD", table("a", "t")),
+        ("GET", table("a", "v", kind="views")),
+        ("HEAD", table("a", "v", kind="views")),
+        ("GET", space("a")),
+        ("HEAD", space("a")),
+        ("GET", f"{table('a', 't')}/credentials"),
+        ("GET", "/iceberg/v1/config?warehouse=far"),
+        ("GET", SPACES),
+        ("GET", f"{space('a')}/tables"),
+        ("GET", f"{space('a')}/views"),
+        ("GET", f"{GRAVITINO}/a"),
+        ("GET", f"{GRAVITINO}/a/tables/t"),
+        ("GET", f"{GRAVITINO}/a/views/v"),
+        ("GET", GRAVITINO),
+        ("GET", f"{GRAVITINO}/a/tables"),
+        ("GET", f"{GRAVITINO}/a/views"),
+    ],
+)
 def test_reads_of_the_source_need_the_right_at_the_end_of_the_request(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, method: str, path: str
 ) -> None:
@@ -257,13 +316,16 @@ def test_attachments_of_a_missing_object_are_refused_after_a_revoke(
     assert answer.status == 403, answer
 
 
-@pytest.mark.parametrize("method, path, body", [
-    ("POST", GRAVITINO, {"name": "a"}),
-    ("PUT", f"{GRAVITINO}/a", {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}),
-    ("POST", f"{GRAVITINO}/a/tables", {"name": "t", "columns": [{"name": "id", "type": "long"}]}),
-    ("PUT", f"{GRAVITINO}/a/tables/t", {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}),
-    ("PUT", f"{GRAVITINO}/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "method, path, body",
+    [
+        ("POST", GRAVITINO, {"name": "a"}),
+        ("PUT", f"{GRAVITINO}/a", {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}),
+        ("POST", f"{GRAVITINO}/a/tables", {"name": "t", "columns": [{"name": "id", "type": "long"}]}),
+        ("PUT", f"{GRAVITINO}/a/tables/t", {"updates": [{"@type": "setProperty", "property": "k", "value": "v"}]}),
+        ("PUT", f"{GRAVITINO}/a/tables/t", {"updates": [{"@type": "rename", "newName": "u"}]}),
+    ],
+)
 def test_result_of_a_change_is_not_shown_after_a_revoke(
     node: DriverNode, monkeypatch: pytest.MonkeyPatch, method: str, path: str, body: dict[str, object]
 ) -> None:

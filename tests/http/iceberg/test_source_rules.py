@@ -33,10 +33,18 @@ def source() -> Iterator[ScriptedServer]:
     with scripted() as scripted_source:
         loaded = ScriptedAnswer(body={"metadata-location": "x", "metadata": {}})
         scripted_source.answers |= {
-            "GET /v1/config": ScriptedAnswer(body={}), f"GET {SPACE}": ScriptedAnswer(body={"namespace": ["a"]}), f"HEAD {SPACE}": ScriptedAnswer(204),
-            f"GET {TABLE}": loaded, f"HEAD {TABLE}": ScriptedAnswer(204), f"GET {VIEW}": loaded, f"HEAD {VIEW}": ScriptedAnswer(204),
-            f"POST {TABLES}": loaded, f"DELETE {TABLE}": ScriptedAnswer(204), f"DELETE {VIEW}": ScriptedAnswer(204), f"DELETE {SPACE}": ScriptedAnswer(204),
-        }  # fmt: skip
+            "GET /v1/config": ScriptedAnswer(body={}),
+            f"GET {SPACE}": ScriptedAnswer(body={"namespace": ["a"]}),
+            f"HEAD {SPACE}": ScriptedAnswer(204),
+            f"GET {TABLE}": loaded,
+            f"HEAD {TABLE}": ScriptedAnswer(204),
+            f"GET {VIEW}": loaded,
+            f"HEAD {VIEW}": ScriptedAnswer(204),
+            f"POST {TABLES}": loaded,
+            f"DELETE {TABLE}": ScriptedAnswer(204),
+            f"DELETE {VIEW}": ScriptedAnswer(204),
+            f"DELETE {SPACE}": ScriptedAnswer(204),
+        }
         yield scripted_source
 
 

@@ -24,8 +24,12 @@ def test_stuck_object_store_does_not_block_other_catalogs(fresh: Callable[[str],
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
         storage = StorageSection(allowed_roots=("s3://b",), allowed_endpoints=(endpoint,), timeout_s=600.0)
         stuck = {
-            "warehouse": "s3://b/w", "s3.endpoint": endpoint, "s3.region": "x", "s3.access-key-id": "k", "s3.secret-access-key": "s",
-        }  # fmt: skip
+            "warehouse": "s3://b/w",
+            "s3.endpoint": endpoint,
+            "s3.region": "x",
+            "s3.access-key-id": "k",
+            "s3.secret-access-key": "s",
+        }
         with node_at(fresh("data"), storage=storage) as node:
             body = {"name": "stuck", "type": "relational", "provider": "lakehouse-iceberg", "properties": stuck}
             node.done("POST", f"{API}/lake/catalogs", body)
@@ -36,10 +40,16 @@ def test_stuck_object_store_does_not_block_other_catalogs(fresh: Callable[[str],
             async def ask() -> tuple[list[object], bool, list[int]]:
                 waiting = [
                     asyncio.create_task(
-                        node._ask("POST", "/iceberg/v1/lake.stuck/namespaces/a/tables", {"name": f"t{i}", "schema": SCHEMA}, "admin", {})
+                        node._ask(
+                            "POST",
+                            "/iceberg/v1/lake.stuck/namespaces/a/tables",
+                            {"name": f"t{i}", "schema": SCHEMA},
+                            "admin",
+                            {},
+                        )
                     )
                     for i in range(12)
-                ]  # fmt: skip
+                ]
                 await asyncio.sleep(0)
                 other = await node._ask("POST", table_path("a", "t"), large, "admin", {})
                 before = not any(task.done() for task in waiting)

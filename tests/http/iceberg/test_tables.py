@@ -68,9 +68,12 @@ def test_created_table_has_new_field_ids_and_metadata_file(lake: DriverNode) -> 
     returned metadata.
     """
     spec = {"fields": [{"source-id": 5, "name": "city", "transform": "identity"}]}
-    order = {"order-id": 7, "fields": [
-        {"source-id": 5, "transform": "identity", "direction": "asc", "null-order": "nulls-first"},
-    ]}  # fmt: skip
+    order = {
+        "order-id": 7,
+        "fields": [
+            {"source-id": 5, "transform": "identity", "direction": "asc", "null-order": "nulls-first"},
+        ],
+    }
     schema = {"type": "struct", "fields": [{"id": 5, "name": "city", "required": False, "type": "string"}]}
     properties = {"k": "v", "format-version": "3"}
 
@@ -82,8 +85,11 @@ def test_created_table_has_new_field_ids_and_metadata_file(lake: DriverNode) -> 
     assert metadata["format-version"] == 3
     assert metadata["schemas"][0]["fields"][0]["id"] == 1
     assert metadata["partition-specs"][0]["fields"][0] == {
-        "source-id": 1, "field-id": 1000, "name": "city", "transform": "identity",
-    }  # fmt: skip
+        "source-id": 1,
+        "field-id": 1000,
+        "name": "city",
+        "transform": "identity",
+    }
     assert (metadata["default-sort-order-id"], metadata["sort-orders"][0]["fields"][0]["source-id"]) == (1, 1)
     assert metadata["properties"] == {"k": "v", "write.parquet.compression-codec": "zstd"}
     assert str(metadata["location"]).endswith(f"/warehouse/main/{uuid.UUID(metadata['table-uuid']).hex}")

@@ -106,8 +106,13 @@ def opened(store: ObjectStoreServer, answer: DriverAnswer, place: str) -> dict[s
         owner.put_object(Bucket=BUCKET, Key=f"{place}/{name}", Body=b"x")
     owner.close()
     client = store.client(*keys_of(answer))
-    accesses = {"rows": ("read", "data/f"), "metadata": ("read", "metadata/f"), "write": ("write", "data/g"),
-             "delete": ("delete", "data/g"), "list": ("list", "data/")}  # fmt: skip
+    accesses = {
+        "rows": ("read", "data/f"),
+        "metadata": ("read", "metadata/f"),
+        "write": ("write", "data/g"),
+        "delete": ("delete", "data/g"),
+        "list": ("list", "data/"),
+    }
     outcomes = {what: outcome(client, verb, f"{place}/{name}") for what, (verb, name) in accesses.items()}
     client.close()
     return outcomes
@@ -214,9 +219,10 @@ def test_the_catalogs_own_keys_are_in_no_answer(store: ObjectStoreServer, node: 
     """No answer has the catalog's secret, the role, or any key other than the session's."""
     staged = {"name": "s", "schema": SCHEMA, "stage-create": True}
     answers = [
-        load(node), node.get(f"{TABLE}/credentials"),
+        load(node),
+        node.get(f"{TABLE}/credentials"),
         node.ask("POST", f"{space_path('a', root=ROOT)}/tables", staged, **ASKED),
-    ]  # fmt: skip
+    ]
 
     for answer in answers:
         text = answer.body.decode().replace("s3.secret-access-key", "").replace("s3.access-key-id", "")
@@ -270,9 +276,11 @@ def test_unreachable_sts_returns_503_and_changes_nothing(store: ObjectStoreServe
     tables = f"{space_path('a', root=ROOT)}/tables"
     body = {"name": "new", "schema": SCHEMA}
     refused = [
-        load(node), node.get(f"{TABLE}/credentials"), node.ask("POST", tables, body, **ASKED),
+        load(node),
+        node.get(f"{TABLE}/credentials"),
+        node.ask("POST", tables, body, **ASKED),
         node.ask("POST", tables, {**body, "stage-create": True}, **ASKED),
-    ]  # fmt: skip
+    ]
 
     assert [answer.status for answer in refused] == [503] * 4
     assert {answer.json()["error"]["type"] for answer in refused} == {"ServiceUnavailableException"}
@@ -333,9 +341,13 @@ def test_location_with_policy_wildcards_gets_no_credentials(node: DriverNode, na
 def test_table_loaded_through_a_view_gets_no_credentials(node: DriverNode) -> None:
     """A user who may load a table only through a view gets its metadata without credentials."""
     version = {
-        "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["a"],
+        "version-id": 1,
+        "timestamp-ms": 1,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": ["a"],
         "representations": [{"type": "sql", "dialect": "spark", "sql": "select * from a.t"}],
-    }  # fmt: skip
+    }
     body = {"name": "v", "schema": SCHEMA, "view-version": version, "properties": {}}
     node.done("POST", f"{space_path('a', root=ROOT)}/views", body)
     grant(node, "dan", "use_catalog use_schema select_view", kind="CATALOG", on="cloud")

@@ -117,9 +117,10 @@ NOTHING = dict.fromkeys(EVERYTHING, False)
 @pytest.mark.parametrize(
     "user, expected",
     [
-        ("eve", EVERYTHING), ("ana", EVERYTHING | {"write": False, "delete": False}),
+        ("eve", EVERYTHING),
+        ("ana", EVERYTHING | {"write": False, "delete": False}),
     ],
-)  # fmt: skip
+)
 def test_tokens_match_the_callers_privileges(
     store: GcsServer, node: DriverNode, user: str, expected: dict[str, bool]
 ) -> None:

@@ -121,13 +121,17 @@ def test_view_routes_return_404_for_tables_and_vice_versa(lake: DriverNode) -> N
 
     with nothing_done(lake):
         answers = [
-            lake.get(table_path("a", "v")), lake.ask("HEAD", table_path("a", "v")), lake.delete(table_path("a", "v")),
+            lake.get(table_path("a", "v")),
+            lake.ask("HEAD", table_path("a", "v")),
+            lake.delete(table_path("a", "v")),
             lake.post(table_path("a", "v"), {"updates": [set_properties(k="v")]}),
             lake.post(f"{ROOT}/tables/rename", rename(("a", "v"), ("a", "x"))),
-            lake.get(view_path("a", "t")), lake.ask("HEAD", view_path("a", "t")), lake.delete(view_path("a", "t")),
+            lake.get(view_path("a", "t")),
+            lake.ask("HEAD", view_path("a", "t")),
+            lake.delete(view_path("a", "t")),
             lake.post(view_path("a", "t"), {"updates": [set_properties(k="v")]}),
             lake.post(RENAME, rename(("a", "t"), ("a", "x"))),
-        ]  # fmt: skip
+        ]
 
     assert [answer.status for answer in answers] == [404] * 10
 
@@ -181,9 +185,12 @@ def test_view_text_is_limited_to_a_megabyte(lake: DriverNode) -> None:
     over = lake.post(view_path("a", "v"), replaced_by(view_version("x" * (4 << 20 | 1))))
 
     assert (refused.status, created.status, replaced.status, over.status) == (403, 200, 200, 400)
-    assert [len(each["representations"][0]["sql"]) for each in lake.done("GET", view_path("a", "v"))["metadata"]["versions"]] == [
-        len(text), len(text) + 1,
-    ]  # fmt: skip
+    assert [
+        len(each["representations"][0]["sql"]) for each in lake.done("GET", view_path("a", "v"))["metadata"]["versions"]
+    ] == [
+        len(text),
+        len(text) + 1,
+    ]
     assert "longer than 4194304 bytes" in error_of(over)[2]
 
 
@@ -229,9 +236,10 @@ def test_views_move_with_their_namespace(lake: DriverNode) -> None:
 
     before = lake.ask("GET", view_path("a", "b", "v"), user="ana")
     lake.done(
-        "POST", "/api/limnos/v1/metalakes/lake/catalogs/main/move",
+        "POST",
+        "/api/limnos/v1/metalakes/lake/catalogs/main/move",
         {"kind": "namespace", "source": ["a", "b"], "target": ["z", "c"]},
-    )  # fmt: skip
+    )
     after = lake.ask("GET", view_path("z", "c", "v"), user="ana")
 
     assert (before.status, after.status) == (200, 200)

@@ -104,9 +104,13 @@ def view_version(sql: str = "select 1 as id", *, dialect: str = "spark", **more:
     """Return a view version as clients send it; underscores become dashes."""
     text = {"type": "sql", "dialect": dialect, "sql": sql}
     fields: Document = {
-        "version-id": 1, "timestamp-ms": 1_700_000_000_000, "schema-id": 0, "summary": {}, "default-namespace": [],
+        "version-id": 1,
+        "timestamp-ms": 1_700_000_000_000,
+        "schema-id": 0,
+        "summary": {},
+        "default-namespace": [],
         "representations": [text],
-    }  # fmt: skip
+    }
     return fields | {key.replace("_", "-"): value for key, value in more.items()}
 
 
@@ -208,9 +212,13 @@ MISSING_LIST = "file:///missing.avro"
 def snapshot(number: int, *, manifest_list: str = MISSING_LIST, parent: int | None = None) -> Document:
     """Return the update that adds a snapshot to a v2 table; its id is 100 times its sequence number."""
     body: Document = {
-        "snapshot-id": number * 100, "sequence-number": number, "timestamp-ms": 1_700_000_000_000 + number,
-        "manifest-list": manifest_list, "summary": {"operation": "append"}, "schema-id": 0,
-    }  # fmt: skip
+        "snapshot-id": number * 100,
+        "sequence-number": number,
+        "timestamp-ms": 1_700_000_000_000 + number,
+        "manifest-list": manifest_list,
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
     if parent is not None:
         body["parent-snapshot-id"] = parent * 100
     return {"action": "add-snapshot", "snapshot": body}

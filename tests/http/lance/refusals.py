@@ -100,16 +100,24 @@ def _spaces(who: str) -> Iterator[RefusalCase]:
     for action in ("list", "table/list"):
         route = f"GET /namespace/{{namespace_id}}/{action}"
         for thing, path in (
-            ("root", ()), ("catalog", ("lance",)), ("no catalog", ("nowhere",)), ("namespace", ("lance", "there")),
-            ("no namespace", ("lance", "gone")), ("closed namespace", ("lance", "closed")),
-        ):  # fmt: skip
+            ("root", ()),
+            ("catalog", ("lance",)),
+            ("no catalog", ("nowhere",)),
+            ("namespace", ("lance", "there")),
+            ("no namespace", ("lance", "gone")),
+            ("closed namespace", ("lance", "closed")),
+        ):
             yield _about(route, thing, *path)
     for action in SPACE_ACTIONS:
         route = f"POST /namespace/{{namespace_id}}/{action}"
         for thing, path in (
-            ("root", ()), ("catalog", ("lance",)), ("no catalog", ("nowhere",)), ("namespace", ("lance", "there")),
-            ("no namespace", ("lance", "gone")), ("closed namespace", ("lance", "closed")),
-        ):  # fmt: skip
+            ("root", ()),
+            ("catalog", ("lance",)),
+            ("no catalog", ("nowhere",)),
+            ("namespace", ("lance", "there")),
+            ("no namespace", ("lance", "gone")),
+            ("closed namespace", ("lance", "closed")),
+        ):
             yield _about(route, thing, *path, body={})
     yield _about(create, "catalog", f"cat_{who}", body={})
     yield _about(create, "free name", "lance", f"new_{who}", body={})
@@ -157,21 +165,33 @@ def _rows(who: str) -> Iterator[RefusalCase]:
     create = "POST /table/{table_id}/create"
     yield from _new("create", f"filled_{who}", arrow(), existing="rows")
     for thing, name, mode in (
-        ("declared before", f"anew_{who}", "create"), ("taken name, exist ok", "t", "exist_ok"), ("overwrite", f"anew_{who}", "overwrite"),
-    ):  # fmt: skip
+        ("declared before", f"anew_{who}", "create"),
+        ("taken name, exist ok", "t", "exist_ok"),
+        ("overwrite", f"anew_{who}", "overwrite"),
+    ):
         yield case(create, thing, f"lance$there${name}", root=ROOT, body=arrow(), query=f"?mode={mode}")
     yield from _each("insert", "rows", arrow())
     yield from _each("query", "rows", {"k": 1})
     yield from _each("delete", "rows", {"predicate": "id > 100"})
     for action, body in (
-        ("count_rows", {}), ("explain_plan", {"query": {"k": 1}}), ("analyze_plan", {"k": 1}), ("stats", {}),
-        ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()), ("update", {"updates": [["text", "'x'"]]}), ("restore", {"version": 1}),
-        ("schema_metadata/update", {"a": "b"}), ("update_field_metadata", {"updates": [{"path": "id", "metadata": {"a": "b"}}]}),
-        ("create_index", {"column": "id", "index_type": "BTREE", "name": f"i_{who}"}), ("create_scalar_index", {"column": "id", "index_type": "BTREE", "name": f"s_{who}"}),
-        ("index/list", {}), ("index/{index_name}/stats", {}), ("index/{index_name}/drop", {}),
-        ("add_columns", {"new_columns": [{"name": f"c_{who}", "expression": "id + 1"}]}), ("alter_columns", {"alterations": [{"path": "text", "nullable": True}]}),
+        ("count_rows", {}),
+        ("explain_plan", {"query": {"k": 1}}),
+        ("analyze_plan", {"k": 1}),
+        ("stats", {}),
+        ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()),
+        ("update", {"updates": [["text", "'x'"]]}),
+        ("restore", {"version": 1}),
+        ("schema_metadata/update", {"a": "b"}),
+        ("update_field_metadata", {"updates": [{"path": "id", "metadata": {"a": "b"}}]}),
+        ("create_index", {"column": "id", "index_type": "BTREE", "name": f"i_{who}"}),
+        ("create_scalar_index", {"column": "id", "index_type": "BTREE", "name": f"s_{who}"}),
+        ("index/list", {}),
+        ("index/{index_name}/stats", {}),
+        ("index/{index_name}/drop", {}),
+        ("add_columns", {"new_columns": [{"name": f"c_{who}", "expression": "id + 1"}]}),
+        ("alter_columns", {"alterations": [{"path": "text", "nullable": True}]}),
         ("drop_columns", {"columns": [f"c_{who}"]}),
-    ):  # fmt: skip
+    ):
         yield from _both(action, body, index=f"i_{who}")
     for action, body in (("describe", {}), ("alter", {"actions": []})):
         for thing, name in (("transaction", "lance$there$rows$x"), ("no table's transaction", "lance$there$gone$x")):
@@ -181,10 +201,16 @@ def _rows(who: str) -> Iterator[RefusalCase]:
 def _kept_rows() -> Iterator[RefusalCase]:
     """Yield the requests about rows of a table with managed versions."""
     for action, body in (
-        ("insert", arrow()), ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()), ("update", {"updates": [["text", "'x'"]]}),
-        ("delete", {"predicate": "id > 100"}), ("restore", {"version": 1}), ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}),
-        ("query", {"k": 1}), ("count_rows", {}), ("stats", {}),
-    ):  # fmt: skip
+        ("insert", arrow()),
+        ("merge_insert?on=id&when_not_matched_insert_all=true", arrow()),
+        ("update", {"updates": [["text", "'x'"]]}),
+        ("delete", {"predicate": "id > 100"}),
+        ("restore", {"version": 1}),
+        ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}),
+        ("query", {"k": 1}),
+        ("count_rows", {}),
+        ("stats", {}),
+    ):
         path, _, query = action.partition("?")
         route = f"POST /table/{{table_id}}/{path}"
         yield case(route, "managed table", "lance$there$kept", root=ROOT, body=body, query=query and f"?{query}")
@@ -201,10 +227,20 @@ def _directories() -> Iterator[RefusalCase]:
     for action, body in (("declare", {}), ("create", arrow()), ("register", {"location": "elsewhere"})):
         yield _about(f"POST /table/{{table_id}}/{action}", "in a directory", "shown", "a", "new", body=body)
     for action, body in (
-        ("describe", {}), ("exists", {}), ("query", {"k": 1}), ("count_rows", {}), ("version/list", {}), ("tags/list", {}), ("index/list", {}),
-        ("insert", arrow()), ("delete", {"predicate": "true"}), ("create_index", {"column": "id", "index_type": "BTREE"}), ("drop", {}), ("deregister", {}),
+        ("describe", {}),
+        ("exists", {}),
+        ("query", {"k": 1}),
+        ("count_rows", {}),
+        ("version/list", {}),
+        ("tags/list", {}),
+        ("index/list", {}),
+        ("insert", arrow()),
+        ("delete", {"predicate": "true"}),
+        ("create_index", {"column": "id", "index_type": "BTREE"}),
+        ("drop", {}),
+        ("deregister", {}),
         ("rename", {"new_table_name": "other"}),
-    ):  # fmt: skip
+    ):
         for thing, name in (("table of a directory", "docs"), ("no table of a directory", "gone")):
             yield _about(f"POST /table/{{table_id}}/{action}", thing, "shown", "a", name, body=body)
 

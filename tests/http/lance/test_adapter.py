@@ -52,9 +52,13 @@ def ask(
     """Send a request to an adapter over ASGI."""
     raw, _, query = path.partition("?")
     scope = {
-        "type": "http", "method": method, "raw_path": raw.encode(), "query_string": query.encode(), "http_version": "1.1",
+        "type": "http",
+        "method": method,
+        "raw_path": raw.encode(),
+        "query_string": query.encode(),
+        "http_version": "1.1",
         "headers": [(b"host", b"127.0.0.1:1"), *headers],
-    }  # fmt: skip
+    }
     sent: list[dict[str, Any]] = []
     waiting = [{"type": "http.request", "body": body, "more_body": cut}, {"type": "http.disconnect"}]
 
@@ -111,9 +115,10 @@ def test_query_and_body_fields_are_combined() -> None:
     The caller's identity is passed on.
     """
     _, fields, data = capture_call(
-        "/v1/table/t/merge_insert?on=id&on=text&when_matched_update_all=true&timeout=30s", body=b"rows",
+        "/v1/table/t/merge_insert?on=id&on=text&when_matched_update_all=true&timeout=30s",
+        body=b"rows",
         headers=((b"x-api-key", b"k"),),
-    )  # fmt: skip
+    )
     assert (fields["on"], fields["when_matched_update_all"], fields["timeout"], data) == (
         ["id", "text"],
         True,
@@ -219,9 +224,13 @@ def streamed(root: Path, act: Callable[[WorkerTask], Awaitable[None]] | None = N
         LanceDirectory(str(root), layout=DirectoryLayout.V1), FakeLanceWorkers(act), limits=FolderLimits(1000, 0, 60.0)
     )
     scope = {
-        "type": "http", "method": "POST", "raw_path": b"/v1/table/t/query", "query_string": b"", "http_version": "1.1",
+        "type": "http",
+        "method": "POST",
+        "raw_path": b"/v1/table/t/query",
+        "query_string": b"",
+        "http_version": "1.1",
         "headers": [(b"host", b"127.0.0.1:1")],
-    }  # fmt: skip
+    }
     sent: list[dict[str, Any]] = []
     waiting = [{"type": "http.request", "body": b"{}"}]
 

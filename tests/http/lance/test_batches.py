@@ -120,14 +120,15 @@ def test_invalid_batches_are_refused_with_the_reason(node: DriverNode) -> None:
     assert node.done("POST", COMMIT, {"operations": []}) == {"results": []}
     assert node.done("POST", CREATE, {"entries": []}) == {"versions": []}
     for body in (
-        {"operations": [{}]}, {"operations": [{"declare_table": {}}]},
+        {"operations": [{}]},
+        {"operations": [{"declare_table": {}}]},
         {"operations": [{"declare_table": {"id": ["lance", "x"]}, "deregister_table": {"id": ["lance", "b"]}}]},
         {"operations": [{"declare_table": {"id": ["lance", "x"]}}, {"declare_table": {"id": ["side", "x"]}}]},
         {"operations": [{"declare_table": {"id": ["lance", "x"]}}, {"deregister_table": {"id": ["lance", "x"]}}]},
         {"operations": [{"create_table_version": {**version, "id": ["lance", "b"]}}]},
         {"operations": [{"create_table_version": entry("plain", str(plain["location"]), 1)}]},
         {"operations": [{"declare_table": {"id": ["lance"]}}]},
-    ):  # fmt: skip
+    ):
         assert failure_of(node.post(COMMIT, body)) == (400, 13), body
     assert failure_of(node.post(COMMIT, {"operations": [{"declare_table": {"id": ["lance", "b"]}}]})) == (409, 5)
     assert names(node.get(f"{space('lance')}/table/list")) == ["b", "plain"]

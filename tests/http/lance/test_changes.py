@@ -48,13 +48,29 @@ def version(node: DriverNode, t: str) -> object:
 @pytest.mark.parametrize(
     "query, expected, counts",
     [
-        ("when_matched_update_all=true&when_not_matched_insert_all=true", {1: "a cat", 2: "a dog", 3: "new", 4: "more"}, (1, 1, 0)),
+        (
+            "when_matched_update_all=true&when_not_matched_insert_all=true",
+            {1: "a cat", 2: "a dog", 3: "new", 4: "more"},
+            (1, 1, 0),
+        ),
         ("when_not_matched_insert_all=true", {1: "a cat", 2: "a dog", 3: "cat and dog", 4: "more"}, (0, 1, 0)),
-        ("when_matched_update_all=true&when_matched_update_all_filt=target.id+%3C+3", {1: "a cat", 2: "a dog", 3: "cat and dog"}, (0, 0, 0)),
-        ("when_not_matched_insert_all=true&when_not_matched_by_source_delete=true&when_not_matched_by_source_delete_filt=id+%3D+1", {2: "a dog", 3: "cat and dog", 4: "more"}, (0, 1, 1)),
-        ("on=text&when_not_matched_insert_all=true&use_index=false&timeout=30s", {1: "a cat", 2: "a dog", 3: "new", 4: "more"}, (0, 2, 0)),
+        (
+            "when_matched_update_all=true&when_matched_update_all_filt=target.id+%3C+3",
+            {1: "a cat", 2: "a dog", 3: "cat and dog"},
+            (0, 0, 0),
+        ),
+        (
+            "when_not_matched_insert_all=true&when_not_matched_by_source_delete=true&when_not_matched_by_source_delete_filt=id+%3D+1",
+            {2: "a dog", 3: "cat and dog", 4: "more"},
+            (0, 1, 1),
+        ),
+        (
+            "on=text&when_not_matched_insert_all=true&use_index=false&timeout=30s",
+            {1: "a cat", 2: "a dog", 3: "new", 4: "more"},
+            (0, 2, 0),
+        ),
     ],
-)  # fmt: skip
+)
 def test_rows_are_merged(
     home: DriverNode, t: str, query: str, expected: dict[object, object], counts: tuple[int, ...]
 ) -> None:
@@ -72,14 +88,18 @@ def test_rows_are_merged(
 @pytest.mark.parametrize(
     "query, body, expected",
     [
-        ("", arrow(), (400, 13)), ("on=nope&when_not_matched_insert_all=true", arrow(), (404, 12)), ("on=id", arrow(), (400, 13)),
-        ("on=id&when_not_matched_insert_all=maybe", arrow(), (400, 13)), ("on=id&when_not_matched_insert_all=true&timeout=soon", arrow(), (400, 13)),
-        ("on=id&when_not_matched_insert_all=true", b"nothing", (400, 13)), ("on=id&when_not_matched_insert_all=true", arrow()[:-30], (400, 13)),
+        ("", arrow(), (400, 13)),
+        ("on=nope&when_not_matched_insert_all=true", arrow(), (404, 12)),
+        ("on=id", arrow(), (400, 13)),
+        ("on=id&when_not_matched_insert_all=maybe", arrow(), (400, 13)),
+        ("on=id&when_not_matched_insert_all=true&timeout=soon", arrow(), (400, 13)),
+        ("on=id&when_not_matched_insert_all=true", b"nothing", (400, 13)),
+        ("on=id&when_not_matched_insert_all=true", arrow()[:-30], (400, 13)),
         ("on=id&when_not_matched_insert_all=true", arrow(pa.table({"id": [1], "other": [1]})), (400, 20)),
         ("on=id&when_matched_update_all=true", arrow(pa.concat_tables([ROWS, ROWS])), (400, 13)),
         ("on=id&when_not_matched_insert_all=true&branch=b", arrow(), (404, 22)),
     ],
-)  # fmt: skip
+)
 def test_invalid_merges_are_refused_with_their_code(
     home: DriverNode, t: str, query: str, body: bytes, expected: tuple[int, int]
 ) -> None:
@@ -103,21 +123,41 @@ def test_rows_are_updated_and_deleted(home: DriverNode, t: str) -> None:
 @pytest.mark.parametrize(
     "action, body, expected",
     [
-        ("update", {"updates": []}, (400, 13)), ("update", {"updates": [["id"]]}, (400, 13)), ("update", {"updates": [["nope", "1"]]}, (404, 12)),
-        ("update", {"updates": [["id", "nope + 1"]]}, (404, 12)), ("update", {"updates": [["id", "'abc'"]]}, (400, 13)), ("update", {"updates": [["id", "1"]], "predicate": "id >"}, (400, 13)),
-        ("update", {"updates": [["id", "1"], ["id", "2"]]}, (400, 13)), ("delete", {}, (400, 13)), ("delete", {"predicate": " "}, (400, 13)), ("delete", {"predicate": "nope = 1"}, (404, 12)),
-        ("delete", {"predicate": "true", "branch": "b"}, (404, 22)), ("restore", {"version": 9}, (404, 11)), ("restore", {"version": 0}, (404, 11)), ("restore", {}, (400, 13)),
-        ("schema_metadata/update", [1], (400, 13)), ("schema_metadata/update", {"a": 1}, (400, 13)), ("update_field_metadata", {"updates": []}, (400, 13)),
-        ("update_field_metadata", {"updates": [{"path": "nope", "metadata": {}}]}, (404, 12)), ("add_columns", {"new_columns": []}, (400, 13)),
-        ("add_columns", {"new_columns": [{"name": "x", "expression": "nope + 1"}]}, (404, 12)), ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}, (400, 13)),
-        ("add_columns", {"new_columns": [{"name": "x", "expression": "id *"}]}, (400, 13)), ("add_columns", {"new_columns": [{"name": "x", "computed": "udf"}]}, (406, 0)),
-        ("alter_columns", {"alterations": [{"path": "id", "rename": "\x00"}]}, (400, 13)), ("add_columns", {"new_columns": [{"name": "\x00", "expression": "1"}]}, (400, 13)),
-        ("alter_columns", {"alterations": []}, (400, 13)), ("alter_columns", {"alterations": [{"path": "nope", "rename": "x"}]}, (404, 12)),
-        ("alter_columns", {"alterations": [{"path": "id", "rename": "text"}]}, (400, 13)), ("alter_columns", {"alterations": [{"path": "id", "data_type": {"type": "far"}}]}, (400, 13)),
-        ("drop_columns", {"columns": []}, (400, 13)), ("drop_columns", {"columns": ["nope"]}, (404, 12)), ("drop_columns", {"columns": ["id", "text", "vector"]}, (400, 13)),
+        ("update", {"updates": []}, (400, 13)),
+        ("update", {"updates": [["id"]]}, (400, 13)),
+        ("update", {"updates": [["nope", "1"]]}, (404, 12)),
+        ("update", {"updates": [["id", "nope + 1"]]}, (404, 12)),
+        ("update", {"updates": [["id", "'abc'"]]}, (400, 13)),
+        ("update", {"updates": [["id", "1"]], "predicate": "id >"}, (400, 13)),
+        ("update", {"updates": [["id", "1"], ["id", "2"]]}, (400, 13)),
+        ("delete", {}, (400, 13)),
+        ("delete", {"predicate": " "}, (400, 13)),
+        ("delete", {"predicate": "nope = 1"}, (404, 12)),
+        ("delete", {"predicate": "true", "branch": "b"}, (404, 22)),
+        ("restore", {"version": 9}, (404, 11)),
+        ("restore", {"version": 0}, (404, 11)),
+        ("restore", {}, (400, 13)),
+        ("schema_metadata/update", [1], (400, 13)),
+        ("schema_metadata/update", {"a": 1}, (400, 13)),
+        ("update_field_metadata", {"updates": []}, (400, 13)),
+        ("update_field_metadata", {"updates": [{"path": "nope", "metadata": {}}]}, (404, 12)),
+        ("add_columns", {"new_columns": []}, (400, 13)),
+        ("add_columns", {"new_columns": [{"name": "x", "expression": "nope + 1"}]}, (404, 12)),
+        ("add_columns", {"new_columns": [{"name": "id", "expression": "1"}]}, (400, 13)),
+        ("add_columns", {"new_columns": [{"name": "x", "expression": "id *"}]}, (400, 13)),
+        ("add_columns", {"new_columns": [{"name": "x", "computed": "udf"}]}, (406, 0)),
+        ("alter_columns", {"alterations": [{"path": "id", "rename": "\x00"}]}, (400, 13)),
+        ("add_columns", {"new_columns": [{"name": "\x00", "expression": "1"}]}, (400, 13)),
+        ("alter_columns", {"alterations": []}, (400, 13)),
+        ("alter_columns", {"alterations": [{"path": "nope", "rename": "x"}]}, (404, 12)),
+        ("alter_columns", {"alterations": [{"path": "id", "rename": "text"}]}, (400, 13)),
+        ("alter_columns", {"alterations": [{"path": "id", "data_type": {"type": "far"}}]}, (400, 13)),
+        ("drop_columns", {"columns": []}, (400, 13)),
+        ("drop_columns", {"columns": ["nope"]}, (404, 12)),
+        ("drop_columns", {"columns": ["id", "text", "vector"]}, (400, 13)),
         ("stats", {"branch": "b"}, (404, 22)),
     ],
-)  # fmt: skip
+)
 def test_invalid_changes_are_refused_with_their_code(
     home: DriverNode, t: str, action: str, body: object, expected: tuple[int, int]
 ) -> None:
@@ -208,9 +248,10 @@ def test_table_statistics_are_returned(home: DriverNode, t: str) -> None:
     assert (stats["num_rows"], stats["num_indices"]) == (4, 0)
     assert stats["total_bytes"] > 0
     assert stats["fragment_stats"] == {
-        "num_fragments": 2, "num_small_fragments": 2,
+        "num_fragments": 2,
+        "num_small_fragments": 2,
         "lengths": {"min": 1, "max": 3, "mean": 2, "p25": 1, "p50": 3, "p75": 3, "p99": 3},
-    }  # fmt: skip
+    }
 
 
 def about(t: str, uuid: object) -> str:

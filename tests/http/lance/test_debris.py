@@ -156,8 +156,13 @@ def test_janitor_deletes_unreferenced_files_on_s3() -> None:
     import lance
 
     with objects() as store:
-        keys = {"aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_endpoint": store.uri, "aws_region": "us-east-1",
-                "allow_http": "true"}  # fmt: skip
+        keys = {
+            "aws_access_key_id": "key",
+            "aws_secret_access_key": "secret",
+            "aws_endpoint": store.uri,
+            "aws_region": "us-east-1",
+            "allow_http": "true",
+        }
         for mode in ("create", "append"):
             lance.write_dataset(ROWS, "s3://lake/w/t", mode=mode, storage_options=keys)
         lance.dataset("s3://lake/w/t", storage_options=keys).delete("id = 1")

@@ -17,9 +17,18 @@ from tests.http.lance.wire import Json, arrow, declare, failure_of, table
 ENDLESS = "array_repeat(id, 100000000000000)[1] = 1"
 """An expression on which the library ends its process, because it needs more memory than any machine can address."""
 WRONG = (
-    "cast(text as int) = 1", "id / 0 = 1", "regexp_like(text, '(((a{100}){100}){100}){100}')", "date_part('x', now()) = 1", "to_date(text) = now()",
-    "repeat(text, 1000000000) = 'x'", "$1 = id", "id = ?", "text = N'a'", "+".join(["id"] * 20_000) + " = 1", "id" + "::int" * 5000 + " = 1",
-)  # fmt: skip
+    "cast(text as int) = 1",
+    "id / 0 = 1",
+    "regexp_like(text, '(((a{100}){100}){100}){100}')",
+    "date_part('x', now()) = 1",
+    "to_date(text) = now()",
+    "repeat(text, 1000000000) = 'x'",
+    "$1 = id",
+    "id = ?",
+    "text = N'a'",
+    "+".join(["id"] * 20_000) + " = 1",
+    "id" + "::int" * 5000 + " = 1",
+)
 
 
 @pytest.fixture(scope="module")

@@ -87,7 +87,11 @@ def test_full_text_search_works_alone_and_with_vectors(home: DriverNode, t: str)
     matches = rows_of(home.post(f"{t}/query", {"k": 100, "vector": {}, "full_text_query": words, "columns": ["id"]}))
     assert {row["id"] % 7 for row in matches} == {3}
     assert all(row["_score"] > 0 for row in matches)
-    cats = {"must": [{"match": {"column": "text", "terms": "cat"}}], "must_not": [{"match": {"column": "text", "terms": "word1"}}], "should": []}  # fmt: skip
+    cats = {
+        "must": [{"match": {"column": "text", "terms": "cat"}}],
+        "must_not": [{"match": {"column": "text", "terms": "word1"}}],
+        "should": [],
+    }
     body = {"k": 400, "vector": [], "full_text_query": {"structured_query": {"query": {"boolean": cats}}}}
     assert all(row["id"] % 2 and row["id"] % 7 != 1 for row in rows_of(home.post(f"{t}/query", body)))
     phrase = {"structured_query": {"query": {"phrase": {"column": "text", "terms": "word3 cat"}}}}
@@ -135,11 +139,18 @@ def test_words_without_a_column_search_the_indexed_columns(home: DriverNode) -> 
 @pytest.mark.parametrize(
     "column, kind, more, code",
     [
-        ("nope", "BTREE", {}, 12), ("nope", "IVF_PQ", {}, 12), ("id", "NOPE", {}, 13), ("text", "IVF_FLAT", {}, 13), ("id", "FTS", {}, 13),
-        ("vector", "IVF_FLAT", {"distance_type": "far"}, 13), ("text", "FTS", {"language": "Klingon"}, 13), ("", "BTREE", {}, 13),
-        ("vector", "IVF_FLAT", {"action": "create_scalar_index"}, 13), ("id", "LABEL_LIST", {}, 13),
+        ("nope", "BTREE", {}, 12),
+        ("nope", "IVF_PQ", {}, 12),
+        ("id", "NOPE", {}, 13),
+        ("text", "IVF_FLAT", {}, 13),
+        ("id", "FTS", {}, 13),
+        ("vector", "IVF_FLAT", {"distance_type": "far"}, 13),
+        ("text", "FTS", {"language": "Klingon"}, 13),
+        ("", "BTREE", {}, 13),
+        ("vector", "IVF_FLAT", {"action": "create_scalar_index"}, 13),
+        ("id", "LABEL_LIST", {}, 13),
     ],
-)  # fmt: skip
+)
 def test_invalid_index_requests_are_refused_with_their_code(
     home: DriverNode, column: str, kind: str, more: dict[str, str], code: int
 ) -> None:

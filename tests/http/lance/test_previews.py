@@ -62,11 +62,14 @@ def test_preview_returns_first_rows_with_types(node: DriverNode) -> None:
     head = read(node, "&rows=2")
 
     assert [(each["name"], each["type"]) for each in head["columns"]] == [
-        ("id", "int64"), ("<script>", "string"), ("vector", "vector of 8 float"),
-    ]  # fmt: skip
+        ("id", "int64"),
+        ("<script>", "string"),
+        ("vector", "vector of 8 float"),
+    ]
     assert head["rows"] == [
-        [0, "row 0", "[0, 0, 0, 0, … 8 numbers]"], [1, "row 1", "[1, 1, 1, 1, … 8 numbers]"],
-    ]  # fmt: skip
+        [0, "row 0", "[0, 0, 0, 0, … 8 numbers]"],
+        [1, "row 1", "[1, 1, 1, 1, … 8 numbers]"],
+    ]
     assert (head["complete"], head["restricted"], head["columns_left_out"], head["snapshot_id"]) == (False, False, 0, 1)
 
 

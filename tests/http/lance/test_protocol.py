@@ -39,11 +39,15 @@ def test_every_operation_is_served_or_refused_by_name() -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "/lance/v1/table/lance$a$b$t/describe", "/lance/v1/table/lance%24a%24b%24t/describe/", "//lance//v1//table/lance$a$b$t/describe",
-        "/lance/v1/table/lance.a.b.t/describe?delimiter=.", "/lance/v1/table/lance::a::b::t/describe?delimiter=%3A%3A",
-        "/v1/table/lance$a$b$t/describe", "/lance//v1/table/lance__d__a__d__b__d__t/describe/?delimiter=__d__",
+        "/lance/v1/table/lance$a$b$t/describe",
+        "/lance/v1/table/lance%24a%24b%24t/describe/",
+        "//lance//v1//table/lance$a$b$t/describe",
+        "/lance/v1/table/lance.a.b.t/describe?delimiter=.",
+        "/lance/v1/table/lance::a::b::t/describe?delimiter=%3A%3A",
+        "/v1/table/lance$a$b$t/describe",
+        "/lance//v1/table/lance__d__a__d__b__d__t/describe/?delimiter=__d__",
     ],
-)  # fmt: skip
+)
 def test_all_path_spellings_address_the_same_table(home: DriverNode, path: str) -> None:
     """Paths with any delimiter, escaped or not, with doubled and final slashes, and the path of the protocol's own port
     name the same table.
@@ -56,10 +60,15 @@ def test_all_path_spellings_address_the_same_table(home: DriverNode, path: str) 
 @pytest.mark.parametrize(
     "path",
     [
-        "/lance/v1/namespace/%24/list", "/lance/v1/namespace/$/list?delimiter=%24", "/lance/v1/namespace/list?delimiter=.",
-        "/lance/v1/namespace/./list?delimiter=.", "/lance/v1/namespace//list", "/v1/namespace/list", "/lance/v1/namespace/%24/list/",
+        "/lance/v1/namespace/%24/list",
+        "/lance/v1/namespace/$/list?delimiter=%24",
+        "/lance/v1/namespace/list?delimiter=.",
+        "/lance/v1/namespace/./list?delimiter=.",
+        "/lance/v1/namespace//list",
+        "/v1/namespace/list",
+        "/lance/v1/namespace/%24/list/",
     ],
-)  # fmt: skip
+)
 def test_root_is_addressed_by_delimiter_or_empty_id(home: DriverNode, path: str) -> None:
     """The root is the delimiter itself, or empty."""
     assert names(home.get(path)) == ["lance", "main"]
@@ -119,9 +128,14 @@ def test_malformed_bodies_return_400(home: DriverNode, body: bytes) -> None:
 def test_unknown_routes_and_methods_return_a_json_error(node: DriverNode) -> None:
     """An unknown path or a wrong method is answered with a JSON body and code 0."""
     for method, path, expected in (
-        ("GET", "/lance", 404), ("GET", "/lance/v2/table", 404), ("POST", f"{ROOT}/table/lance$t/dance", 404), ("GET", "/v1/table/x/y/z", 404),
-        ("PUT", f"{ROOT}/table/lance$t/describe", 405), ("GET", f"{ROOT}/table/lance$t/drop", 405), ("DELETE", f"{ROOT}/table", 405),
-    ):  # fmt: skip
+        ("GET", "/lance", 404),
+        ("GET", "/lance/v2/table", 404),
+        ("POST", f"{ROOT}/table/lance$t/dance", 404),
+        ("GET", "/v1/table/x/y/z", 404),
+        ("PUT", f"{ROOT}/table/lance$t/describe", 405),
+        ("GET", f"{ROOT}/table/lance$t/drop", 405),
+        ("DELETE", f"{ROOT}/table", 405),
+    ):
         assert failure_of(node.ask(method, path)) == (expected, 0), path
 
 

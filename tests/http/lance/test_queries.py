@@ -38,15 +38,36 @@ def ask(node: DriverNode, **body: object) -> DriverAnswer:
 @pytest.mark.parametrize(
     "body, expected",
     [
-        ({"k": 10, "vector": {}}, [1, 2, 3]), ({"k": 10, "vector": {"single_vector": []}, "filter": "id > 1"}, [2, 3]), ({"k": 10, "vector": []}, [1, 2, 3]),
-        ({"k": 2, "vector": [], "offset": 1}, [2, 3]), ({"k": 0, "vector": {}}, []), ({"vector": None}, [1, 2, 3]), ({"k": 18446744073709551615, "vector": []}, [1, 2, 3]),
-        ({"k": 2, "vector": {"single_vector": NEAR}}, [2, 3]), ({"k": 2, "vector": NEAR, "vector_column": "vector"}, [2, 3]),
-        ({"k": 1, "vector": NEAR, "offset": 1}, [3]), ({"k": 1, "vector": NEAR, "filter": "id != 2", "prefilter": True}, [3]),
-        ({"k": 1, "vector": NEAR, "filter": "id != 2", "prefilter": False}, []), ({"k": 1, "vector": NEAR, "distance_type": "Cosine", "bypass_vector_index": True}, [2]),
-        ({"k": 9, "vector": NEAR, "upper_bound": 1.5}, [2, 3]), ({"k": 1, "vector": {"multi_vector": [NEAR, [0.0, 1.0]]}}, [2, 1]), ({"k": 1, "vector": [NEAR, [0.0, 1.0]]}, [2, 1]),
-        ({"k": 1, "vector": NEAR, "nprobes": 20, "minimum_nprobes": 20, "maximum_nprobes": 0, "refine_factor": None, "version": 1}, [2]),
+        ({"k": 10, "vector": {}}, [1, 2, 3]),
+        ({"k": 10, "vector": {"single_vector": []}, "filter": "id > 1"}, [2, 3]),
+        ({"k": 10, "vector": []}, [1, 2, 3]),
+        ({"k": 2, "vector": [], "offset": 1}, [2, 3]),
+        ({"k": 0, "vector": {}}, []),
+        ({"vector": None}, [1, 2, 3]),
+        ({"k": 18446744073709551615, "vector": []}, [1, 2, 3]),
+        ({"k": 2, "vector": {"single_vector": NEAR}}, [2, 3]),
+        ({"k": 2, "vector": NEAR, "vector_column": "vector"}, [2, 3]),
+        ({"k": 1, "vector": NEAR, "offset": 1}, [3]),
+        ({"k": 1, "vector": NEAR, "filter": "id != 2", "prefilter": True}, [3]),
+        ({"k": 1, "vector": NEAR, "filter": "id != 2", "prefilter": False}, []),
+        ({"k": 1, "vector": NEAR, "distance_type": "Cosine", "bypass_vector_index": True}, [2]),
+        ({"k": 9, "vector": NEAR, "upper_bound": 1.5}, [2, 3]),
+        ({"k": 1, "vector": {"multi_vector": [NEAR, [0.0, 1.0]]}}, [2, 1]),
+        ({"k": 1, "vector": [NEAR, [0.0, 1.0]]}, [2, 1]),
+        (
+            {
+                "k": 1,
+                "vector": NEAR,
+                "nprobes": 20,
+                "minimum_nprobes": 20,
+                "maximum_nprobes": 0,
+                "refine_factor": None,
+                "version": 1,
+            },
+            [2],
+        ),
     ],
-)  # fmt: skip
+)
 def test_vectors_filters_and_versions_select_rows(
     home: DriverNode, body: dict[str, object], expected: list[object]
 ) -> None:
@@ -57,9 +78,13 @@ def test_vectors_filters_and_versions_select_rows(
 @pytest.mark.parametrize(
     "columns, expected",
     [
-        (["id"], {"id": 2}), ({"column_names": ["id"]}, {"id": 2}), ({"column_aliases": {"twice": "id * 2"}}, {"twice": 4}), ([["twice", "id * 2"]], {"twice": 4}), ({"twice": "id * 2"}, {"twice": 4}),
+        (["id"], {"id": 2}),
+        ({"column_names": ["id"]}, {"id": 2}),
+        ({"column_aliases": {"twice": "id * 2"}}, {"twice": 4}),
+        ([["twice", "id * 2"]], {"twice": 4}),
+        ({"twice": "id * 2"}, {"twice": 4}),
     ],
-)  # fmt: skip
+)
 def test_columns_may_be_names_or_expressions(home: DriverNode, columns: object, expected: dict[str, object]) -> None:
     """Columns may be names or expressions; the distance is always returned, the row id on request."""
     (row,) = rows_of(ask(home, k=1, vector=NEAR, columns=columns, with_row_id=True))
@@ -70,14 +95,28 @@ def test_columns_may_be_names_or_expressions(home: DriverNode, columns: object, 
 @pytest.mark.parametrize(
     "body, expected",
     [
-        ({"k": -1}, (400, 13)), ({"k": 1, "offset": -1}, (400, 13)), ({"vector": NEAR}, (400, 13)), ({"k": 1, "vector": [1.0, 2.0, 3.0]}, (400, 13)),
-        ({"k": 1, "vector": [1.0, [2.0]]}, (400, 13)), ({"k": 1, "vector": NEAR, "vector_column": "nope"}, (404, 12)), ({"k": 1, "vector": NEAR, "distance_type": "far"}, (400, 13)),
-        ({"k": 1, "filter": "nope > 1"}, (404, 12)), ({"k": 1, "filter": "id >"}, (400, 13)), ({"k": 1, "columns": ["nope"]}, (404, 12)), ({"k": 1, "columns": [["a"]]}, (400, 13)), ({"k": 1, "columns": {"column_names": "a"}}, (400, 13)),
-        ({"k": 1, "columns": {"column_aliases": {"x": "id +"}}}, (400, 13)), ({"k": 1, "version": 9}, (404, 11)), ({"k": 1, "branch": "b"}, (404, 22)),
-        ({"k": 1, "full_text_query": {}}, (400, 13)), ({"k": 1, "full_text_query": {"string_query": {"query": "cat"}}}, (400, 13)), ({"k": 200_000, "vector": NEAR}, (400, 13)),
-        ({"k": 1, "full_text_query": {"structured_query": {"query": {"match": {}, "phrase": {}}}}}, (400, 13)), ({"k": "many"}, (400, 13)),
+        ({"k": -1}, (400, 13)),
+        ({"k": 1, "offset": -1}, (400, 13)),
+        ({"vector": NEAR}, (400, 13)),
+        ({"k": 1, "vector": [1.0, 2.0, 3.0]}, (400, 13)),
+        ({"k": 1, "vector": [1.0, [2.0]]}, (400, 13)),
+        ({"k": 1, "vector": NEAR, "vector_column": "nope"}, (404, 12)),
+        ({"k": 1, "vector": NEAR, "distance_type": "far"}, (400, 13)),
+        ({"k": 1, "filter": "nope > 1"}, (404, 12)),
+        ({"k": 1, "filter": "id >"}, (400, 13)),
+        ({"k": 1, "columns": ["nope"]}, (404, 12)),
+        ({"k": 1, "columns": [["a"]]}, (400, 13)),
+        ({"k": 1, "columns": {"column_names": "a"}}, (400, 13)),
+        ({"k": 1, "columns": {"column_aliases": {"x": "id +"}}}, (400, 13)),
+        ({"k": 1, "version": 9}, (404, 11)),
+        ({"k": 1, "branch": "b"}, (404, 22)),
+        ({"k": 1, "full_text_query": {}}, (400, 13)),
+        ({"k": 1, "full_text_query": {"string_query": {"query": "cat"}}}, (400, 13)),
+        ({"k": 200_000, "vector": NEAR}, (400, 13)),
+        ({"k": 1, "full_text_query": {"structured_query": {"query": {"match": {}, "phrase": {}}}}}, (400, 13)),
+        ({"k": "many"}, (400, 13)),
     ],
-)  # fmt: skip
+)
 def test_invalid_queries_are_refused_with_their_code(
     home: DriverNode, body: dict[str, object], expected: tuple[int, int]
 ) -> None:

@@ -134,10 +134,14 @@ def test_rows_are_added(home: DriverNode, t: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "body, code",
     [
-        (b"", 13), (b"no arrow at all, but long enough to be some", 13), (arrow()[:-30], 13), (arrow() + b"more", 13),
-        (arrow(pa.table({"id": pa.array([1], pa.int32())})), 20), (arrow(pa.table({"other": [1]})), 20),
+        (b"", 13),
+        (b"no arrow at all, but long enough to be some", 13),
+        (arrow()[:-30], 13),
+        (arrow() + b"more", 13),
+        (arrow(pa.table({"id": pa.array([1], pa.int32())})), 20),
+        (arrow(pa.table({"other": [1]})), 20),
     ],
-)  # fmt: skip
+)
 def test_bodies_without_matching_arrow_rows_are_refused(
     home: DriverNode, t: tuple[str, ...], body: bytes, code: int
 ) -> None:
@@ -170,10 +174,18 @@ def test_create_at_a_location_with_data_is_refused(home: DriverNode, t: tuple[st
 @pytest.mark.parametrize(
     "body, expected",
     [
-        ({"predicate": "id > 1"}, 2), ({"predicate": ""}, 3), ({"version": 1}, 3), ({"predicate": "nope > 1"}, (404, 12)), ({"predicate": "id >"}, (400, 13)),
-        ({"predicate": "id + 1"}, (400, 13)), ({"version": 9}, (404, 11)), ({"version": 0}, (404, 11)), ({"tag": "x"}, (404, 8)), ({"branch": "x"}, (404, 22)),
+        ({"predicate": "id > 1"}, 2),
+        ({"predicate": ""}, 3),
+        ({"version": 1}, 3),
+        ({"predicate": "nope > 1"}, (404, 12)),
+        ({"predicate": "id >"}, (400, 13)),
+        ({"predicate": "id + 1"}, (400, 13)),
+        ({"version": 9}, (404, 11)),
+        ({"version": 0}, (404, 11)),
+        ({"tag": "x"}, (404, 8)),
+        ({"branch": "x"}, (404, 22)),
     ],
-)  # fmt: skip
+)
 def test_rows_are_counted(home: DriverNode, t: tuple[str, ...], body: dict[str, object], expected: object) -> None:
     """All rows, those of a version, and those of a predicate are counted; an invalid request has its code."""
     fill(home, *t)

@@ -53,9 +53,14 @@ def test_declared_table_is_listed_without_version_or_files(node: DriverNode) -> 
     told_of = node.done("POST", f"{table('lance', 'a', 't')}/describe", {})
     assert declared == {"location": told_of["location"], "properties": {"k": "v"}, "managed_versioning": False}
     assert told_of == {
-        "table": "t", "namespace": ["lance", "a"], "location": declared["location"], "table_uri": declared["location"],
-        "properties": {"k": "v"}, "managed_versioning": False, "is_only_declared": True,
-    }  # fmt: skip
+        "table": "t",
+        "namespace": ["lance", "a"],
+        "location": declared["location"],
+        "table_uri": declared["location"],
+        "properties": {"k": "v"},
+        "managed_versioning": False,
+        "is_only_declared": True,
+    }
     assert names(node.get(f"{space('lance', 'a')}/table/list")) == ["t"]
     assert names(node.get(f"{space('lance', 'a')}/table/list?include_declared=false")) == []
     assert node.post(f"{table('lance', 'a', 't')}/exists").body == b""
@@ -74,8 +79,10 @@ def test_rows_written_by_path_are_described_immediately(node: DriverNode) -> Non
 
     assert (details["version"], details["is_only_declared"], details["stats"]["num_fragments"]) == (2, False, 2)
     assert [(each["name"], each["type"]["type"]) for each in details["schema"]["fields"]] == [
-        ("id", "int64"), ("text", "utf8"), ("vector", "fixed_size_list"),
-    ]  # fmt: skip
+        ("id", "int64"),
+        ("text", "utf8"),
+        ("vector", "fixed_size_list"),
+    ]
     assert names(node.get(f"{space('lance')}/table/list?include_declared=false")) == ["t"]
 
 
@@ -139,8 +146,12 @@ def test_missing_tables_and_namespaces_have_codes_of_their_own(node: DriverNode)
     """For every operation a missing table is code 4, a missing namespace code 1."""
     make_space(node, "lance", "a")
     for action, body in (
-        ("describe", {}), ("exists", {}), ("drop", {}), ("deregister", {}), ("rename", {"new_table_name": "n"})
-    ):  # fmt: skip
+        ("describe", {}),
+        ("exists", {}),
+        ("drop", {}),
+        ("deregister", {}),
+        ("rename", {"new_table_name": "n"}),
+    ):
         assert failure_of(node.post(f"{table('lance', 'a', 't')}/{action}", body)) == (404, 4), action
         assert failure_of(node.post(f"{table('lance', 'x', 't')}/{action}", body)) == (404, 1), action
     for action, body in (("declare", {}), ("create-empty", {}), ("register", {"location": "x"})):

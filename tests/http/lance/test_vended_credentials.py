@@ -90,9 +90,7 @@ def opens(store: ObjectStoreServer, options: dict[str, str] | None, location: ob
     return outcomes
 
 
-@pytest.mark.parametrize(
-    "user, write", [("admin", True), ("ana", False)]
-)  # fmt: skip
+@pytest.mark.parametrize("user, write", [("admin", True), ("ana", False)])
 def test_storage_options_match_the_callers_privileges(
     store: ObjectStoreServer, node: DriverNode, user: str, write: bool
 ) -> None:
@@ -103,9 +101,15 @@ def test_storage_options_match_the_callers_privileges(
     options = options_of(answer) or {}
 
     assert opens(store, options, answer["location"]) == {"manifests": True, "rows": True, "write": write}
-    assert {name: value for name, value in options.items() if name not in {"aws_access_key_id", "aws_secret_access_key", "aws_session_token", "expires_at_millis"}} == {
-        "aws_endpoint": store.uri, "aws_region": "us-east-1", "allow_http": "true",
-    }  # fmt: skip
+    assert {
+        name: value
+        for name, value in options.items()
+        if name not in {"aws_access_key_id", "aws_secret_access_key", "aws_session_token", "expires_at_millis"}
+    } == {
+        "aws_endpoint": store.uri,
+        "aws_region": "us-east-1",
+        "allow_http": "true",
+    }
     assert int(options["expires_at_millis"]) > node.built.services.store.time.now_ms() + 3_000_000
     assert answer.headers["cache-control"] == "no-store"
     assert b'"key"' not in answer.body

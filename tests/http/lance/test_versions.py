@@ -76,12 +76,19 @@ def test_only_the_next_version_is_committed(lake: DriverNode) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        "etc/passwd", "../x/_versions/18446744073709551614.manifest-a", "", "/", "{own}/data/18446744073709551614.manifest-a",
-        "{own}/_versions/../../other/_versions/18446744073709551614.manifest-a", "{other}/_versions/18446744073709551614.manifest-a",
-        "{own}/_versions/18446744073709551614.manifest", "{own}/_versions/18446744073709551614.manifest-missing",
-        "{own}/_versions/18446744073709551613.manifest-two", "{own}/_versions/%2e%2e/18446744073709551614.manifest-a",
+        "etc/passwd",
+        "../x/_versions/18446744073709551614.manifest-a",
+        "",
+        "/",
+        "{own}/data/18446744073709551614.manifest-a",
+        "{own}/_versions/../../other/_versions/18446744073709551614.manifest-a",
+        "{other}/_versions/18446744073709551614.manifest-a",
+        "{own}/_versions/18446744073709551614.manifest",
+        "{own}/_versions/18446744073709551614.manifest-missing",
+        "{own}/_versions/18446744073709551613.manifest-two",
+        "{own}/_versions/%2e%2e/18446744073709551614.manifest-a",
     ],
-)  # fmt: skip
+)
 def test_a_manifest_that_is_not_the_tables_own_is_refused(node: DriverNode, path: str) -> None:
     """Only a staged manifest of this version, directly in the table's own directory, can be committed; otherwise
     nothing is stored.

@@ -39,12 +39,28 @@ def kind(text: str) -> DataType:
 
 
 FITS = [
-    ("int", "tinyint", True), ("int", "bigint", False), ("bigint", "int", True), ("double", "float", True), ("double", "int", True),
-    ("double", "bigint", False), ("float", "smallint", True), ("float", "int", False), ("decimal(9,2)", "decimal(7,2)", True),
-    ("decimal(9,2)", "decimal(9,3)", False), ("decimal(9,2)", "decimal(10,2)", False), ("decimal(12,2)", "int", True), ("decimal(11,2)", "int", False),
-    ("string", "void", True), ("string", "int", False), ("string", "date", False), ("timestamp", "date", True), ("date", "timestamp", False),
-    ("boolean", "int", False), ("binary", "string", False), ("timestamp", "timestamp_ntz", False),
-]  # fmt: skip
+    ("int", "tinyint", True),
+    ("int", "bigint", False),
+    ("bigint", "int", True),
+    ("double", "float", True),
+    ("double", "int", True),
+    ("double", "bigint", False),
+    ("float", "smallint", True),
+    ("float", "int", False),
+    ("decimal(9,2)", "decimal(7,2)", True),
+    ("decimal(9,2)", "decimal(9,3)", False),
+    ("decimal(9,2)", "decimal(10,2)", False),
+    ("decimal(12,2)", "int", True),
+    ("decimal(11,2)", "int", False),
+    ("string", "void", True),
+    ("string", "int", False),
+    ("string", "date", False),
+    ("timestamp", "date", True),
+    ("date", "timestamp", False),
+    ("boolean", "int", False),
+    ("binary", "string", False),
+    ("timestamp", "timestamp_ntz", False),
+]
 
 
 @pytest.mark.parametrize("old,new,expected", FITS, ids=str)
@@ -54,10 +70,18 @@ def test_column_accepts_types_without_loss(old: str, new: str, expected: bool) -
 
 
 WIDER = [
-    ("int", "bigint", "bigint"), ("float", "double", "double"), ("float", "int", "double"), ("decimal(9,2)", "decimal(12,2)", "decimal(12,2)"),
-    ("decimal(9,2)", "decimal(12,1)", "decimal(13,2)"), ("decimal(9,2)", "int", "decimal(12,2)"), ("decimal(9,2)", "decimal(12,3)", None),
-    ("decimal(38,20)", "bigint", None), ("bigint", "double", None), ("string", "int", None), ("int", "string", None),
-]  # fmt: skip
+    ("int", "bigint", "bigint"),
+    ("float", "double", "double"),
+    ("float", "int", "double"),
+    ("decimal(9,2)", "decimal(12,2)", "decimal(12,2)"),
+    ("decimal(9,2)", "decimal(12,1)", "decimal(13,2)"),
+    ("decimal(9,2)", "int", "decimal(12,2)"),
+    ("decimal(9,2)", "decimal(12,3)", None),
+    ("decimal(38,20)", "bigint", None),
+    ("bigint", "double", None),
+    ("string", "int", None),
+    ("int", "string", None),
+]
 
 
 @pytest.mark.parametrize("old,new,expected", WIDER, ids=str)

@@ -113,9 +113,15 @@ def test_second_run_reads_only_appended_rows(spark: SparkSession, admin: Client,
 
 NONE, NOT_READ = "the checkpoint of the published table can't be read", "was not read before"
 FORGED = [
-    ("{", NONE), ("[1]", NONE), ("17", NONE), ('{"T": 17}', "has expired, or the table was replaced"), ('{"T": "x"}', NOT_READ), ('{"T": [1]}', NOT_READ),
-    ('{"T": true}', NOT_READ), ("{}", NOT_READ),
-]  # fmt: skip
+    ("{", NONE),
+    ("[1]", NONE),
+    ("17", NONE),
+    ('{"T": 17}', "has expired, or the table was replaced"),
+    ('{"T": "x"}', NOT_READ),
+    ('{"T": [1]}', NOT_READ),
+    ('{"T": true}', NOT_READ),
+    ("{}", NOT_READ),
+]
 
 
 def test_invalid_checkpoint_causes_full_read(spark: SparkSession, admin: Client, source: Parts) -> None:

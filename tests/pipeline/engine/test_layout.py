@@ -44,8 +44,14 @@ def test_partition_term_spellings_round_trip(text: str, term: PartitionTerm, sql
 
 @pytest.mark.parametrize(
     "text,words",
-    [("weeks(at)", "no transform 'weeks'"), ("bucket(id)", "needs a number and a column"), ("bucket(x, id)", "needs a number"), ("days()", "is not a column"), ("", "is not a column")],
-)  # fmt: skip
+    [
+        ("weeks(at)", "no transform 'weeks'"),
+        ("bucket(id)", "needs a number and a column"),
+        ("bucket(x, id)", "needs a number"),
+        ("days()", "is not a column"),
+        ("", "is not a column"),
+    ],
+)
 def test_invalid_partition_term_is_refused_with_reason(text: str, words: str) -> None:
     """An invalid partition term is refused with the reason."""
     with pytest.raises(BadRequest, match=words):
@@ -54,9 +60,14 @@ def test_invalid_partition_term_is_refused_with_reason(text: str, words: str) ->
 
 @pytest.mark.parametrize(
     "text,sql",
-    [("day", "day ASC NULLS FIRST"), ("day desc", "day DESC NULLS LAST"), ("day DESC NULLS FIRST", "day DESC NULLS FIRST"),
-     ("days(at) asc nulls last", "days(at) ASC NULLS LAST"), ("bucket(8, id)", "bucket(8, id) ASC NULLS FIRST")],
-)  # fmt: skip
+    [
+        ("day", "day ASC NULLS FIRST"),
+        ("day desc", "day DESC NULLS LAST"),
+        ("day DESC NULLS FIRST", "day DESC NULLS FIRST"),
+        ("days(at) asc nulls last", "days(at) ASC NULLS LAST"),
+        ("bucket(8, id)", "bucket(8, id) ASC NULLS FIRST"),
+    ],
+)
 def test_sort_order_has_default_null_placement(text: str, sql: str) -> None:
     """A sort order is rendered for Spark, and the rendered text is parsed to the same order. By default NULLs come
     first in ascending order and last in descending order.
@@ -66,25 +77,58 @@ def test_sort_order_has_default_null_placement(text: str, sql: str) -> None:
 
 
 FOUND = {
-    "table-uuid": "u", "format-version": 2, "current-schema-id": 1, "default-spec-id": 1, "default-sort-order-id": 1,
+    "table-uuid": "u",
+    "format-version": 2,
+    "current-schema-id": 1,
+    "default-spec-id": 1,
+    "default-sort-order-id": 1,
     "schemas": [
         {"schema-id": 0, "fields": []},
-        {"schema-id": 1, "fields": [
-            {"id": 1, "name": "at", "type": "timestamptz", "doc": "When."},
-            {"id": 2, "name": "Place", "type": {"type": "struct", "fields": [{"id": 3, "name": "city", "type": "string", "required": False, "doc": "Where."}]}},
-            {"id": 4, "name": "tags", "type": {"type": "list", "element-id": 5, "element": "string"}},
-            {"id": 6, "name": "m", "type": {"type": "map", "key-id": 7, "key": "string", "value-id": 8, "value": {"type": "struct", "fields": [{"id": 9, "name": "v", "type": "int"}]}}},
-        ]},
+        {
+            "schema-id": 1,
+            "fields": [
+                {"id": 1, "name": "at", "type": "timestamptz", "doc": "When."},
+                {
+                    "id": 2,
+                    "name": "Place",
+                    "type": {
+                        "type": "struct",
+                        "fields": [{"id": 3, "name": "city", "type": "string", "required": False, "doc": "Where."}],
+                    },
+                },
+                {"id": 4, "name": "tags", "type": {"type": "list", "element-id": 5, "element": "string"}},
+                {
+                    "id": 6,
+                    "name": "m",
+                    "type": {
+                        "type": "map",
+                        "key-id": 7,
+                        "key": "string",
+                        "value-id": 8,
+                        "value": {"type": "struct", "fields": [{"id": 9, "name": "v", "type": "int"}]},
+                    },
+                },
+            ],
+        },
     ],
     "partition-specs": [
         {"spec-id": 0, "fields": []},
-        {"spec-id": 1, "fields": [
-            {"name": "at_day", "transform": "day", "source-id": 1}, {"name": "old", "transform": "void", "source-id": 4},
-            {"name": "city", "transform": "identity", "source-id": 3},
-        ]},
+        {
+            "spec-id": 1,
+            "fields": [
+                {"name": "at_day", "transform": "day", "source-id": 1},
+                {"name": "old", "transform": "void", "source-id": 4},
+                {"name": "city", "transform": "identity", "source-id": 3},
+            ],
+        },
     ],
-    "sort-orders": [{"order-id": 1, "fields": [{"transform": "identity", "source-id": 3, "direction": "desc", "null-order": "nulls-last"}]}],
-}  # fmt: skip
+    "sort-orders": [
+        {
+            "order-id": 1,
+            "fields": [{"transform": "identity", "source-id": 3, "direction": "desc", "null-order": "nulls-last"}],
+        }
+    ],
+}
 
 
 def test_layout_from_metadata_equals_declaration() -> None:
@@ -96,8 +140,15 @@ def test_layout_from_metadata_equals_declaration() -> None:
     assert same_term(partition_of(metadata)[1], partition_term("place.CITY"))
     assert not same_term(partition_of(metadata)[0], partition_term("hours(at)"))
     assert column_paths(metadata) == {
-        1: ("at",), 2: ("Place",), 3: ("Place", "city"), 4: ("tags",), 5: ("tags", "element"), 6: ("m",), 7: ("m", "key"), 8: ("m", "value"),
+        1: ("at",),
+        2: ("Place",),
+        3: ("Place", "city"),
+        4: ("tags",),
+        5: ("tags", "element"),
+        6: ("m",),
+        7: ("m", "key"),
+        8: ("m", "value"),
         9: ("m", "value", "v"),
-    }  # fmt: skip
+    }
     docs = column_docs(metadata)
     assert (docs["at",], docs["place", "city"], docs["tags",]) == ("When.", "Where.", None)

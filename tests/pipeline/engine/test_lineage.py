@@ -77,77 +77,142 @@ pytestmark = [
 
 KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
     (
-        "plain", "SELECT id, amount * 2 AS twice, CAST(id AS STRING) AS text, 1 AS one FROM {s}.orders WHERE day > DATE'2026-01-01'",
-        {"id": {"orders.id IDENTITY"}, "twice": {"orders.amount TRANSFORMATION"}, "text": {"orders.id TRANSFORMATION"}, "one": set(),
-         "*": {"(orders.day FILTER)"}},
+        "plain",
+        "SELECT id, amount * 2 AS twice, CAST(id AS STRING) AS text, 1 AS one FROM {s}.orders WHERE day > DATE'2026-01-01'",
+        {
+            "id": {"orders.id IDENTITY"},
+            "twice": {"orders.amount TRANSFORMATION"},
+            "text": {"orders.id TRANSFORMATION"},
+            "one": set(),
+            "*": {"(orders.day FILTER)"},
+        },
     ),
     (
         "join and aggregate",
-        ("SELECT p.city, sum(o.amount) AS total, count(*) AS n FROM {s}.orders o JOIN {s}.people p ON o.person = p.id GROUP BY p.city HAVING"
-        " max(o.day) > DATE'2026-01-01' ORDER BY 2"),
-        {"city": {"people.city IDENTITY"}, "total": {"orders.amount AGGREGATION"}, "n": set(),
-         "*": {"(orders.person JOIN)", "(people.id JOIN)", "(people.city GROUP_BY)", "(orders.day FILTER)", "(orders.amount SORT)"}},
+        (
+            "SELECT p.city, sum(o.amount) AS total, count(*) AS n FROM {s}.orders o JOIN {s}.people p ON o.person = p.id GROUP BY p.city HAVING"
+            " max(o.day) > DATE'2026-01-01' ORDER BY 2"
+        ),
+        {
+            "city": {"people.city IDENTITY"},
+            "total": {"orders.amount AGGREGATION"},
+            "n": set(),
+            "*": {
+                "(orders.person JOIN)",
+                "(people.id JOIN)",
+                "(people.city GROUP_BY)",
+                "(orders.day FILTER)",
+                "(orders.amount SORT)",
+            },
+        },
     ),
     (
-        "with", ("WITH a AS (SELECT person, amount + 1 AS more FROM {s}.orders), b AS (SELECT person, more FROM a WHERE more > 5)"
-        " SELECT x.more, y.more AS other FROM a x JOIN b y USING (person)"),
-        {"more": {"orders.amount TRANSFORMATION"}, "other": {"orders.amount TRANSFORMATION"},
-         "*": {"(orders.amount FILTER)", "(orders.person JOIN)"}},
+        "with",
+        (
+            "WITH a AS (SELECT person, amount + 1 AS more FROM {s}.orders), b AS (SELECT person, more FROM a WHERE more > 5)"
+            " SELECT x.more, y.more AS other FROM a x JOIN b y USING (person)"
+        ),
+        {
+            "more": {"orders.amount TRANSFORMATION"},
+            "other": {"orders.amount TRANSFORMATION"},
+            "*": {"(orders.amount FILTER)", "(orders.person JOIN)"},
+        },
     ),
     (
         "subqueries",
-        ("SELECT id, (SELECT max(name) FROM {s}.people p WHERE p.id = o.person) AS who FROM {s}.orders o"
-        " WHERE EXISTS (SELECT 1 FROM {s}.people q WHERE q.id = o.person AND q.city = 'x') AND id IN (SELECT id FROM {s}.people)"),
-        {"id": {"orders.id IDENTITY"}, "who": {"people.name AGGREGATION"},
-         "*": {"(people.id FILTER)", "(orders.person FILTER)", "(people.city FILTER)", "(orders.id FILTER)"}},
+        (
+            "SELECT id, (SELECT max(name) FROM {s}.people p WHERE p.id = o.person) AS who FROM {s}.orders o"
+            " WHERE EXISTS (SELECT 1 FROM {s}.people q WHERE q.id = o.person AND q.city = 'x') AND id IN (SELECT id FROM {s}.people)"
+        ),
+        {
+            "id": {"orders.id IDENTITY"},
+            "who": {"people.name AGGREGATION"},
+            "*": {"(people.id FILTER)", "(orders.person FILTER)", "(people.city FILTER)", "(orders.id FILTER)"},
+        },
     ),
     (
-        "window", ("SELECT id, row_number() OVER (PARTITION BY person ORDER BY day) AS nth, sum(amount) OVER (PARTITION BY person) AS running"
-        " FROM {s}.orders"),
-        {"id": {"orders.id IDENTITY"}, "nth": {"(orders.person WINDOW)", "(orders.day WINDOW)"},
-         "running": {"orders.amount AGGREGATION", "(orders.person WINDOW)"}},
+        "window",
+        (
+            "SELECT id, row_number() OVER (PARTITION BY person ORDER BY day) AS nth, sum(amount) OVER (PARTITION BY person) AS running"
+            " FROM {s}.orders"
+        ),
+        {
+            "id": {"orders.id IDENTITY"},
+            "nth": {"(orders.person WINDOW)", "(orders.day WINDOW)"},
+            "running": {"orders.amount AGGREGATION", "(orders.person WINDOW)"},
+        },
     ),
     (
-        "union", "SELECT id, name AS what FROM {s}.people UNION ALL SELECT person, tags[0] FROM {s}.orders",
-        {"id": {"people.id IDENTITY", "orders.person IDENTITY"}, "what": {"people.name IDENTITY", "orders.tags TRANSFORMATION"}},
+        "union",
+        "SELECT id, name AS what FROM {s}.people UNION ALL SELECT person, tags[0] FROM {s}.orders",
+        {
+            "id": {"people.id IDENTITY", "orders.person IDENTITY"},
+            "what": {"people.name IDENTITY", "orders.tags TRANSFORMATION"},
+        },
     ),
     (
-        "lateral view", "SELECT id, tag FROM {s}.orders LATERAL VIEW explode(tags) AS tag",
+        "lateral view",
+        "SELECT id, tag FROM {s}.orders LATERAL VIEW explode(tags) AS tag",
         {"id": {"orders.id IDENTITY"}, "tag": {"orders.tags TRANSFORMATION"}},
     ),
     (
-        "lateral join", "SELECT o.id, l.name FROM {s}.orders o, LATERAL (SELECT name FROM {s}.people p WHERE p.id = o.person) l",
-        {"id": {"orders.id IDENTITY"}, "name": {"people.name IDENTITY"}, "*": {"(people.id FILTER)", "(orders.person FILTER)"}},
+        "lateral join",
+        "SELECT o.id, l.name FROM {s}.orders o, LATERAL (SELECT name FROM {s}.people p WHERE p.id = o.person) l",
+        {
+            "id": {"orders.id IDENTITY"},
+            "name": {"people.name IDENTITY"},
+            "*": {"(people.id FILTER)", "(orders.person FILTER)"},
+        },
     ),
     (
-        "case", "SELECT CASE WHEN amount > 5 THEN id WHEN day IS NULL THEN person ELSE 0 END AS c, IF(amount > 1, id, person) AS i FROM {s}.orders",
-        {"c": {"orders.id TRANSFORMATION", "orders.person TRANSFORMATION", "(orders.amount CONDITIONAL)", "(orders.day CONDITIONAL)"},
-         "i": {"orders.id TRANSFORMATION", "orders.person TRANSFORMATION", "(orders.amount CONDITIONAL)"}},
+        "case",
+        "SELECT CASE WHEN amount > 5 THEN id WHEN day IS NULL THEN person ELSE 0 END AS c, IF(amount > 1, id, person) AS i FROM {s}.orders",
+        {
+            "c": {
+                "orders.id TRANSFORMATION",
+                "orders.person TRANSFORMATION",
+                "(orders.amount CONDITIONAL)",
+                "(orders.day CONDITIONAL)",
+            },
+            "i": {"orders.id TRANSFORMATION", "orders.person TRANSFORMATION", "(orders.amount CONDITIONAL)"},
+        },
     ),
     (
-        "variant", ("SELECT variant_get(v, '$.a', 'bigint') AS a, pos FROM (SELECT parse_json(name) AS v, city FROM {s}.people),"
-        " LATERAL variant_explode(v) AS t(pos, key, value)"),
+        "variant",
+        (
+            "SELECT variant_get(v, '$.a', 'bigint') AS a, pos FROM (SELECT parse_json(name) AS v, city FROM {s}.people),"
+            " LATERAL variant_explode(v) AS t(pos, key, value)"
+        ),
         {"a": {"people.name TRANSFORMATION"}, "pos": {"people.name TRANSFORMATION"}},
     ),
     (
-        "except", "SELECT id FROM {s}.orders EXCEPT SELECT id FROM {s}.people",
+        "except",
+        "SELECT id FROM {s}.orders EXCEPT SELECT id FROM {s}.people",
         {"id": {"orders.id IDENTITY"}, "*": {"(people.id FILTER)"}},
     ),
     (
-        "distinct", "SELECT DISTINCT city FROM {s}.people",
+        "distinct",
+        "SELECT DISTINCT city FROM {s}.people",
         {"city": {"people.city IDENTITY"}, "*": {"(people.city GROUP_BY)"}},
     ),
     (
-        "cube", "SELECT city, name, count(id) AS n FROM {s}.people GROUP BY CUBE (city, name)",
-        {"city": {"people.city IDENTITY"}, "name": {"people.name IDENTITY"}, "n": {"people.id AGGREGATION"},
-         "*": {"(people.city GROUP_BY)", "(people.name GROUP_BY)"}},
+        "cube",
+        "SELECT city, name, count(id) AS n FROM {s}.people GROUP BY CUBE (city, name)",
+        {
+            "city": {"people.city IDENTITY"},
+            "name": {"people.name IDENTITY"},
+            "n": {"people.id AGGREGATION"},
+            "*": {"(people.city GROUP_BY)", "(people.name GROUP_BY)"},
+        },
     ),
     (
-        "itself twice", "SELECT a.id, b.name FROM {s}.people a JOIN {s}.people b ON a.id = b.id",
+        "itself twice",
+        "SELECT a.id, b.name FROM {s}.people a JOIN {s}.people b ON a.id = b.id",
         {"id": {"people.id IDENTITY"}, "name": {"people.name IDENTITY"}, "*": {"(people.id JOIN)"}},
     ),
     (
-        "recursive", "WITH RECURSIVE r(n, who) AS (SELECT 1, name FROM {s}.people UNION ALL SELECT n + 1, who FROM r WHERE n < 3) SELECT who FROM r",
+        "recursive",
+        "WITH RECURSIVE r(n, who) AS (SELECT 1, name FROM {s}.people UNION ALL SELECT n + 1, who FROM r WHERE n < 3) SELECT who FROM r",
         {"who": {"people.name IDENTITY"}},
     ),
     (
@@ -156,11 +221,14 @@ KNOWN: list[tuple[str, str, dict[str, set[str]]]] = [
         {"a": {"people.name IDENTITY", "people.city IDENTITY"}},
     ),
     (
-        "pivot", ("SELECT * FROM (SELECT city, amount, person FROM {s}.orders o JOIN {s}.people p ON o.person = p.id)"
-        " PIVOT (sum(amount) FOR city IN ('a' AS a))"),
+        "pivot",
+        (
+            "SELECT * FROM (SELECT city, amount, person FROM {s}.orders o JOIN {s}.people p ON o.person = p.id)"
+            " PIVOT (sum(amount) FOR city IN ('a' AS a))"
+        ),
         {"person": {"orders.person IDENTITY"}, "a": {"orders.amount AGGREGATION", "people.city AGGREGATION"}},
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("text,known", [case[1:] for case in KNOWN], ids=[case[0] for case in KNOWN])

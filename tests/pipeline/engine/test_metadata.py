@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 FOUND = msgspec.convert(
     {
-        "table-uuid": "u", "format-version": 3, "current-schema-id": 7, "schemas": [{"schema-id": 7, "fields": []}],
+        "table-uuid": "u",
+        "format-version": 3,
+        "current-schema-id": 7,
+        "schemas": [{"schema-id": 7, "fields": []}],
         "snapshots": [
             {"snapshot-id": 1, "sequence-number": 1, "summary": {"operation": "append"}},
             {"snapshot-id": 2, "parent-snapshot-id": 1, "sequence-number": 2, "summary": {"operation": "delete"}},
@@ -26,7 +29,7 @@ FOUND = msgspec.convert(
         "refs": {"main": {"snapshot-id": 2, "type": "branch"}, "branch": {"snapshot-id": 4}},
     },
     TableMetadata,
-)  # fmt: skip
+)
 
 
 def test_branch_ancestors_end_at_expired_snapshot() -> None:

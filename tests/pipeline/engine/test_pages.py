@@ -87,8 +87,11 @@ class TestExample:
         (text,) = blocks("guides/pipeline-sources.md", "python")
         (tmp_path / "weather.py").write_text(text)
         monkeypatch.syspath_prepend(str(tmp_path))
-        pipeline = next(one for one in (declared(text, tmp_path) for text in blocks("guides/pipeline-sources.md", "yaml"))
-                        if one.name == "weather")  # fmt: skip
+        pipeline = next(
+            one
+            for one in (declared(text, tmp_path) for text in blocks("guides/pipeline-sources.md", "yaml"))
+            if one.name == "weather"
+        )
 
         measured, days = (frame_of(here, source, parameters={"days": 2}) for source in pipeline.sources)
 

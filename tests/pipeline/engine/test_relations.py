@@ -20,7 +20,10 @@ NAMES = {
     "SELECT * FROM `a``b`.c -- FROM z.z\nWHERE '--' = \"FROM q.q\" /* FROM /* n.n */ r.r */": ["`a``b`.c"],
     "SELECT * FROM a /* here */ . b": ["a /* here */ . b"],
     "SELECT * FROM (a.b JOIN c.d) WHERE x IN (SELECT y FROM e.f) OR EXISTS (SELECT 1 FROM g.h)": [
-        "a.b", "c.d", "e.f", "g.h",
+        "a.b",
+        "c.d",
+        "e.f",
+        "g.h",
     ],
     "SELECT (SELECT max(x) FROM a.b), CASE WHEN 1 > (SELECT 2 FROM c.d) THEN 1 END FROM e.f": ["a.b", "c.d", "e.f"],
     "SELECT * FROM a.b, LATERAL (SELECT b.x + y FROM c.d)": ["a.b", "c.d"],
@@ -46,7 +49,7 @@ NAMES = {
     "WITH r AS (SELECT 1), s AS (WITH r AS (SELECT 2 FROM r) SELECT * FROM r) SELECT * FROM s": [],
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 9) SELECT * FROM r, s": ["s"],
     "WITH `R r` AS (SELECT 1) SELECT * FROM `r R`": [],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("sql", NAMES)

@@ -61,10 +61,13 @@ def commit(client: Client, table: Parts, *, ref: str, parent: int | None, by: Ma
     metadata = client.tables.load(table).metadata
     sequence = int(str(metadata.get("last-sequence-number", 0))) + 1
     snapshot = {
-        "snapshot-id": number, "sequence-number": sequence, "timestamp-ms": metadata["last-updated-ms"],
-        "manifest-list": f"{metadata['location']}/metadata/{number}.avro", "schema-id": 0,
+        "snapshot-id": number,
+        "sequence-number": sequence,
+        "timestamp-ms": metadata["last-updated-ms"],
+        "manifest-list": f"{metadata['location']}/metadata/{number}.avro",
+        "schema-id": 0,
         "summary": {"operation": "append", **(by or {})},
-    }  # fmt: skip
+    }
     if parent is not None:
         snapshot["parent-snapshot-id"] = parent
     set_ref = {"action": "set-snapshot-ref", "ref-name": ref, "type": "branch", "snapshot-id": number}

@@ -55,8 +55,12 @@ FAILING = {
     "too many aside": ("t", f"{{sql: '{ROWS}', expect: [{{row: id > 1, action: quarantine, tolerated: 50%}}]}}", "row"),
     "merge twice": ("m", f"{{sql: 'SELECT id, ref AS v FROM ({ROWS})', write: {{mode: merge, keys: id}}}}", "key"),
     "merge NULL": ("m", f"{{sql: 'SELECT ref AS id, 2 AS v FROM ({ROWS})', write: {{mode: merge, keys: id}}}}", "key"),
-    "history NULL": ("h", f"{{sql: 'SELECT ref AS id, 2 AS v FROM ({ROWS})', write: {{mode: history, keys: id}}}}", "key"),
-}  # fmt: skip
+    "history NULL": (
+        "h",
+        f"{{sql: 'SELECT ref AS id, 2 AS v FROM ({ROWS})', write: {{mode: history, keys: id}}}}",
+        "key",
+    ),
+}
 """The violating step, its declaration, and the kind of the violated rule."""
 
 
@@ -83,8 +87,11 @@ class Lake:
     def heads(self) -> dict[str, object]:
         """Return the snapshot of `main` of every table in the namespace."""
         names = [path[-1] for path in self.client.tables.list(f"main.{self.space}")]
-        return {name: self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]["main"] for name in names
-                if "main" in self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]}  # type: ignore[index,operator]  # fmt: skip
+        return {
+            name: self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]["main"]
+            for name in names
+            if "main" in self.client.tables.load(f"main.{self.space}.{name}").metadata["refs"]
+        }  # type: ignore[index,operator]
 
     def broken(self, ended: RunResult) -> dict[str, int]:
         """Return the violated rules by kind, with the count of violations."""

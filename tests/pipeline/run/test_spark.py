@@ -147,9 +147,17 @@ def test_step_sends_a_fixed_number_of_requests(place: Place) -> None:
     for name in ("beat-run", "load-config", "load-pipeline"):
         request_counts.pop(name, None)
     assert request_counts == {
-        "load-table": 12, "commit-table": 2, "put-step": 2, "report-metrics": 1, "put-pipeline": 1, "start-run": 1,
-        "transaction": 1, "list-pipelines": 1, "explain-access": 2, "load-catalog": 1,
-    }  # fmt: skip
+        "load-table": 12,
+        "commit-table": 2,
+        "put-step": 2,
+        "report-metrics": 1,
+        "put-pipeline": 1,
+        "start-run": 1,
+        "transaction": 1,
+        "list-pipelines": 1,
+        "explain-access": 2,
+        "load-catalog": 1,
+    }
 
 
 def test_failed_query_is_reported_without_stack_trace(place: Place) -> None:

@@ -38,9 +38,14 @@ def aged(desk: ServiceDesk, *, days: int) -> int:
 def done(desk: ServiceDesk, payload: AuditExport) -> str | None:
     """Run the export task."""
     work = TaskContext(
-        0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w", lease_ms=30_000,
+        0,
+        store=desk.lab.store,
+        permit=upkeep_permit("test"),
+        allowed=allow_everything(),
+        warehouse="file:/w",
+        lease_ms=30_000,
         services=desk.node.services,
-    )  # fmt: skip
+    )
     outcome = desk.run(KINDS[EXPORT_AUDIT].runner(work, msgspec.json.encode(payload).decode()))  # type: ignore[arg-type]
     return outcome.result
 

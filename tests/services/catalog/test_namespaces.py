@@ -163,9 +163,15 @@ def test_move_into_itself_is_refused(desk: ServiceDesk, target: str) -> None:
     assert load(desk, "a", "b", "c").name == "c"
 
 
-@pytest.mark.parametrize("source,target,error", [
-    ("z", "y", NotFound), ("a", "zy", NotFound), ("a", "d", AlreadyExists), ("ab", "db", AlreadyExists),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "source,target,error",
+    [
+        ("z", "y", NotFound),
+        ("a", "zy", NotFound),
+        ("a", "d", AlreadyExists),
+        ("ab", "db", AlreadyExists),
+    ],
+)
 def test_impossible_moves_are_refused(desk: ServiceDesk, source: str, target: str, error: type[Exception]) -> None:
     """A move whose source or target parent is missing is NotFound, a move to a taken name is refused, and neither moves
     anything.

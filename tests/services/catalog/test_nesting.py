@@ -43,9 +43,14 @@ def flat(lab: StoreLab) -> Iterator[ServiceDesk]:
     desk.run(fill(desk.ctx()))
     desk.users("ana")
     creation = catalog_create(
-        desk.ctx(), metalake=LAKE, name="flat", catalog_type=None, provider="lakehouse-iceberg", comment=None,
+        desk.ctx(),
+        metalake=LAKE,
+        name="flat",
+        catalog_type=None,
+        provider="lakehouse-iceberg",
+        comment=None,
         properties={"nested-namespaces": "false"},
-    )  # fmt: skip
+    )
     desk.run(creation)
     yield desk
     desk.node.services.files.close()
@@ -89,7 +94,13 @@ def nests(desk: ServiceDesk) -> bool:
     return cast("CatalogRecord", record).properties["nested-namespaces"] == "true"
 
 
-def until(desk: ServiceDesk, goal: str, *, between: Callable[[NestingProgress], object] = lambda _: None, nodes: tuple[ServiceDesk, ...] = ()) -> NestingProgress:  # fmt: skip
+def until(
+    desk: ServiceDesk,
+    goal: str,
+    *,
+    between: Callable[[NestingProgress], object] = lambda _: None,
+    nodes: tuple[ServiceDesk, ...] = (),
+) -> NestingProgress:
     """Execute migration steps until a state is reached, alternating between nodes."""
     desks = (desk, *nodes)
     for turn in range(200):
@@ -181,10 +192,18 @@ def test_migration_renames_and_undo_restores_names(
 
     assert (planned.total, done.total, done.left) == (7, 7, 0)
     assert {name: after[ids[name]] for name in NAMES} == {
-        "sales": ("sales",), "sales:east": ("sales", "east"), "a::b": ("a__b",), "x:y:z": ("x", "y", "z"),
-        "x_y_z": ("x_y_z",), "x": ("x",), ":": ("_",), "east:": ("east_",), "p:q": ("p", "q"), "p:r": ("p", "r"),
+        "sales": ("sales",),
+        "sales:east": ("sales", "east"),
+        "a::b": ("a__b",),
+        "x:y:z": ("x", "y", "z"),
+        "x_y_z": ("x_y_z",),
+        "x": ("x",),
+        ":": ("_",),
+        "east:": ("east_",),
+        "p:q": ("p", "q"),
+        "p:r": ("p", "r"),
         "plain": ("plain",),
-    }  # fmt: skip
+    }
     assert nests(flat)
     assert listed(flat, "x", "y") == ["z"]
     assert flat.rows("SELECT parent_id FROM node WHERE kind = 4 AND deleted = 0") == [(ids["x:y:z"],)]
@@ -389,8 +408,14 @@ def test_migration_of_many_names_can_be_undone(flat: ServiceDesk) -> None:
             query(
                 "INSERT INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record)"
                 " VALUES (?, ?, ?, 3, ?, ?, '', ?, 'x', 0, 1, 0, ?)",
-                1_000_000 + number, zone, parent, space, name, False, encode(BLANK_NAMESPACE),
-            )  # fmt: skip
+                1_000_000 + number,
+                zone,
+                parent,
+                space,
+                name,
+                False,
+                encode(BLANK_NAMESPACE),
+            )
         query("COMMIT")
     before = tree(flat)
 

@@ -127,12 +127,24 @@ def furnish(desk: ServiceDesk) -> None:
     desk.run(fill(desk.ctx()))
     desk.users("ana", "bob")
     for provider, name, more in (
-        ("model", "models", {}), ("fileset", "files", {}), ("messaging", "queues", {}),
-        ("lakehouse-iceberg", "flat", {"nested-namespaces": "false", "s3.secret-access-key": SECRET, "note": "kept", **IN_URLS}),
-    ):  # fmt: skip
+        ("model", "models", {}),
+        ("fileset", "files", {}),
+        ("messaging", "queues", {}),
+        (
+            "lakehouse-iceberg",
+            "flat",
+            {"nested-namespaces": "false", "s3.secret-access-key": SECRET, "note": "kept", **IN_URLS},
+        ),
+    ):
         creation = catalog_create(
-            desk.ctx(), metalake=LAKE, name=name, catalog_type=None, provider=provider, comment=f"of {name}", properties=more
-        )  # fmt: skip
+            desk.ctx(),
+            metalake=LAKE,
+            name=name,
+            catalog_type=None,
+            provider=provider,
+            comment=f"of {name}",
+            properties=more,
+        )
         desk.run(creation)
     desk.namespace("a")
     desk.namespace("a", "b", "c d")
@@ -145,24 +157,36 @@ def furnish(desk: ServiceDesk) -> None:
 
 
 VERSION = {
-    "version-id": 1, "timestamp-ms": 1, "schema-id": 0, "summary": {}, "default-namespace": ["a"],
+    "version-id": 1,
+    "timestamp-ms": 1,
+    "schema-id": 0,
+    "summary": {},
+    "default-namespace": ["a"],
     "representations": [{"type": "sql", "sql": "select 1", "dialect": "spark"}],
-}  # fmt: skip
+}
 
 
 def _leaves(desk: ServiceDesk) -> None:
     for catalog in ("models", "files", "queues"):
         desk.namespace("s", scope=RequestScope(LAKE, catalog))
     model = namespace_object_create(
-        desk.ctx(), RequestScope(LAKE, "models"), path=("s", "churn"), kind=Kind.MODEL,
+        desk.ctx(),
+        RequestScope(LAKE, "models"),
+        path=("s", "churn"),
+        kind=Kind.MODEL,
         record=lambda _: ModelRecord("of ana's", {"k": "v"}, 0),
-    )  # fmt: skip
+    )
     desk.run(model)
     for number in range(2):
         linked = version_link(
-            desk.ctx(), RequestScope(LAKE, "models"), path=("s", "churn"), uris={"u": f"s3://m/{number}"}, aliases=(f"a{number}",),
-            comment=None, properties={"p": "q"},
-        )  # fmt: skip
+            desk.ctx(),
+            RequestScope(LAKE, "models"),
+            path=("s", "churn"),
+            uris={"u": f"s3://m/{number}"},
+            aliases=(f"a{number}",),
+            comment=None,
+            properties={"p": "q"},
+        )
         desk.run(linked)
     topic = namespace_object_create(
         desk.ctx(),
@@ -187,8 +211,15 @@ def _access(desk: ServiceDesk) -> None:
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.MODIFY_TABLE, condition=GrantCondition.DENY)
     table, column = AttachmentTarget(LAKE, Kind.TABLE, "main.a.t"), AttachmentTarget(LAKE, Kind.COLUMN, "main.a.t.x")
     for kind, name, record in (
-        (Kind.TAG, "pii", TagRecord("care", {})), (Kind.POLICY, "keep", PolicyRecord(None, {}, "custom", enabled=True, content=content_text("custom", {"supportedObjectTypes": ["TABLE"]}))),
-    ):  # fmt: skip
+        (Kind.TAG, "pii", TagRecord("care", {})),
+        (
+            Kind.POLICY,
+            "keep",
+            PolicyRecord(
+                None, {}, "custom", enabled=True, content=content_text("custom", {"supportedObjectTypes": ["TABLE"]})
+            ),
+        ),
+    ):
         desk.run(metalake_object_create(ctx(), metalake=LAKE, kind=kind, name=name, record=record))
         desk.run(attachments_associate(ctx(), table, kind=kind, adds=(name,), removes=()))
         desk.run(attachments_associate(ctx(), column, kind=kind, adds=(name,), removes=()))
@@ -377,9 +408,14 @@ def test_secrets_are_exported_only_for_owning_service_admin(source: ServiceDesk,
 def test_password_in_warehouse_url_is_not_exported(source: ServiceDesk) -> None:
     """A password in a catalog's warehouse URL is not exported."""
     creation = catalog_create(
-        source.ctx(), metalake=LAKE, name="far", catalog_type=None, provider="lakehouse-iceberg", comment=None,
+        source.ctx(),
+        metalake=LAKE,
+        name="far",
+        catalog_type=None,
+        provider="lakehouse-iceberg",
+        comment=None,
         properties={"warehouse": f"s3://ana:{SECRET}@bucket/far"},
-    )  # fmt: skip
+    )
     source.run(creation)
 
     data = exported(source)
@@ -406,10 +442,13 @@ def test_imports_need_a_service_admin(source: ServiceDesk, user: str) -> None:
     """Each request about an import needs a service admin."""
     job = begin_import(source)
     for request in (
-        lambda: import_begin(source.ctx(user), name="x", form="json", ids="map"), lambda: imports_list(source.ctx(user)),
-        lambda: import_load(source.ctx(user), job.id), lambda: feed(source.ctx(user), job.id, after=0, data=b""),
-        lambda: import_finish(source.ctx(user), job.id), lambda: import_give_up(source.ctx(user), job.id),
-    ):  # fmt: skip
+        lambda: import_begin(source.ctx(user), name="x", form="json", ids="map"),
+        lambda: imports_list(source.ctx(user)),
+        lambda: import_load(source.ctx(user), job.id),
+        lambda: feed(source.ctx(user), job.id, after=0, data=b""),
+        lambda: import_finish(source.ctx(user), job.id),
+        lambda: import_give_up(source.ctx(user), job.id),
+    ):
         with pytest.raises(PermissionDenied):
             source.run(request())
 
@@ -613,9 +652,27 @@ def test_abandoned_import_is_deleted(source: ServiceDesk, target: ServiceDesk) -
 def counts(desk: ServiceDesk) -> dict[str, int]:
     """Return the number of rows of each table, except tasks and changes."""
     tables = (
-        "node", "owner", "principal", "role", "access_grant", "role_member", "group_member", "tag_object", "policy_object", "statistic", "document", "protection", "clock",
-        "model_version", "model_alias", "metalake_import", "import_object", "dependency", "lance_version", "pipeline_version",
-    )  # fmt: skip
+        "node",
+        "owner",
+        "principal",
+        "role",
+        "access_grant",
+        "role_member",
+        "group_member",
+        "tag_object",
+        "policy_object",
+        "statistic",
+        "document",
+        "protection",
+        "clock",
+        "model_version",
+        "model_alias",
+        "metalake_import",
+        "import_object",
+        "dependency",
+        "lance_version",
+        "pipeline_version",
+    )
     return {table: desk.rows(f"SELECT count(*) FROM {table}")[0][0] for table in tables}
 
 
@@ -646,9 +703,18 @@ def test_bytes_that_are_no_export_are_refused(other: ServiceDesk) -> None:
     """
     proto_import, lines = begin_import(other), begin_import(other, name="lines", form="json")
     for at, data in (
-        (proto_import, b"\x05abc"), (proto_import, frame_message(b"\xff\xff\xff")), (proto_import, b"\xff" * 12), (proto_import, frame_message(b"")), (proto_import, b""),
-        (lines, b"{}\n"), (lines, b"{\n"), (lines, b"[1]\n"), (lines, b'{"header": {"wings": 2}}\n'), (lines, b"\xff\n"), (lines, b"\n\n"),
-    ):  # fmt: skip
+        (proto_import, b"\x05abc"),
+        (proto_import, frame_message(b"\xff\xff\xff")),
+        (proto_import, b"\xff" * 12),
+        (proto_import, frame_message(b"")),
+        (proto_import, b""),
+        (lines, b"{}\n"),
+        (lines, b"{\n"),
+        (lines, b"[1]\n"),
+        (lines, b'{"header": {"wings": 2}}\n'),
+        (lines, b"\xff\n"),
+        (lines, b"\n\n"),
+    ):
         with pytest.raises(BadRequest, match=r"^(Record 1|One request)"):
             other.run(feed(other.ctx(), at.id, after=0, data=data))
     one = encode_records([ExportRecord.FromString(header())] * 501, "proto")
@@ -752,14 +818,23 @@ def crowd(desk: ServiceDesk, count: int) -> None:
 
     def make(tx: Tx, permit: Permit[int]) -> None:
         space = tx.nodes.create(
-            kind=Kind.NAMESPACE, space="namespace", name=f"crowd {permit.command}", parent_id=catalog, zone=catalog,
+            kind=Kind.NAMESPACE,
+            space="namespace",
+            name=f"crowd {permit.command}",
+            parent_id=catalog,
+            zone=catalog,
             record=NamespaceRecord("a crowd", {"number": str(permit.command)}),
-        )  # fmt: skip
+        )
         for number in range(min(1000, count - permit.command)):
             tx.nodes.create(
-                kind=Kind.TOPIC, space="topic", name=f"topic {number}", parent_id=space.id, zone=catalog,
-                record=TopicRecord(None, {"k": "v"}), owner_id=owner,
-            )  # fmt: skip
+                kind=Kind.TOPIC,
+                space="topic",
+                name=f"topic {number}",
+                parent_id=space.id,
+                zone=catalog,
+                record=TopicRecord(None, {"k": "v"}),
+                owner_id=owner,
+            )
 
     catalog = desk.rows("SELECT id FROM node WHERE name = 'queues'")[0][0]
     owner = desk.rows("SELECT id FROM principal WHERE name = 'ana'")[0][0]

@@ -53,8 +53,14 @@ def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
     allowed = {"allowed-locations": f"file://{folder}/more"}
     for provider, name, properties in (("fileset", "files", allowed), ("lakehouse-iceberg", "paths", allowed)):
         creation = catalog_create(
-            desk.ctx(), metalake=LAKE, name=name, catalog_type=None, provider=provider, comment=None, properties=properties
-        )  # fmt: skip
+            desk.ctx(),
+            metalake=LAKE,
+            name=name,
+            catalog_type=None,
+            provider=provider,
+            comment=None,
+            properties=properties,
+        )
         desk.run(creation)
     scope, files = RequestScope(LAKE, "paths"), RequestScope(LAKE, "files")
     desk.namespace("s", scope=scope)
@@ -101,8 +107,12 @@ def test_imported_objects_claim_their_locations(located: ServiceDesk, target: Se
     imported(target, data)
 
     assert [LocationKind(kind) for kind, _ in registered(target)] == [
-        LocationKind.TABLE, LocationKind.DATA_PATH, LocationKind.VIEW, LocationKind.FILESET, LocationKind.EXTERNAL_FILESET
-    ]  # fmt: skip
+        LocationKind.TABLE,
+        LocationKind.DATA_PATH,
+        LocationKind.VIEW,
+        LocationKind.FILESET,
+        LocationKind.EXTERNAL_FILESET,
+    ]
     assert registered(target) == registered(located)
     with pytest.raises(BadRequest, match=r"^Record 5: .* another metalake, and metalakes cannot share files"):
         fed(target, begin_import(target, name="again"), records_of(data))

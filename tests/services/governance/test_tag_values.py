@@ -41,16 +41,28 @@ def values(desk: ServiceDesk) -> list[tuple[str, ...]]:
 @pytest.mark.parametrize(
     "before, adds, removes, after",
     [
-        (None, ("a", "b"), (), ("a", "b")), (("a",), ("b", "a"), (), ("a", "b")), (("a", "b"), (), ("a",), ("b",)),
-        (("a",), (), ("a",), None), (("a",), (), ("z",), ("a",)), (None, (), ("a",), None), ((), ("a",), (), ("a",)),
-        ((), (), (None,), None), ((), (), ("a",), ()), (None, (None,), (), ()), ((), (None,), (), ()),
-        (("a",), (None,), ("a",), ()), (("a", "b"), (None,), ("a",), None), (("a",), (), (None,), ("a",)),
+        (None, ("a", "b"), (), ("a", "b")),
+        (("a",), ("b", "a"), (), ("a", "b")),
+        (("a", "b"), (), ("a",), ("b",)),
+        (("a",), (), ("a",), None),
+        (("a",), (), ("z",), ("a",)),
+        (None, (), ("a",), None),
+        ((), ("a",), (), ("a",)),
+        ((), (), (None,), None),
+        ((), (), ("a",), ()),
+        (None, (None,), (), ()),
+        ((), (None,), (), ()),
+        (("a",), (None,), ("a",), ()),
+        (("a", "b"), (None,), ("a",), None),
+        (("a",), (), (None,), ("a",)),
     ],
-)  # fmt: skip
+)
 def test_adding_and_removing_values_changes_only_named_ones(
-    before: tuple[str, ...] | None, adds: tuple[str | None, ...], removes: tuple[str | None, ...],
+    before: tuple[str, ...] | None,
+    adds: tuple[str | None, ...],
+    removes: tuple[str | None, ...],
     after: tuple[str, ...] | None,
-) -> None:  # fmt: skip
+) -> None:
     """Adding values keeps the earlier ones, removing values removes only the named ones, and a tag without values is
     detached.
     """
@@ -61,14 +73,29 @@ def test_value_changes_are_idempotent_and_last_removal_detaches(desk: ServiceDes
     """Pairs are added and removed one by one, idempotently. Removing the last value detaches the tag."""
     make(desk, "red")
     steps: list[tuple[tuple[str | None, ...], tuple[str | None, ...]]] = [
-        (("x", "y"), ()), (("z", "x"), ()), ((), ("y",)), ((), ("y",)), ((), ("x", "z")), ((None,), ()), (("x",), ()),
-        ((None,), ("x",)), ((), (None,)),
-    ]  # fmt: skip
+        (("x", "y"), ()),
+        (("z", "x"), ()),
+        ((), ("y",)),
+        ((), ("y",)),
+        ((), ("x", "z")),
+        ((None,), ()),
+        (("x",), ()),
+        ((None,), ("x",)),
+        ((), (None,)),
+    ]
     outcomes = [(put(desk, *adds, removes=removes), values(desk)) for adds, removes in steps]
 
     assert [tag_values for _, tag_values in outcomes] == [
-        [("x", "y")], [("x", "y", "z")], [("x", "z")], [("x", "z")], [], [()], [("x",)], [()], [],
-    ]  # fmt: skip
+        [("x", "y")],
+        [("x", "y", "z")],
+        [("x", "z")],
+        [("x", "z")],
+        [],
+        [()],
+        [("x",)],
+        [()],
+        [],
+    ]
     assert [names for names, _ in outcomes] == [("red",)] * 4 + [()] + [("red",)] * 3 + [()]
 
 

@@ -36,10 +36,15 @@ class Meanwhile(NoFiles):
         self.work = work
         self.data = documents.encode(
             new_table(
-                uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1", location=location, schema=SCHEMA, partition_spec=None,
-                write_order=None, properties=None, now_ms=1,
+                uuid="9c12d441-03fe-4693-9a96-a0705ddf69c1",
+                location=location,
+                schema=SCHEMA,
+                partition_spec=None,
+                write_order=None,
+                properties=None,
+                now_ms=1,
             )
-        )  # fmt: skip
+        )
 
     async def read(self, location: str, properties: Mapping[str, str]) -> bytes:
         """Run the callback, then return the file."""

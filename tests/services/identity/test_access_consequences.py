@@ -172,9 +172,11 @@ def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> 
         row[0]
         for row in desk.rows(
             "SELECT g.privilege FROM access_grant g JOIN role r ON r.id = g.role_id JOIN node n ON n.id = g.object_id"
-            " WHERE r.name = ? AND n.name = ? AND g.allowed = 0", role, name.rpartition(".")[2],
+            " WHERE r.name = ? AND n.name = ? AND g.allowed = 0",
+            role,
+            name.rpartition(".")[2],
         )
-    }  # fmt: skip
+    }
     fitting = [each for each in Privilege if kind in BINDS[each] and fits_tables(each) and int(each) not in standing]
     chosen = drawn.sample(fitting, 3)
     question = RulesQuestion(

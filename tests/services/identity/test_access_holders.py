@@ -30,9 +30,15 @@ TABLE = ("main", "a", "t")
 
 
 def holders(
-    desk: ServiceDesk, path: tuple[str, ...] = TABLE, *, asks: str = ADMIN, kind: Kind | None = None,
-    action: Action | None = None, after: str = "", limit: int = 100,
-) -> HoldersPage:  # fmt: skip
+    desk: ServiceDesk,
+    path: tuple[str, ...] = TABLE,
+    *,
+    asks: str = ADMIN,
+    kind: Kind | None = None,
+    action: Action | None = None,
+    after: str = "",
+    limit: int = 100,
+) -> HoldersPage:
     """Request the holders of access to an object."""
     request = HoldersRequest(action, after, limit)
     question = AccessQuestion(LAKE, kind, path)
@@ -68,8 +74,10 @@ def test_holder_has_the_same_reasons_as_the_explanation(desk: ServiceDesk) -> No
     assert set(holders_by_user["ana"].reasons) == {"read"}
     factors = {(each.privilege, each.object_name, each.role) for each in holders_by_user["ana"].reasons["read"]}
     assert factors == {
-        ("USE_CATALOG", "main", "of ana"), ("USE_SCHEMA", "main.a", "of ana"), ("SELECT_TABLE", "main.a.t", "of ana"),
-    }  # fmt: skip
+        ("USE_CATALOG", "main", "of ana"),
+        ("USE_SCHEMA", "main.a", "of ana"),
+        ("SELECT_TABLE", "main.a.t", "of ana"),
+    }
     assert {each.kind for each in holders_by_user["admin"].reasons["drop"]} == {"owner"}
 
 
@@ -174,13 +182,20 @@ def test_own_rules_are_listed_before_inherited_ones(desk: ServiceDesk) -> None:
     first = rules(desk)
     second = rules(desk, after=first.following or 0)
 
-    assert [(each.object_name, each.is_inherited, each.users, each.groups) for each in (*first.rules, *second.rules)] == [
-        ("main.a.t", False, 1, 0), ("main.a", True, 1, 0), ("main", True, 1, 0),
-    ]  # fmt: skip
+    assert [
+        (each.object_name, each.is_inherited, each.users, each.groups) for each in (*first.rules, *second.rules)
+    ] == [
+        ("main.a.t", False, 1, 0),
+        ("main.a", True, 1, 0),
+        ("main", True, 1, 0),
+    ]
     assert second.following is None
     assert [(each.name, each.object_kind, each.is_inherited) for each in first.owners] == [
-        ("admin", Kind.TABLE, False), ("admin", Kind.NAMESPACE, True), ("admin", Kind.CATALOG, True), ("admin", Kind.METALAKE, True),
-    ]  # fmt: skip
+        ("admin", Kind.TABLE, False),
+        ("admin", Kind.NAMESPACE, True),
+        ("admin", Kind.CATALOG, True),
+        ("admin", Kind.METALAKE, True),
+    ]
 
 
 def test_missing_table_has_the_holders_of_its_namespace(desk: ServiceDesk) -> None:

@@ -23,16 +23,27 @@ from tests.services.conftest import ServiceDesk
 from tests.services.identity.drawn_rights import PEOPLE, draw_rights, may_any
 
 TREE = (
-    (Kind.CATALOG, ("main",)), (Kind.NAMESPACE, ("main", "a")), (Kind.TABLE, ("main", "a", "t")),
-    (Kind.TABLE, ("main", "a", "u")), (Kind.NAMESPACE, ("main", "a", "deep")), (Kind.TABLE, ("main", "a", "deep", "v")),
-    (Kind.NAMESPACE, ("main", "b")), (Kind.TABLE, ("main", "b", "w")),
-)  # fmt: skip
+    (Kind.CATALOG, ("main",)),
+    (Kind.NAMESPACE, ("main", "a")),
+    (Kind.TABLE, ("main", "a", "t")),
+    (Kind.TABLE, ("main", "a", "u")),
+    (Kind.NAMESPACE, ("main", "a", "deep")),
+    (Kind.TABLE, ("main", "a", "deep", "v")),
+    (Kind.NAMESPACE, ("main", "b")),
+    (Kind.TABLE, ("main", "b", "w")),
+)
 
 
 def reach(
-    desk: ServiceDesk, path: tuple[str, ...] = ("main",), *, asks: str = ADMIN, user: str | None = None,
-    after: tuple[str, ...] = (), limit: int = 100, kind: Kind | None = None,
-) -> Reach:  # fmt: skip
+    desk: ServiceDesk,
+    path: tuple[str, ...] = ("main",),
+    *,
+    asks: str = ADMIN,
+    user: str | None = None,
+    after: tuple[str, ...] = (),
+    limit: int = 100,
+    kind: Kind | None = None,
+) -> Reach:
     """Request the reach of a user."""
     request = ReachRequest(user, after, limit)
     return desk.run(access_reach(desk.ctx(asks), AccessQuestion(LAKE, kind, path), request=request))
@@ -57,8 +68,13 @@ def test_reader_reaches_only_tables_of_its_namespaces(desk: ServiceDesk) -> None
 
     assert page.counts == {"read": {Kind.CATALOG: 1, Kind.NAMESPACE: 2, Kind.TABLE: 3}}
     assert [".".join(each.path) for each in page.objects] == [
-        "main", "main.a", "main.a.deep", "main.a.deep.v", "main.a.t", "main.a.u",
-    ]  # fmt: skip
+        "main",
+        "main.a",
+        "main.a.deep",
+        "main.a.deep.v",
+        "main.a.t",
+        "main.a.u",
+    ]
     assert (page.looked, page.hidden, page.is_bounded) == (6, 0, False)
     assert reach(desk, user="ana").counts == page.counts
     assert reach(desk, user="ana").looked == 8

@@ -21,9 +21,14 @@ TABLE = ("main", "a", "t")
 
 
 def explain(
-    desk: ServiceDesk, *, asks: str = ADMIN, user: str | None = None, action: Action = Action.TABLE_LOAD,
-    kind: Kind | None = None, path: tuple[str, ...] = TABLE,
-) -> tuple[Decision, list[str]]:  # fmt: skip
+    desk: ServiceDesk,
+    *,
+    asks: str = ADMIN,
+    user: str | None = None,
+    action: Action = Action.TABLE_LOAD,
+    kind: Kind | None = None,
+    path: tuple[str, ...] = TABLE,
+) -> tuple[Decision, list[str]]:
     """Request an explanation."""
     return desk.run(access_explain(desk.ctx(asks), metalake=LAKE, user=user, action=action, kind=kind, path=path))
 
@@ -117,10 +122,15 @@ def test_explanation_does_not_reveal_missing_table(desk: ServiceDesk) -> None:
     assert missing == existing.replace("main.a.t", "main.a.u")
 
 
-@pytest.mark.parametrize("path,action,kind", [
-    ((), Action.METALAKE_LOAD, "metalake"), (("main",), Action.CATALOG_LOAD, "catalog"),
-    (("main", "a"), Action.NAMESPACE_LOAD, "namespace"), (TABLE, Action.TABLE_DROP, "table"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path,action,kind",
+    [
+        ((), Action.METALAKE_LOAD, "metalake"),
+        (("main",), Action.CATALOG_LOAD, "catalog"),
+        (("main", "a"), Action.NAMESPACE_LOAD, "namespace"),
+        (TABLE, Action.TABLE_DROP, "table"),
+    ],
+)
 def test_kind_follows_from_action_and_path(desk: ServiceDesk, path: tuple[str, ...], action: Action, kind: str) -> None:
     """If the request names no kind, the kind follows from the action and the length of the path."""
     assert explain(desk, action=action, path=path)[0].target_kind == kind
@@ -132,11 +142,18 @@ def test_action_inapplicable_to_kind_is_refused(desk: ServiceDesk) -> None:
         explain(desk, action=Action.TABLE_LOAD, kind=Kind.CATALOG, path=("main",))
 
 
-@pytest.mark.parametrize("action,name,kind", [
-    (Action.ROLE_LOAD, "r", "role"), (Action.ROLE_ASSIGN, "r", "role"), (Action.USER_MANAGE, "ana", "user"),
-    (Action.USER_LOAD, "ana", "user"), (Action.ROLE_CREATE, LAKE, "metalake"), (Action.TAG_LOAD, "pii", "tag"),
-    (Action.OWNER_LOAD, "main", "catalog"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "action,name,kind",
+    [
+        (Action.ROLE_LOAD, "r", "role"),
+        (Action.ROLE_ASSIGN, "r", "role"),
+        (Action.USER_MANAGE, "ana", "user"),
+        (Action.USER_LOAD, "ana", "user"),
+        (Action.ROLE_CREATE, LAKE, "metalake"),
+        (Action.TAG_LOAD, "pii", "tag"),
+        (Action.OWNER_LOAD, "main", "catalog"),
+    ],
+)
 def test_path_of_one_name_denotes_object_of_the_action(desk: ServiceDesk, action: Action, name: str, kind: str) -> None:
     """A path of one name denotes a role for role actions, a user for user actions, and a catalog for all others."""
     desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
@@ -155,9 +172,13 @@ def test_role_load_is_allowed_only_to_role_holders(desk: ServiceDesk) -> None:
     assert not explain(desk, user="ben", **request)[0].allowed  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("action,kind,path", [
-    (Action.ROLE_LOAD, Kind.ROLE, ("main", "r")), (Action.USER_MANAGE, Kind.METALAKE, ("sea",)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "action,kind,path",
+    [
+        (Action.ROLE_LOAD, Kind.ROLE, ("main", "r")),
+        (Action.USER_MANAGE, Kind.METALAKE, ("sea",)),
+    ],
+)
 def test_path_of_wrong_shape_or_metalake_is_refused(
     desk: ServiceDesk, action: Action, kind: Kind, path: tuple[str, ...]
 ) -> None:
@@ -166,9 +187,14 @@ def test_path_of_wrong_shape_or_metalake_is_refused(
         explain(desk, action=action, kind=kind, path=path)
 
 
-@pytest.mark.parametrize("path,missing", [
-    (("main", "a", "u"), "table main.a.u"), (("main", "b", "t"), "namespace main.b"), (("mian", "a", "t"), "catalog mian"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path,missing",
+    [
+        (("main", "a", "u"), "table main.a.u"),
+        (("main", "b", "t"), "namespace main.b"),
+        (("mian", "a", "t"), "catalog mian"),
+    ],
+)
 def test_missing_path_part_is_named_to_permitted_callers(
     desk: ServiceDesk, path: tuple[str, ...], missing: str
 ) -> None:

@@ -71,10 +71,14 @@ def test_role_is_returned_with_its_live_objects_sorted_by_path(desk: ServiceDesk
     desk.namespace("a")
     use = Privilege.USE_SCHEMA
     make(
-        desk, "r", wish(Kind.NAMESPACE, "main.b", use), wish(Kind.NAMESPACE, "main.a", use),
-        wish(Kind.CATALOG, "main", Privilege.USE_CATALOG), wish(Kind.CATALOG, "attic", Privilege.USE_CATALOG),
+        desk,
+        "r",
+        wish(Kind.NAMESPACE, "main.b", use),
+        wish(Kind.NAMESPACE, "main.a", use),
+        wish(Kind.CATALOG, "main", Privilege.USE_CATALOG),
+        wish(Kind.CATALOG, "attic", Privilege.USE_CATALOG),
         wish(Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG),
-    )  # fmt: skip
+    )
 
     before = objects(desk, "r")
     desk.run(namespace_drop(desk.ctx(), MAIN, levels=("a",)))

@@ -120,10 +120,25 @@ def test_cached_absence_ends_when_token_is_created(desk: ServiceDesk) -> None:
     assert who(desk, header) == "ana"
 
 
-@pytest.mark.parametrize("header", [
-    b"Bearer", b"Bearer ", b"Bearer lim_", b"Bearer lim_1_", b"Bearer lim_x_y", b"Bearer lim_-1_y", b"Bearer \xff\xfe",
-    b"Bearer lim_99999999999999999999_y", b"Basic", b"Basic !!!", b"Basic /////w==", b"Basic Og==", b"Digest x", b"lim_1_y",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"Bearer",
+        b"Bearer ",
+        b"Bearer lim_",
+        b"Bearer lim_1_",
+        b"Bearer lim_x_y",
+        b"Bearer lim_-1_y",
+        b"Bearer \xff\xfe",
+        b"Bearer lim_99999999999999999999_y",
+        b"Basic",
+        b"Basic !!!",
+        b"Basic /////w==",
+        b"Basic Og==",
+        b"Digest x",
+        b"lim_1_y",
+    ],
+)
 def test_malformed_credentials_are_refused(desk: ServiceDesk, header: bytes) -> None:
     """A malformed credential is refused, not treated as anonymous."""
     with pytest.raises(AuthenticationFailed):

@@ -161,9 +161,18 @@ class Story(NamedTuple):
 
 KILLS = (Story.killed_insert, Story.killed_commit, Story.killed_index, Story.unfinished)
 CHANGES = (
-    Story.append, Story.append, Story.replace, Story.delete, Story.delete, Story.merge, Story.index, Story.compact, Story.restore,
-    Story.branch, Story.tag,
-)  # fmt: skip
+    Story.append,
+    Story.append,
+    Story.replace,
+    Story.delete,
+    Story.delete,
+    Story.merge,
+    Story.index,
+    Story.compact,
+    Story.restore,
+    Story.branch,
+    Story.tag,
+)
 
 
 def story(path: Path, seed: int) -> Story:
@@ -280,10 +289,12 @@ def test_round_searches_a_limited_number_of_files() -> None:
 @pytest.mark.parametrize(
     "name, own",
     [
-        ("data/x", "data/x"), ("tree/dev/data/x", "data/x"), ("tree/a/b/_versions/1.manifest", "_versions/1.manifest"),
+        ("data/x", "data/x"),
+        ("tree/dev/data/x", "data/x"),
+        ("tree/a/b/_versions/1.manifest", "_versions/1.manifest"),
         ("tree/dev", "tree/dev"),
     ],
-)  # fmt: skip
+)
 def test_file_names_are_relative_to_their_branch_directory(name: str, own: str) -> None:
     """The name of a file is taken relative to its branch's directory, also if the branch name contains slashes."""
     assert own_name(name) == own
@@ -294,8 +305,13 @@ def test_files_are_identified_by_name_number_or_uuid() -> None:
     deleted.
     """
     index = str(uuid.uuid4())
-    files = [AgedFile(f"data/{'ab' * 25}.lance", 1), AgedFile(f"_indices/{index}/f", 1), AgedFile("_deletions/0-1-300.arrow", 1),
-             AgedFile("data/.tmp1", 0), AgedFile("_versions/1.manifest", 1)]  # fmt: skip
+    files = [
+        AgedFile(f"data/{'ab' * 25}.lance", 1),
+        AgedFile(f"_indices/{index}/f", 1),
+        AgedFile("_deletions/0-1-300.arrow", 1),
+        AgedFile("data/.tmp1", 0),
+        AgedFile("_versions/1.manifest", 1),
+    ]
     sorted_files = sort_files(files, before_ms=2, staged=frozenset())
 
     assert set(sorted_files.marked) == {b"ab" * 25, uuid.UUID(index).bytes, b"\xac\x02"}

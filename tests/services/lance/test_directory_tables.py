@@ -60,8 +60,17 @@ def test_worker_request_has_the_tables_location_and_version(tmp_path: Path) -> N
 
     assert row_count == 3
     assert workers.asked == [
-        {"name": "Count", "location": str(place), "options": {}, "version": 2, "tag": None, "branch": "dev", "kept": None, "predicate": "id > 1"}
-    ]  # fmt: skip
+        {
+            "name": "Count",
+            "location": str(place),
+            "options": {},
+            "version": 2,
+            "tag": None,
+            "branch": "dev",
+            "kept": None,
+            "predicate": "id > 1",
+        }
+    ]
     for at, kind in ((VersionReference(0), NotFound), (VersionReference(branch="../x"), BadRequest)):
         with pytest.raises(kind):
             asyncio.run(rows.answer(Count("", {}), at=at, shape=int))

@@ -82,12 +82,22 @@ def test_nested_namespaces_are_joined_by_the_separator(desk: ServiceDesk) -> Non
     assert named(find(desk, Kind.TABLE, "main.a:b:c.t")) == ("t", "c")
 
 
-@pytest.mark.parametrize("kind,name,error", [
-    (Kind.NAMESPACE, "main.nothing", NotFound), (Kind.TABLE, "main.a.nothing", NotFound),
-    (Kind.CATALOG, "nothing", NotFound), (Kind.METALAKE, "nothing", NotFound), (Kind.ROLE, "nothing", NotFound),
-    (Kind.TABLE, "main.t", InvalidName), (Kind.TABLE, "main.`a.t", InvalidName), (Kind.CATALOG, "main.a", InvalidName),
-    (Kind.TAG, "x", NotFound), (Kind.POLICY, "x", NotFound), (Kind.JOB, "x", BadRequest),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind,name,error",
+    [
+        (Kind.NAMESPACE, "main.nothing", NotFound),
+        (Kind.TABLE, "main.a.nothing", NotFound),
+        (Kind.CATALOG, "nothing", NotFound),
+        (Kind.METALAKE, "nothing", NotFound),
+        (Kind.ROLE, "nothing", NotFound),
+        (Kind.TABLE, "main.t", InvalidName),
+        (Kind.TABLE, "main.`a.t", InvalidName),
+        (Kind.CATALOG, "main.a", InvalidName),
+        (Kind.TAG, "x", NotFound),
+        (Kind.POLICY, "x", NotFound),
+        (Kind.JOB, "x", BadRequest),
+    ],
+)
 def test_missing_object_is_not_found_and_bad_name_is_bad_request(
     desk: ServiceDesk, kind: Kind, name: str, error: type[Exception]
 ) -> None:

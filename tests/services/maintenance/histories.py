@@ -82,8 +82,10 @@ class HistoryTable(WrittenTable):
         snapshot_update = wire.snapshot(number, manifest_list=place, parent=self.snapshots or None)
         totals = {"total-data-files": str(number), "total-files-size": str(size), "total-delete-files": "0"}
         snapshot_update["snapshot"] = {  # type: ignore[dict-item]
-            **snapshot_update["snapshot"], "summary": {"operation": "append", **totals, **summary}, "sequence-number": number,  # type: ignore[dict-item]
-        }  # fmt: skip
+            **snapshot_update["snapshot"],
+            "summary": {"operation": "append", **totals, **summary},
+            "sequence-number": number,  # type: ignore[dict-item]
+        }
         answer = wire.commit(self.node, "a", self.name, updates=[snapshot_update, wire.point(number)])
         assert answer.status == 200, answer.body
         self.snapshots = number
@@ -150,9 +152,12 @@ def robot_token(node: DriverNode, **secret: object) -> tuple[str, int]:
         "client_secret": str(created_secret["client_secret"]),
     }
     opened = node.ask(
-        "POST", "/iceberg/v1/oauth/tokens", urlencode(fields).encode(), user=None,
+        "POST",
+        "/iceberg/v1/oauth/tokens",
+        urlencode(fields).encode(),
+        user=None,
         content_type="application/x-www-form-urlencoded",
-    )  # fmt: skip
+    )
     assert opened.status == 200, opened.body
     return str(opened["access_token"]), int(created_secret["id"])
 

@@ -99,10 +99,22 @@ class Story:
     def weights(self) -> dict[Callable[[], None], int]:
         """Return the steps with their frequencies."""
         return {
-            self.append: 10, self.wait: 8, self.tag: 3, self.branch: 3, self.retention: 1, self.start_run: 2,
-            self.end_run: 2, self.plan: 2, self.read_incrementally: 2, self.policy: 1, self.share: 1,
-            self.drop_or_restore: 1, self.maintain: 8, self.maintain_and_die: 2, self.maintain_and_plan: 2,
-        }  # fmt: skip
+            self.append: 10,
+            self.wait: 8,
+            self.tag: 3,
+            self.branch: 3,
+            self.retention: 1,
+            self.start_run: 2,
+            self.end_run: 2,
+            self.plan: 2,
+            self.read_incrementally: 2,
+            self.policy: 1,
+            self.share: 1,
+            self.drop_or_restore: 1,
+            self.maintain: 8,
+            self.maintain_and_die: 2,
+            self.maintain_and_plan: 2,
+        }
 
     def append(self) -> None:
         """Let a writer commit a snapshot, sometimes with a checkpoint."""

@@ -19,9 +19,12 @@ RUNS = f"{API}/lake/jobs/runs"
 TEMPLATES = f"{API}/lake/jobs/templates"
 COMPACT = "builtin-iceberg-rewrite-data-files"
 NAMES = [
-    "builtin-iceberg-expire-snapshots", "builtin-iceberg-remove-orphan-files", COMPACT,
-    "builtin-iceberg-rewrite-manifests", "builtin-iceberg-update-stats",
-]  # fmt: skip
+    "builtin-iceberg-expire-snapshots",
+    "builtin-iceberg-remove-orphan-files",
+    COMPACT,
+    "builtin-iceberg-rewrite-manifests",
+    "builtin-iceberg-update-stats",
+]
 
 
 @pytest.fixture
@@ -81,7 +84,9 @@ def test_queued_job_is_executed_and_succeeds(node: DriverNode, table: HistoryTab
     assert job(node.post(address, {}))["status"] == "succeeded", "an ended job does not change"
 
 
-@pytest.mark.parametrize("name, kind", [(NAMES[0], "expire"), (NAMES[1], "orphans"), (NAMES[3], "manifests"), (NAMES[4], "statistics")])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, kind", [(NAMES[0], "expire"), (NAMES[1], "orphans"), (NAMES[3], "manifests"), (NAMES[4], "statistics")]
+)
 def test_each_template_requests_its_own_operation(node: DriverNode, table: HistoryTable, name: str, kind: str) -> None:
     """Each template requests its own operation; those that the server executes end by themselves."""
     turn_on(node)

@@ -49,10 +49,20 @@ def test_only_own_files_below_all_named_versions_are_old() -> None:
     current, logged = name(7), name(5)
     old, gz = name(3), name(2).replace(".metadata", ".gz.metadata")
     retained_files = [
-        current, logged, name(5), name(6), name(8), name(3, OLD_MS - 5), name(3, OLD_MS + 2 * DAY_MS),
-        "v3.metadata.json", "00003-abc.metadata.json", "snap-1.avro", f"{name(3)}.tmp", f".{name(3)}",
+        current,
+        logged,
+        name(5),
+        name(6),
+        name(8),
+        name(3, OLD_MS - 5),
+        name(3, OLD_MS + 2 * DAY_MS),
+        "v3.metadata.json",
+        "00003-abc.metadata.json",
+        "snap-1.avro",
+        f"{name(3)}.tmp",
+        f".{name(3)}",
         "00003-9c12d441-03fe-4693-9a96-a0705ddf69c1.metadata.json",
-    ]  # fmt: skip
+    ]
     assert old_metadata_files([old, gz, *retained_files], document(current, logged), window=WINDOW) == sorted([old, gz])
     assert old_metadata_files([name(6)], document(current), window=WINDOW) != []
 

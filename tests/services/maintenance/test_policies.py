@@ -46,8 +46,11 @@ def model_effective(attached: list[tuple[int, Any]], policy_type: str) -> Any:  
 def model_asking(attached: list[tuple[int, Any]], kind: str) -> str | None:
     """Return the name of the policy that requests a kind by the model: the nearest policy that has the kind decides."""
     types = (WHOLE,) if kind == "manifests" else (COMPACTION, WHOLE)
-    known = [(CHAIN.index(on), types.index(node.record.policy_type), node.name, node)
-             for on, node in attached if node.record.policy_type in types]  # fmt: skip
+    known = [
+        (CHAIN.index(on), types.index(node.record.policy_type), node.name, node)
+        for on, node in attached
+        if node.record.policy_type in types
+    ]
     if not known:
         return None
     node = min(known, key=lambda each: each[:3])[3]

@@ -87,9 +87,14 @@ def work_of(node: DriverNode, *, lease_ms: int) -> TaskContext:
     """Return a leased task."""
     services = node.built.services
     return TaskContext(
-        0, store=services.store, permit=node.built.upkeep._permit, allowed=services.defaults.allowed,
-        warehouse=services.defaults.warehouse, lease_ms=lease_ms, services=services,
-    )  # fmt: skip
+        0,
+        store=services.store,
+        permit=node.built.upkeep._permit,
+        allowed=services.defaults.allowed,
+        warehouse=services.defaults.warehouse,
+        lease_ms=lease_ms,
+        services=services,
+    )
 
 
 async def until_lease(node: DriverNode, node_id: int, *, ends_at: int) -> LeaseRow:

@@ -24,9 +24,11 @@ def test_status_names_what_an_operation_waits_for(node: DriverNode) -> None:
     busy = f"waits for operation {leased['operation']} on this table"
 
     assert reasons == {
-        ("a.t", "compact"): None, ("a.t", "manifests"): busy, ("a.t", "expire"): busy,
+        ("a.t", "compact"): None,
+        ("a.t", "manifests"): busy,
+        ("a.t", "expire"): busy,
         ("a.u", "compact"): "waits for an executor",
-    }  # fmt: skip
+    }
     assert [each["result"] for each in explained(node, "a.u")["operations"]] == ["waits for an executor"]
 
 

@@ -52,8 +52,13 @@ class WholeStory(OrphanStory):
     def weights(self) -> dict[Callable[[], None], int]:
         """Return the steps with their frequencies."""
         more = {
-            self.read_incrementally: 2, self.maintain_and_plan: 2, self.write_branch: 3, self.compact: 6, self.commit_without_lease: 2, self.die: 10,
-        }  # fmt: skip
+            self.read_incrementally: 2,
+            self.maintain_and_plan: 2,
+            self.write_branch: 3,
+            self.compact: 6,
+            self.commit_without_lease: 2,
+            self.die: 10,
+        }
         return {**super().weights(), **more}
 
     # ------------------------------------------------------------------------------------------ branches
@@ -137,11 +142,14 @@ class WholeStory(OrphanStory):
         added = entry(data_file(location, file_size_in_bytes=size, record_count=rows), sequence=sequence)
         deleted_entries = [
             entry(
-                data_file(row["file_path"], file_size_in_bytes=row["file_size_in_bytes"], record_count=row["record_count"]),
-                status=DELETED, sequence=1,
+                data_file(
+                    row["file_path"], file_size_in_bytes=row["file_size_in_bytes"], record_count=row["record_count"]
+                ),
+                status=DELETED,
+                sequence=1,
             )
             for row in live
-        ]  # fmt: skip
+        ]
         manifest = writer.manifest(self._manifest(), [added, *deleted_entries], min_sequence_number=sequence)
         self.numbers += 1
         place = writer.write(f"replace-{number}-{self.numbers}.avro", manifest_list([manifest]))

@@ -17,14 +17,42 @@ from limnos.services.request.catalog_properties import (
 )
 
 SECRETS = [
-    "jdbc-password", "s3-access-key-id", "s3-secret-access-key", "s3.access-key-id", "s3.secret-access-key", "s3-session-token",
-    "s3.session-token", "S3.SECRET-ACCESS-KEY", "s3.sse.key", "client.credentials", "oss-access-key-id", "oss-secret-access-key",
-    "oss.security-token", "azure-storage-account-key", "azure-client-secret", "adls.sas-token.acct", "adls.sas-token.acct.dfs",
-    "adls.auth.shared-key.account.key", "adls.connection-string.acct", "gcs-service-account-key", "gcs.service-account-key",
-    "GCS.oauth2.token", "gcs.oauth2.refresh-token", "credential", "token", "oauth2.client-secret", "header.Authorization",
-    "rest.cookie", "hive.metastore.passwd", "ssl.truststore.passphrase", "db_pwd", "private_key", "apiKey", "secretKey",
+    "jdbc-password",
+    "s3-access-key-id",
+    "s3-secret-access-key",
+    "s3.access-key-id",
+    "s3.secret-access-key",
+    "s3-session-token",
+    "s3.session-token",
+    "S3.SECRET-ACCESS-KEY",
+    "s3.sse.key",
+    "client.credentials",
+    "oss-access-key-id",
+    "oss-secret-access-key",
+    "oss.security-token",
+    "azure-storage-account-key",
+    "azure-client-secret",
+    "adls.sas-token.acct",
+    "adls.sas-token.acct.dfs",
+    "adls.auth.shared-key.account.key",
+    "adls.connection-string.acct",
+    "gcs-service-account-key",
+    "gcs.service-account-key",
+    "GCS.oauth2.token",
+    "gcs.oauth2.refresh-token",
+    "credential",
+    "token",
+    "oauth2.client-secret",
+    "header.Authorization",
+    "rest.cookie",
+    "hive.metastore.passwd",
+    "ssl.truststore.passphrase",
+    "db_pwd",
+    "private_key",
+    "apiKey",
+    "secretKey",
     "X-Signature",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("name", SECRETS)
@@ -52,15 +80,18 @@ def test_allow_list_contains_no_secret_name() -> None:
     assert properties_for_reader(dict.fromkeys(FOR_READERS, "v")) == dict.fromkeys(FOR_READERS, "v")
 
 
-@pytest.mark.parametrize("value, masked", [
-    ("https://ana:T0p@host/x", "https://ana:******@host/x"),
-    ("jdbc:postgresql://host/db?user=ana&password=T0p", "jdbc:postgresql://host/db?user=ana&password=******"),
-    ("jdbc:sqlserver://host;user=ana;Password=T0p;x=y", "jdbc:sqlserver://host;user=ana;Password=******;x=y"),
-    ("https://host/x?sv=1&sig=T0p#part", "https://host/x?sv=1&sig=******#part"),
-    ("abfss://box@acct.dfs.core.windows.net/dir", "abfss://box@acct.dfs.core.windows.net/dir"),
-    ("s3://bucket/key=1/part", "s3://bucket/key=1/part"),
-    ("plain words", "plain words"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value, masked",
+    [
+        ("https://ana:T0p@host/x", "https://ana:******@host/x"),
+        ("jdbc:postgresql://host/db?user=ana&password=T0p", "jdbc:postgresql://host/db?user=ana&password=******"),
+        ("jdbc:sqlserver://host;user=ana;Password=T0p;x=y", "jdbc:sqlserver://host;user=ana;Password=******;x=y"),
+        ("https://host/x?sv=1&sig=T0p#part", "https://host/x?sv=1&sig=******#part"),
+        ("abfss://box@acct.dfs.core.windows.net/dir", "abfss://box@acct.dfs.core.windows.net/dir"),
+        ("s3://bucket/key=1/part", "s3://bucket/key=1/part"),
+        ("plain words", "plain words"),
+    ],
+)
 def test_passwords_inside_of_values_are_masked(value: str, masked: str) -> None:
     """In a URL only the password is masked; a text that only looks like a URL is unchanged."""
     assert mask_passwords(value) == masked

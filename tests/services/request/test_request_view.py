@@ -32,8 +32,10 @@ def test_scope_uses_the_clocks_of_all_its_zones(desk: ServiceDesk) -> None:
     lake, main = read(desk, MAIN, lambda request_view: (request_view.metalake.id, request_view.catalog.id))
 
     assert [read(desk, scope, lambda s: s.settled.zones) for scope in (RequestScope(), RequestScope(LAKE), MAIN)] == [
-        (0,), (0, lake), (0, lake, main)
-    ]  # fmt: skip
+        (0,),
+        (0, lake),
+        (0, lake, main),
+    ]
     kinds = (Kind.METALAKE, Kind.CATALOG, Kind.ROLE, Kind.TAG, Kind.NAMESPACE, Kind.TABLE)
     assert read(desk, MAIN, lambda s: [s.zone_of(kind) for kind in kinds]) == [0, lake, lake, lake, main, main]
 

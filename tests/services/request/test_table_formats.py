@@ -23,10 +23,15 @@ def generic(desk: ServiceDesk) -> ServiceDesk:
     """A catalog `vectors` for Lance tables, with a namespace `a`."""
     desk.run(
         catalog_create(
-            desk.ctx(), metalake=LAKE, name="vectors", catalog_type=None, provider=GENERIC_PROVIDER, comment=None,
+            desk.ctx(),
+            metalake=LAKE,
+            name="vectors",
+            catalog_type=None,
+            provider=GENERIC_PROVIDER,
+            comment=None,
             properties={},
         )
-    )  # fmt: skip
+    )
     desk.run(namespace_create(desk.ctx(), VECTORS, levels=("a",), properties={}))
     return desk
 

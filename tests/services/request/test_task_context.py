@@ -37,9 +37,13 @@ def work_of(desk: ServiceDesk, lease_ms: int) -> TaskContext:
     desk.run(desk.lab.store.submit(upkeep_permit("test"), lambda tx: tx.tasks.create("purge", "{}")))
     ((task_id,),) = desk.rows("SELECT id FROM task")
     return TaskContext(
-        task_id, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w",
+        task_id,
+        store=desk.lab.store,
+        permit=upkeep_permit("test"),
+        allowed=allow_everything(),
+        warehouse="file:/w",
         lease_ms=lease_ms,
-    )  # fmt: skip
+    )
 
 
 def test_work_returns_the_result_or_error_of_the_call(desk: ServiceDesk) -> None:

@@ -41,9 +41,14 @@ def test_old_runs_and_their_unused_versions_are_deleted(desk: ServiceDesk, keep_
         f"UPDATE pipeline_run SET ended_at = ended_at - {100 * DAY_MS} WHERE id <> (SELECT min(id) FROM pipeline_run)"
     )
     work = TaskContext(
-        0, store=desk.lab.store, permit=upkeep_permit("test"), allowed=allow_everything(), warehouse="file:/w", lease_ms=30_000,
+        0,
+        store=desk.lab.store,
+        permit=upkeep_permit("test"),
+        allowed=allow_everything(),
+        warehouse="file:/w",
+        lease_ms=30_000,
         keep_runs_ms=keep_ms,
-    )  # fmt: skip
+    )
 
     desk.run(KINDS[PRUNE_RUNS].runner(work, "{}"))  # type: ignore[arg-type]
 

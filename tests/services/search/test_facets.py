@@ -12,12 +12,20 @@ def test_hits_are_counted_by_kind_catalog_and_format() -> None:
     facet.
     """
     hits = [
-        (Kind.TABLE, ("main", "a", "t"), "iceberg"), (Kind.TABLE, ("other", "a", "t"), "lance"),
-        (Kind.TABLE, ("other", "a", "u"), "lance"), (Kind.CATALOG, ("main",), ""), (Kind.TAG, ("pii",), ""),
-    ]  # fmt: skip
+        (Kind.TABLE, ("main", "a", "t"), "iceberg"),
+        (Kind.TABLE, ("other", "a", "t"), "lance"),
+        (Kind.TABLE, ("other", "a", "u"), "lance"),
+        (Kind.CATALOG, ("main",), ""),
+        (Kind.TAG, ("pii",), ""),
+    ]
 
     assert [tuple(each) for each in facets_of(hits)] == [
-        ("kind", "table", 3), ("kind", "catalog", 1), ("kind", "tag", 1), ("in", "other", 2), ("in", "main", 1),
-        ("format", "lance", 2), ("format", "iceberg", 1),
-    ]  # fmt: skip
+        ("kind", "table", 3),
+        ("kind", "catalog", 1),
+        ("kind", "tag", 1),
+        ("in", "other", 2),
+        ("in", "main", 1),
+        ("format", "lance", 2),
+        ("format", "iceberg", 1),
+    ]
     assert facets_of([]) == []

@@ -28,10 +28,14 @@ def test_near_words_of_a_one_letter_error_include_the_right_word(word: str) -> N
     dice = random.Random(word)
     for _ in range(200):
         place, letter = dice.randrange(len(word) - 1), dice.choice(word)
-        wrong = dice.choice((
-            f"{word[:place]}{word[place + 1]}{word[place]}{word[place + 2 :]}", f"{word[:place]}{word[place + 1 :]}",
-            f"{word[:place]}{letter}{word[place:]}", f"{word[:place]}{letter}{word[place + 1 :]}",
-        ))  # fmt: skip
+        wrong = dice.choice(
+            (
+                f"{word[:place]}{word[place + 1]}{word[place]}{word[place + 2 :]}",
+                f"{word[:place]}{word[place + 1 :]}",
+                f"{word[:place]}{letter}{word[place:]}",
+                f"{word[:place]}{letter}{word[place + 1 :]}",
+            )
+        )
         assert wrong == word or word in near_words(wrong), wrong
 
 

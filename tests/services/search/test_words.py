@@ -13,11 +13,19 @@ from limnos.services.search.words import WORD_MAX, _text_words, field_words, is_
 @pytest.mark.parametrize(
     "name, query",
     [
-        ("flight_id", "flightid"), ("flight_id", "id"), ("flightId", "flight"), ("flightId", "FLIGHT_ID"), ("HTTPServer2", "server"),
-        ("HTTPServer2", "http"), ("orders-2024.eu", "2024"), ("orders 2024", "orders2024"), ("Größe", "GRÖSSE"), ("таблица_рейсов", "рейс"),
+        ("flight_id", "flightid"),
+        ("flight_id", "id"),
+        ("flightId", "flight"),
+        ("flightId", "FLIGHT_ID"),
+        ("HTTPServer2", "server"),
+        ("HTTPServer2", "http"),
+        ("orders-2024.eu", "2024"),
+        ("orders 2024", "orders2024"),
+        ("Größe", "GRÖSSE"),
+        ("таблица_рейсов", "рейс"),
         ("flights", "fl"),
     ],
-)  # fmt: skip
+)
 def test_name_parts_match_by_prefix(name: str, query: str) -> None:
     """Names are split at separators, digits and capitals. The parts, runs of adjacent parts and the whole name match by
     prefix.

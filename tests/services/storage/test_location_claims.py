@@ -44,8 +44,11 @@ def table_create(namespace: Node, name: str, location: str, *paths: str) -> Tabl
 
 
 def meet(
-    lab: StoreLab, world: StoreWorld, first: Callable[[Node], list[TableCreate]], second: Callable[[Node], list[TableCreate]]
-) -> tuple[int, list[object]]:  # fmt: skip
+    lab: StoreLab,
+    world: StoreWorld,
+    first: Callable[[Node], list[TableCreate]],
+    second: Callable[[Node], list[TableCreate]],
+) -> tuple[int, list[object]]:
     """Hold a transaction of one catalog open after its first table, and run a transaction of the other catalog
     concurrently. Returns how many tables the second transaction had inserted when it waited for the first, and the
     results of both.
@@ -89,14 +92,17 @@ def test_opposite_claims_of_data_paths_do_not_deadlock(lab: StoreLab, world: Sto
     its first table, and is refused when the first one has committed.
     """
     before, results = meet(
-        lab, world,
+        lab,
+        world,
         lambda space: [
-            table_create(space, "t", "file:///w/main/t", "file:///w/p"), table_create(space, "u", "file:///w/main/u", "file:///w/q")
+            table_create(space, "t", "file:///w/main/t", "file:///w/p"),
+            table_create(space, "u", "file:///w/main/u", "file:///w/q"),
         ],
         lambda space: [
-            table_create(space, "t", "file:///w/side/t", "file:///w/q"), table_create(space, "u", "file:///w/side/u", "file:///w/p")
+            table_create(space, "t", "file:///w/side/t", "file:///w/q"),
+            table_create(space, "u", "file:///w/side/u", "file:///w/p"),
         ],
-    )  # fmt: skip
+    )
 
     assert before == 0
     assert not isinstance(results[0], BaseException)
@@ -108,10 +114,11 @@ def test_claim_of_a_parent_location_does_not_deadlock(lab: StoreLab, world: Stor
     deadlock with it.
     """
     before, results = meet(
-        lab, world,
+        lab,
+        world,
         lambda space: [table_create(space, "t", "file:///w/z"), table_create(space, "u", "file:///w/c/d")],
         lambda space: [table_create(space, "t", "file:///w/c"), table_create(space, "u", "file:///w/z/y")],
-    )  # fmt: skip
+    )
 
     assert before == 0
     assert not isinstance(results[0], BaseException)
@@ -123,10 +130,11 @@ def test_two_spellings_of_a_location_share_one_lock(lab: StoreLab, world: StoreW
     location.
     """
     before, results = meet(
-        lab, world,
+        lab,
+        world,
         lambda space: [table_create(space, "t", "s3://b/a%41/t")],
         lambda space: [table_create(space, "t", "s3://b/aA/t")],
-    )  # fmt: skip
+    )
 
     assert before == 0
     assert not isinstance(results[0], BaseException)

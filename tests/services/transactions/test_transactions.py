@@ -110,9 +110,10 @@ def test_revoked_privilege_refuses_the_transaction(
     wish = PrivilegeRequest(Kind.TABLE, f"main.a.{revoked_table}", ((Privilege.MODIFY_TABLE, GrantCondition.ALLOW),))
     other = neighbour(three)
     before_the_store(
-        three, monkeypatch,
+        three,
+        monkeypatch,
         lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of bob", wish=wish, grants_them=False),
-    )  # fmt: skip
+    )
 
     with pytest.raises(PermissionDenied, match=f"main.a.{revoked_table}"):
         three.run(together(three.node, "after", *TABLES, user="bob"))
@@ -150,9 +151,10 @@ def test_rival_commit_rebuilds_only_that_tables_metadata(
     """
     other = neighbour(three)
     before_the_store(
-        three, monkeypatch,
+        three,
+        monkeypatch,
         lambda: table_commit(other.ctx(), MAIN, namespace=("a",), name="u", requirements=[], updates=setting("rival")),
-    )  # fmt: skip
+    )
     written: list[str] = []
     write = three.node.services.files.write
 
@@ -175,21 +177,25 @@ def test_table_with_only_requirements_must_be_unchanged(
     """A table for which the transaction has only requirements must be unchanged at the commit."""
     ((uuid,),) = three.rows("SELECT uuid FROM document WHERE node_id = (SELECT id FROM node WHERE name = 'u')")
     asserted: list[object] = [
-        {"type": "assert-table-uuid", "uuid": uuid}, {"type": "assert-current-schema-id", "current-schema-id": 0}
-    ]  # fmt: skip
+        {"type": "assert-table-uuid", "uuid": uuid},
+        {"type": "assert-current-schema-id", "current-schema-id": 0},
+    ]
     other = neighbour(three)
     column = {"id": 2, "name": "y", "required": False, "type": "long"}
     schema = {"type": "struct", "fields": [{"id": 1, "name": "x", "required": False, "type": "long"}, column]}
     updates: list[object] = [
-        {"action": "add-schema", "schema": schema}, {"action": "set-current-schema", "schema-id": -1}
-    ]  # fmt: skip
+        {"action": "add-schema", "schema": schema},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
     before_the_store(
-        three, monkeypatch,
+        three,
+        monkeypatch,
         lambda: table_commit(other.ctx(), MAIN, namespace=("a",), name="u", requirements=[], updates=updates),
-    )  # fmt: skip
+    )
     operations: list[TransactionOperation] = [
-        TableCommitOperation(("a", "t"), CommitChange([], setting("mine"))), TableCommitOperation(("a", "u"), CommitChange(asserted, []))
-    ]  # fmt: skip
+        TableCommitOperation(("a", "t"), CommitChange([], setting("mine"))),
+        TableCommitOperation(("a", "u"), CommitChange(asserted, [])),
+    ]
 
     with pytest.raises(CommitConflict, match=r"table a.u: current schema changed.*assert-current-schema-id"):
         three.run(transaction_execute(three.node.ctx(), MAIN, operations))

@@ -156,9 +156,12 @@ def test_purge_deletes_named_files_at_the_data_path(world: World) -> None:
         assert world.create(name, **{"write.data.path": path}) == 200
         world.write(f"{path}/listed")
         statistics = {
-            "snapshot-id": 1, "statistics-path": f"{path}/listed", "file-size-in-bytes": 1, "file-footer-size-in-bytes": 1,
+            "snapshot-id": 1,
+            "statistics-path": f"{path}/listed",
+            "file-size-in-bytes": 1,
+            "file-footer-size-in-bytes": 1,
             "blob-metadata": [],
-        }  # fmt: skip
+        }
         update = {"action": "set-statistics", "snapshot-id": 1, "statistics": statistics}
         table = f"/iceberg/v1/lake.c/namespaces/s/tables/{name}"
         world.node.done("POST", table, {"requirements": [], "updates": [update]})

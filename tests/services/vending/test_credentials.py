@@ -198,8 +198,10 @@ def test_fileset_credentials_match_the_callers_rights(desk: ServiceDesk, monkeyp
         return desk.run(desk.ctx(user).read(files, look))
 
     assert [opened(user) for user in ("ana", "bob", "admin")] == [
-        FileRights(reads=True, writes=False), FileRights(reads=False, writes=True), FileRights(reads=True, writes=True),
-    ]  # fmt: skip
+        FileRights(reads=True, writes=False),
+        FileRights(reads=False, writes=True),
+        FileRights(reads=True, writes=True),
+    ]
 
 
 @pytest.mark.parametrize("jump_ms", [-24 * HOUR_MS, 24 * HOUR_MS], ids=["back", "ahead"])

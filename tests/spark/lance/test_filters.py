@@ -16,10 +16,13 @@ from limnos.spark.lance.filters import condition_of, sql_of
 
 ROWS = pa.table(
     {
-        "id": [1, 2, 3, None], "text": ["it's", "abc", None, "x%y"], "day": [dt.date(2020, 1, 1), dt.date(2021, 1, 1), None, None],
-        "in ner": [{"b.c": 1}, {"b.c": 2}, {"b.c": None}, {"b.c": 3}], "ok": [True, False, None, True],
+        "id": [1, 2, 3, None],
+        "text": ["it's", "abc", None, "x%y"],
+        "day": [dt.date(2020, 1, 1), dt.date(2021, 1, 1), None, None],
+        "in ner": [{"b.c": 1}, {"b.c": 2}, {"b.c": None}, {"b.c": 3}],
+        "ok": [True, False, None, True],
     }
-)  # fmt: skip
+)
 
 
 @pytest.fixture(scope="module")

@@ -16,16 +16,29 @@ from limnos.spark.lance.types import FIXED_SIZE, arrow_schema_of, as_schema, che
 
 EVERY = pa.table(
     {
-        "flag": [True], "i8": pa.array([1], pa.int8()), "u8": pa.array([255], pa.uint8()), "i64": [1],
-        "u64": pa.array([2**64 - 1], pa.uint64()), "f16": pa.array([1.5], pa.float16()), "f64": [1.5], "text": ["a"],
-        "large": pa.array(["b"], pa.large_string()), "bytes": [b"c"], "fixed": pa.array([b"ab"], pa.binary(2)),
-        "day": [dt.date(2020, 1, 2)], "at": pa.array([dt.datetime(2020, 1, 2, tzinfo=dt.UTC)], pa.timestamp("ns", "UTC")),
-        "local": pa.array([0], pa.timestamp("s")), "price": [Decimal("1.50")],
-        "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2)), "many": [[1, 2]], "inner": [{"a": 1, "b": ["x"]}],
-        "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())), "word": pa.array(["w"]).dictionary_encode(),
+        "flag": [True],
+        "i8": pa.array([1], pa.int8()),
+        "u8": pa.array([255], pa.uint8()),
+        "i64": [1],
+        "u64": pa.array([2**64 - 1], pa.uint64()),
+        "f16": pa.array([1.5], pa.float16()),
+        "f64": [1.5],
+        "text": ["a"],
+        "large": pa.array(["b"], pa.large_string()),
+        "bytes": [b"c"],
+        "fixed": pa.array([b"ab"], pa.binary(2)),
+        "day": [dt.date(2020, 1, 2)],
+        "at": pa.array([dt.datetime(2020, 1, 2, tzinfo=dt.UTC)], pa.timestamp("ns", "UTC")),
+        "local": pa.array([0], pa.timestamp("s")),
+        "price": [Decimal("1.50")],
+        "vector": pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2)),
+        "many": [[1, 2]],
+        "inner": [{"a": 1, "b": ["x"]}],
+        "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+        "word": pa.array(["w"]).dictionary_encode(),
         "while": pa.array([dt.timedelta(seconds=1)], pa.duration("ms")),
     }
-)  # fmt: skip
+)
 
 
 def test_every_type_is_read_as_the_arrow_type_spark_expects() -> None:
@@ -73,8 +86,12 @@ def test_type_that_spark_lacks_is_refused_with_advice() -> None:
 
 
 TABLE = pa.schema(
-    [pa.field("id", pa.int64(), nullable=False), pa.field("text", pa.string()), pa.field("vector", pa.list_(pa.float32(), 2))]
-)  # fmt: skip
+    [
+        pa.field("id", pa.int64(), nullable=False),
+        pa.field("text", pa.string()),
+        pa.field("vector", pa.list_(pa.float32(), 2)),
+    ]
+)
 
 
 def columns(**kinds: spark.DataType) -> spark.StructType:

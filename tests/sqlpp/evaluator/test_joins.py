@@ -17,9 +17,29 @@ from tests.sqlpp.evaluation import NameWorld, ask
 
 ROUNDS = int(os.environ.get("LIMNOS_TEST_STATEMENTS", "300"))
 VALUES: list[Value] = [
-    1, 1.0, 2, -0.0, 0, float("nan"), "1", "a", True, None, MISSING, (1, None), (1, 2), (1.0, 2), {"x": 1}, {"x": None}, {}, Bag((2, 1)),
-    Bag((1, 2)), 2**53 + 1, float(2**53), b"a",
-]  # fmt: skip
+    1,
+    1.0,
+    2,
+    -0.0,
+    0,
+    float("nan"),
+    "1",
+    "a",
+    True,
+    None,
+    MISSING,
+    (1, None),
+    (1, 2),
+    (1.0, 2),
+    {"x": 1},
+    {"x": None},
+    {},
+    Bag((2, 1)),
+    Bag((1, 2)),
+    2**53 + 1,
+    float(2**53),
+    b"a",
+]
 """Values of which some are equal, some unknown, and some never comparable."""
 KEYS = [
     "l.a = r.a",
@@ -75,9 +95,11 @@ def outcome(text: str, world: NameWorld) -> list[bytes] | str:
 def texts() -> list[str]:
     """Return every shape of query with every condition."""
     return [
-        f"{shape.format(on=on + more)};".replace("left l", "`left` l").replace("left m", "`left` m").replace("right r", "`right` r")
+        f"{shape.format(on=on + more)};".replace("left l", "`left` l")
+        .replace("left m", "`left` m")
+        .replace("right r", "`right` r")
         for shape, on, more in product(SHAPES, KEYS, OTHERS)
-    ]  # fmt: skip
+    ]
 
 
 def test_join_rows_equal_those_of_nested_loops(texts: list[str], monkeypatch: pytest.MonkeyPatch) -> None:

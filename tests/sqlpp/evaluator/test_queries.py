@@ -564,9 +564,12 @@ def test_similarity_operator_follows_request_options(text: str, expected: Value)
 
 @pytest.mark.parametrize(
     "text",
-    ["LET a = 1, b = a + 1, a = b * 10 SELECT a, b", "WITH a AS 1, b AS a + 1, a AS b * 10 SELECT a, b",
-     "SELECT a, b FROM [1] AS a LET b = a + 1, a = b * 10"],
-)  # fmt: skip
+    [
+        "LET a = 1, b = a + 1, a = b * 10 SELECT a, b",
+        "WITH a AS 1, b AS a + 1, a AS b * 10 SELECT a, b",
+        "SELECT a, b FROM [1] AS a LET b = a + 1, a = b * 10",
+    ],
+)
 def test_let_variable_hides_an_earlier_one_of_the_same_name(text: str) -> None:
     """A variable of LET hides an earlier one of the same name; variables between them keep the earlier value."""
     assert ask(text) == [{"a": 20, "b": 2}]

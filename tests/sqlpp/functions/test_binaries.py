@@ -12,7 +12,10 @@ from tests.sqlpp.evaluation import value
 @pytest.mark.parametrize(
     "text,expected",
     [
-        ("[find_binary(hex('aabbccddaa'), hex('aa')), find_binary(hex('aabb'), hex('aa'), 1), find_binary(hex('aa'), hex(''))]", (0, -1, 0)),
+        (
+            "[find_binary(hex('aabbccddaa'), hex('aa')), find_binary(hex('aabb'), hex('aa'), 1), find_binary(hex('aa'), hex(''))]",
+            (0, -1, 0),
+        ),
         ("[find_binary(hex('aabb'), hex('bb'), -1), find_binary(hex('aabb'), 1)]", (1, None)),
         ("sha1_hex('asterix')", "35BC6C28BCA27FBECC144761D32D09986876438F"),
         ("sha1_base64('asterix')", "NbxsKLyif77MFEdh0y0JmGh2Q48="),
@@ -38,7 +41,7 @@ from tests.sqlpp.evaluation import value
         ("binary_concat([null, parse_binary('AA', 'hex'), missing])", MISSING),
         ("binary_concat('x')", None),
     ],
-)  # fmt: skip
+)
 def test_binary_functions_return_expected_values(text: str, expected: Value) -> None:
     """Conversions of hex and base64 text, lengths, and substrings."""
     assert value(text) == expected

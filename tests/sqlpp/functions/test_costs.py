@@ -26,10 +26,17 @@ def test_every_operator_declares_its_cost() -> None:
 @pytest.mark.parametrize(
     "value, units",
     [
-        (1, 1), (None, 1), ("x", 1), ("x" * 160, 11), (b"x" * 160, 11), ((1, 2, 3), 4), (Bag((1, 2)), 3), ({"a": 1, "b": (1, 1)}, 7),
+        (1, 1),
+        (None, 1),
+        ("x", 1),
+        ("x" * 160, 11),
+        (b"x" * 160, 11),
+        ((1, 2, 3), 4),
+        (Bag((1, 2)), 3),
+        ({"a": 1, "b": (1, 1)}, 7),
         (((1, 1),) * 10, 31),
     ],
-)  # fmt: skip
+)
 def test_value_size_counts_items_and_characters(value: Value, units: int) -> None:
     """Each item counts as often as it occurs, and a string by its length."""
     assert costs.weight_of(value, LEFT) == units

@@ -19,10 +19,13 @@ from limnos.sqlpp.values.model import Value
         {"type": "Polygon", "coordinates": (((0, 0), (4, 0), (4, 4), (0, 0)), ((1, 0.5), (2, 1), (2, 0.5), (1, 0.5)))},
         {"type": "MultiPoint", "coordinates": ((1, 2), (3, 4))},
         {"type": "MultiLineString", "coordinates": (((1, 2), (3, 4)), ((5, 6), (7, 8)))},
-        {"type": "MultiPolygon", "coordinates": ((((0, 0), (4, 0), (4, 4), (0, 0)),), (((9, 9), (9, 8), (8, 9), (9, 9)),))},
+        {
+            "type": "MultiPolygon",
+            "coordinates": ((((0, 0), (4, 0), (4, 4), (0, 0)),), (((9, 9), (9, 8), (8, 9), (9, 9)),)),
+        },
         {"type": "GeometryCollection", "geometries": ({"type": "Point", "coordinates": (1, 2)},)},
     ],
-)  # fmt: skip
+)
 def test_geometries_round_trip_through_geojson(document: dict[str, Value]) -> None:
     """Each geometry type, with two to four numbers per point and without points, survives the conversion to GeoJSON and
     back.

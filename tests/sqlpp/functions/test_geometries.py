@@ -51,15 +51,17 @@ def point(x: float, y: float) -> str:
         (f"st_relate({point(0, 0)}, {point(3, 4)}, 'T********')", False),
         ("st_relate_match('FF0FFF212', 'FF*FF****')", True),
         (f"round(st_distance_sphere({point(0, 0)}, {point(1, 0)}))", 111195.0),
-        ("st_is_valid_reason(st_geom_from_text('POLYGON((0 0, 1 1, 1 0, 0 1, 0 0))'))",
-         "Self-intersection at or near point (0.5, 0.5, NaN)"),
+        (
+            "st_is_valid_reason(st_geom_from_text('POLYGON((0 0, 1 1, 1 0, 0 1, 0 0))'))",
+            "Self-intersection at or near point (0.5, 0.5, NaN)",
+        ),
         (f"st_as_text(st_collection_extract(st_union({LINE}, {point(9, 9)}), 1))", "MULTIPOINT ((9 9))"),
         ("st_srid(st_geom_from_text('POINT(1 2)', 4326))", 4326),
         ("st_as_binary(st_make_point(2, 5))", bytes.fromhex("010100000000000000000000400000000000001440")),
         ("st_as_text(st_geom_from_wkb(hex('010100000000000000000000400000000000001440')))", "POINT (2 5)"),
         ("st_as_text(strict_st_union([st_make_point(1, 1), st_make_point(1, 2)]))", "MULTIPOINT ((1 1), (1 2))"),
     ],
-)  # fmt: skip
+)
 def test_geometry_functions_return_expected_values(expression: str, expected: Value) -> None:
     """The expected value, under both spellings of the function's name."""
     assert value(expression) == expected

@@ -39,15 +39,27 @@ def days(start: int, end: int) -> str:
         (f"{A} = {A}", True),
         (f"get_overlapping_interval({A}, {days(5, 20)}) = {days(5, 11)}", True),
         (f"get_overlapping_interval({A}, {days(11, 20)})", None),
-        ("interval_bin(date('2010-10-30'), date('1990-01-01'), year_month_duration('P1Y')) = interval(date('2010-01-01'), date('2011-01-01'))", True),
-        ("interval_bin(date('1989-12-31'), date('1990-01-01'), day_time_duration('P7D')) = interval(date('1989-12-25'), date('1990-01-01'))", True),
+        (
+            "interval_bin(date('2010-10-30'), date('1990-01-01'), year_month_duration('P1Y')) = interval(date('2010-01-01'), date('2011-01-01'))",
+            True,
+        ),
+        (
+            "interval_bin(date('1989-12-31'), date('1990-01-01'), day_time_duration('P7D')) = interval(date('1989-12-25'), date('1990-01-01'))",
+            True,
+        ),
         ("interval_bin(time('12:23:34'), time('00:00:00'), year_month_duration('P1Y'))", None),
-        ("string(get_interval_end(interval_bin(time('23:23:34'), time('00:00:00'), day_time_duration('PT1H'))))", "00:00:00.000"),
-        ("interval_bin(time('23:23:34'), time('00:00:00'), day_time_duration('PT1H')) = interval_bin(time('23:59:59'), time('00:00:00'), day_time_duration('PT1H'))", True),
+        (
+            "string(get_interval_end(interval_bin(time('23:23:34'), time('00:00:00'), day_time_duration('PT1H'))))",
+            "00:00:00.000",
+        ),
+        (
+            "interval_bin(time('23:23:34'), time('00:00:00'), day_time_duration('PT1H')) = interval_bin(time('23:59:59'), time('00:00:00'), day_time_duration('PT1H'))",
+            True,
+        ),
         ("interval_bin(date('2010-10-30'), date('1990-01-01'), day_time_duration('PT0S'))", None),
         (f"array_length(overlap_bins({A}, date('2020-01-01'), day_time_duration('P4D')))", 3),
     ],
-)  # fmt: skip
+)
 def test_interval_functions_return_expected_values(text: str, expected: Value) -> None:
     """Both ends have one type, and the start precedes the end."""
     assert value(text) == expected
@@ -60,14 +72,24 @@ RELATIONS = {
     "met_by": [(2, 4, 1, 2)],
     "overlaps": [(1, 3, 2, 4)],
     "overlapped_by": [(2, 4, 1, 3)],
-    "overlapping": [(1, 3, 2, 4), (2, 4, 1, 3), (1, 4, 1, 3), (1, 3, 1, 4), (2, 3, 1, 4), (1, 4, 2, 3), (2, 4, 1, 4), (1, 4, 2, 4), (1, 2, 1, 2)],
+    "overlapping": [
+        (1, 3, 2, 4),
+        (2, 4, 1, 3),
+        (1, 4, 1, 3),
+        (1, 3, 1, 4),
+        (2, 3, 1, 4),
+        (1, 4, 2, 3),
+        (2, 4, 1, 4),
+        (1, 4, 2, 4),
+        (1, 2, 1, 2),
+    ],
     "starts": [(1, 3, 1, 4), (1, 2, 1, 2)],
     "started_by": [(1, 4, 1, 3), (1, 2, 1, 2)],
     "covers": [(1, 4, 2, 3), (1, 4, 1, 3), (1, 4, 2, 4), (1, 2, 1, 2)],
     "covered_by": [(2, 3, 1, 4), (1, 3, 1, 4), (2, 4, 1, 4), (1, 2, 1, 2)],
     "ends": [(2, 4, 1, 4), (1, 2, 1, 2)],
     "ended_by": [(1, 4, 2, 4), (1, 2, 1, 2)],
-}  # fmt: skip
+}
 CASES = sorted({case for cases in RELATIONS.values() for case in cases})
 
 

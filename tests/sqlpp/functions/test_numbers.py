@@ -14,7 +14,10 @@ from tests.sqlpp.evaluation import value
 @pytest.mark.parametrize(
     "text,expected",
     [
-        ("[from_base('A', 16), from_base('11', 2), from_base('A', 10), from_base('A', 1), from_base(1, 16)]", (10, 3, None, None, None)),
+        (
+            "[from_base('A', 16), from_base('11', 2), from_base('A', 10), from_base('A', 1), from_base(1, 16)]",
+            (10, 3, None, None, None),
+        ),
         ("from_base('8000000000000000', 16)", None),
         ("abs(-3)", 3),
         ("round_half_up(2.345, 2)", 2.35),
@@ -98,7 +101,7 @@ from tests.sqlpp.evaluation import value
         ("bitclear(9, 'x')", None),
         ("e() > 2.718 and e() < 2.719", True),
     ],
-)  # fmt: skip
+)
 def test_numeric_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value, with its type."""
     result = value(text)

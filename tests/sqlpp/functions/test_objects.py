@@ -30,7 +30,10 @@ from tests.sqlpp.evaluation import value
         ("object_rename({'a': 1, 'b': 2}, 'a', 'c')", {"c": 1, "b": 2}),
         ("object_rename({'a': 1, 'b': 2}, 'a', 'b')", None),
         ("object_rename({'a': 1, 'b': 2}, 'c', 'b')", {"a": 1, "b": 2}),
-        ("[object_concat(), object_concat([]), object_concat({'a': 1}), object_concat(1)]", (None, None, {"a": 1}, None)),
+        (
+            "[object_concat(), object_concat([]), object_concat({'a': 1}), object_concat(1)]",
+            (None, None, {"a": 1}, None),
+        ),
         ("object_concat([{'a': 1, 'b': 2}, {'a': 3}])", {"a": 3, "b": 2}),
         ("[object_concat([null]), object_concat([missing]) is missing]", (None, True)),
         ("object_concat_strict([{'a': 1}, {'a': 3}])", {"a": 3}),
@@ -60,7 +63,7 @@ from tests.sqlpp.evaluation import value
         ("(null).b", None),
         ("(5).b", MISSING),
     ],
-)  # fmt: skip
+)
 def test_object_functions_return_expected_values(text: str, expected: Value) -> None:
     """The expected value; a value that is not an object gives NULL."""
     assert value(text) == expected

@@ -43,7 +43,10 @@ from tests.sqlpp.evaluation import ask, value
         ("spatial_area(line('1,2 3,4'))", None),
         ("spatial_cell(point('-0.5,3.2'), point('0,0'), 1, 2) = rectangle('-1,2 0,4')", True),
         ("spatial_cell(point('1,1'), point('0,0'), 0, 1)", None),
-        ("[is_point(point('1,2')), is_line(point('1,2')), is_spatial(circle('1,2 3')), is_spatial(1)]", (True, False, True, False)),
+        (
+            "[is_point(point('1,2')), is_line(point('1,2')), is_spatial(circle('1,2 3')), is_spatial(1)]",
+            (True, False, True, False),
+        ),
         ("get_type(polygon('0,0 1,0 1,1'))", "polygon"),
         ("string(circle('1,2 3'))", "1.0,2.0 3.0"),
         ("string(rectangle('1,2 3,4'))", "1.0,2.0 3.0,4.0"),
@@ -51,7 +54,7 @@ from tests.sqlpp.evaluation import ask, value
         ("point('1,2') = circle('1,2 3')", False),
         ("point('1,2') < point('2,2')", None),
     ],
-)  # fmt: skip
+)
 def test_shape_functions_return_expected_values(text: str, expected: Value) -> None:
     """Construction, parts and measures."""
     assert value(text) == expected

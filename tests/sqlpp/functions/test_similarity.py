@@ -30,14 +30,23 @@ from tests.sqlpp.evaluation import value
         ("edit_distance_contains([1, 2, 3], [2, 3], 0)", (True, 0)),
         ("edit_distance_contains(1, 'a', 0)", None),
         ("[edit_distance_list_is_filterable([1, 2], 1), edit_distance_list_is_filterable([1], 1)]", (True, False)),
-        ("[edit_distance_string_is_filterable('abcdefghij', 5, 2, true), edit_distance_string_is_filterable('abcdefghij', 5, 2, false)]", (True, False)),
-        ("[edit_distance_string_is_filterable('', 0, 2, true), edit_distance_string_is_filterable(1, 0, 2, true)]", (False, None)),
+        (
+            "[edit_distance_string_is_filterable('abcdefghij', 5, 2, true), edit_distance_string_is_filterable('abcdefghij', 5, 2, false)]",
+            (True, False),
+        ),
+        (
+            "[edit_distance_string_is_filterable('', 0, 2, true), edit_distance_string_is_filterable(1, 0, 2, true)]",
+            (False, None),
+        ),
         ("edit_distance_check('a', 'b', 'x')", None),
         ("similarity_jaccard([1, 5, 8, 9], [1, 5, 9, 10])", Float(0.6)),
         ("similarity_jaccard(['Ab', 'c'], ['aB'])", 0.5),
         ("similarity_jaccard_sorted([1, 2], [2, 3])", Float(1 / 3)),
         ("similarity_jaccard_sorted_check([1], [1], 1)", (True, 1.0)),
-        ("[prefix_len_jaccard(10, float('0.8')), prefix_len_jaccard(5, float('0.9')), prefix_len_jaccard(5, 'a')]", (3, 1, None)),
+        (
+            "[prefix_len_jaccard(10, float('0.8')), prefix_len_jaccard(5, float('0.9')), prefix_len_jaccard(5, 'a')]",
+            (3, 1, None),
+        ),
         ("similarity_jaccard_prefix(3, [1, 2, 3], 3, [1, 2, 4], 1, 0.5)", 0.5),
         ("similarity_jaccard_prefix(3, [1, 2, 3], 3, [1, 2, 4], 1, 0.6)", 0.0),
         ("similarity_jaccard_prefix_check(3, [1, 2, 3], 9, [1, 2, 3], 1, 0.5)", (False, 0.0)),
@@ -50,7 +59,7 @@ from tests.sqlpp.evaluation import value
         ("similarity_jaccard_check([1, 5, 8, 9], [1, 5, 9, 10], 0.6)", (True, Float(0.6))),
         ("similarity_jaccard_check([1, 5, 8, 9], [1, 5, 9, 10], 0.7)", (False, 0.0)),
     ],
-)  # fmt: skip
+)
 def test_similarity_functions_return_expected_values(text: str, expected: Value) -> None:
     """Edit distances, and the similarity of collections."""
     assert value(text) == expected

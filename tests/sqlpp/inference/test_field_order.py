@@ -54,14 +54,20 @@ def ordered(text: str) -> list[object]:
         ("select r.free as k, count(*) as c, sum(r.free) as s, sum(r.id) as t from d r group by r.free", "c t k s"),
         ("select k, m, g from d r group by r.free as k, r.id as m group as g", "m g k"),
         ("select max(r.free) as a, avg(r.free) as b, array_agg(r.free) as c, min(r.id) as d from d r", "b c d a"),
-        ("select r.free, (select value 1) as q, exists r.l as e, some x in r.l satisfies x = 1 as s from d r", "q e s free"),
+        (
+            "select r.free, (select value 1) as q, exists r.l as e, some x in r.l satisfies x = 1 as s from d r",
+            "q e s free",
+        ),
         ("select r.free, i, p from d r unnest r.l as i at p", "i p free"),
         ("select v.free, v.id from w v", "id free"),
         ("select value twice(r.free) from d r", "out in"),
         ("from d r let c = r.free, k = 1 select c, k", "k c"),
         ("from d r select *, r.free as z, 1 as y", "r y z"),
         ("select lag(r.free) over (order by r.id) as g, row_number() over (order by r.id) as n from d r", "n g"),
-        ("select lag(r.id) over (order by r.id) as g, lag(r.id, 1, 'x') over (order by r.id) as h, r.free from d r", "g h free"),
+        (
+            "select lag(r.id) over (order by r.id) as g, lag(r.id, 1, 'x') over (order by r.id) as h, r.free from d r",
+            "g h free",
+        ),
         ("select v.free, v.id from (select r.* from d r) v", "id free"),
         ("select v.s, v.id from (select r.* exclude s from d r) v", "id"),
         ("select nvl(r.free, 1) as a, nvl(r.id, 'x') as b, if_null(null, r.a) as c from d r", "b a c"),
@@ -70,7 +76,7 @@ def ordered(text: str) -> list[object]:
         ("select if_missing(o.u, 'x') as c, 1 as k from d r left join [{'u': 1}] o on o.u = r.id", "k c"),
         ("select if_missing(i, 'x') as c, 1 as k from d r left unnest [1] as i", "k c"),
     ],
-)  # fmt: skip
+)
 def test_fields_of_known_types_come_first(text: str, names: str) -> None:
     """The type is known for declared fields, literals, functions with a fixed result, and arithmetic over known
     types.
@@ -95,7 +101,7 @@ def test_fields_of_known_types_come_first(text: str, names: str) -> None:
         ("select value r from d r union all select value {'z': 1, 'l': r.l, 's': ''} from d r", "s l id a o free"),
         ("select r.free, 1 as n from d r union all select r.free, 'x' as n from d r", "n free"),
     ],
-)  # fmt: skip
+)
 def test_merged_and_union_objects_have_a_known_field_order(text: str, names: str) -> None:
     """Of `a.*, b.*` the fields of the last object come first; of UNION ALL the fields whose type is the same in all
     operands.

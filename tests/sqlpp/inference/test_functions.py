@@ -16,22 +16,48 @@ INT, TEXT = StaticType("bigint"), StaticType("string")
 @pytest.mark.parametrize(
     "function, types, kind",
     [
-        ("lower", [ANY], "string"), ("lower", [INT], "null"), ("lower", [MISSING_TYPE], "missing"), ("length", [ANY], "bigint"),
-        ("abs", [ANY], "any"), ("abs", [TEXT], "null"), ("round", [StaticType("integer")], "bigint"), ("sqrt", [ANY], "double"),
-        ("sqrt", [TEXT], "null"), ("power", [INT, StaticType("double")], "double"), ("to_number", [TEXT], "any"),
-        ("array_count", [ANY], "bigint"), ("array_sum", [ANY], "any"), ("array_max", [array_of(INT)], "bigint"),
-        ("strict_avg", [ANY], "double"), ("array_concat", [array_of(INT), ANY], "array"), ("array_concat", [ANY, ANY], "any"),
-        ("array_prepend", [ANY, array_of(INT)], "array"), ("switch_case", [ANY, ANY, INT], "bigint"),
-        ("switch_case", [ANY, ANY, INT, TEXT], "any"), ("if_missing", [INT, TEXT], "bigint"),
-        ("if_missing", [INT.optional(), TEXT], "any"), ("if_missing", [INT.optional(), INT], "bigint"),
-        ("if_null", [NULL_TYPE, TEXT], "string"), ("if_null", [NULL_TYPE], "null"), ("if_null", [INT.optional()], "bigint"),
-        ("null_if", [INT, INT], "bigint"), ("if_nan", [INT, INT], "bigint"), ("if_nan", [INT, ANY], "any"),
-        ("nan_if", [INT, INT], "any"), ("greatest", [INT, INT], "bigint"), ("range", [INT, INT], "array"),
+        ("lower", [ANY], "string"),
+        ("lower", [INT], "null"),
+        ("lower", [MISSING_TYPE], "missing"),
+        ("length", [ANY], "bigint"),
+        ("abs", [ANY], "any"),
+        ("abs", [TEXT], "null"),
+        ("round", [StaticType("integer")], "bigint"),
+        ("sqrt", [ANY], "double"),
+        ("sqrt", [TEXT], "null"),
+        ("power", [INT, StaticType("double")], "double"),
+        ("to_number", [TEXT], "any"),
+        ("array_count", [ANY], "bigint"),
+        ("array_sum", [ANY], "any"),
+        ("array_max", [array_of(INT)], "bigint"),
+        ("strict_avg", [ANY], "double"),
+        ("array_concat", [array_of(INT), ANY], "array"),
+        ("array_concat", [ANY, ANY], "any"),
+        ("array_prepend", [ANY, array_of(INT)], "array"),
+        ("switch_case", [ANY, ANY, INT], "bigint"),
+        ("switch_case", [ANY, ANY, INT, TEXT], "any"),
+        ("if_missing", [INT, TEXT], "bigint"),
+        ("if_missing", [INT.optional(), TEXT], "any"),
+        ("if_missing", [INT.optional(), INT], "bigint"),
+        ("if_null", [NULL_TYPE, TEXT], "string"),
+        ("if_null", [NULL_TYPE], "null"),
+        ("if_null", [INT.optional()], "bigint"),
+        ("null_if", [INT, INT], "bigint"),
+        ("if_nan", [INT, INT], "bigint"),
+        ("if_nan", [INT, ANY], "any"),
+        ("nan_if", [INT, INT], "any"),
+        ("greatest", [INT, INT], "bigint"),
+        ("range", [INT, INT], "array"),
         ("range", [ANY, INT], "array"),
-        ("array_range", [ANY, INT], "any"), ("to_array", [INT], "array"), ("parse_json", [TEXT], "any"), ("split", [ANY, ANY], "array"),
-        ("array_except", [INT, array_of(INT)], "null"), ("sign", [INT], "tinyint"), ("object_concat", [ANY], "object"),
+        ("array_range", [ANY, INT], "any"),
+        ("to_array", [INT], "array"),
+        ("parse_json", [TEXT], "any"),
+        ("split", [ANY, ANY], "array"),
+        ("array_except", [INT, array_of(INT)], "null"),
+        ("sign", [INT], "tinyint"),
+        ("object_concat", [ANY], "object"),
     ],
-)  # fmt: skip
+)
 def test_call_result_type_is_inferred(function: str, types: list[StaticType], kind: str) -> None:
     """The result has a fixed type, or that of an argument; a strict function of NULL gives NULL."""
     assert call_type(function, types).kind == kind
@@ -40,11 +66,17 @@ def test_call_result_type_is_inferred(function: str, types: list[StaticType], ki
 def test_aggregate_result_type_is_inferred() -> None:
     """Counts and averages have a fixed type, other aggregates the type of their values."""
     assert [aggregate_type(name, ANY).kind for name in ("count", "avg", "sum", "max", "array_agg")] == [
-        "bigint", "double", "any", "any", "array",
-    ]  # fmt: skip
+        "bigint",
+        "double",
+        "any",
+        "any",
+        "array",
+    ]
     assert [aggregate_type("sum", each).kind for each in (StaticType("tinyint"), StaticType("float"), TEXT)] == [
-        "bigint", "double", "null",
-    ]  # fmt: skip
+        "bigint",
+        "double",
+        "null",
+    ]
     assert aggregate_type("min", array_of(INT)) == NULL_TYPE
 
 

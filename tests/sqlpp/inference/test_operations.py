@@ -12,15 +12,27 @@ from limnos.sqlpp.inference.static_types import StaticType
 @pytest.mark.parametrize(
     "left, operator, right, kind",
     [
-        ("bigint", "+", "tinyint", "bigint"), ("tinyint", "*", "tinyint", "tinyint"), ("bigint", "/", "bigint", "double"),
-        ("float", "/", "bigint", "float"), ("double", "-", "any", "any"), ("any", "+", "string", "null"),
-        ("any", "*", "date", "null"), ("date", "-", "date", "duration"), ("date", "+", "date", "null"),
-        ("time", "+", "year-month-duration", "null"), ("day-time-duration", "+", "datetime", "datetime"),
-        ("bigint", "+", "missing", "missing"), ("null", "+", "bigint", "null"), ("any", "||", "any", "string"),
-        ("any", "=", "any", "boolean"), ("string", "and", "any", "boolean"), ("bigint", "^", "double", "double"),
-        ("date", "*", "duration", "null"), ("any", "-", "date", "any"),
+        ("bigint", "+", "tinyint", "bigint"),
+        ("tinyint", "*", "tinyint", "tinyint"),
+        ("bigint", "/", "bigint", "double"),
+        ("float", "/", "bigint", "float"),
+        ("double", "-", "any", "any"),
+        ("any", "+", "string", "null"),
+        ("any", "*", "date", "null"),
+        ("date", "-", "date", "duration"),
+        ("date", "+", "date", "null"),
+        ("time", "+", "year-month-duration", "null"),
+        ("day-time-duration", "+", "datetime", "datetime"),
+        ("bigint", "+", "missing", "missing"),
+        ("null", "+", "bigint", "null"),
+        ("any", "||", "any", "string"),
+        ("any", "=", "any", "boolean"),
+        ("string", "and", "any", "boolean"),
+        ("bigint", "^", "double", "double"),
+        ("date", "*", "duration", "null"),
+        ("any", "-", "date", "any"),
     ],
-)  # fmt: skip
+)
 def test_operation_with_an_any_operand_has_type_any(left: str, operator: str, right: str, kind: str) -> None:
     """If one operand has type any, the result has, too, unless the other can never be an operand."""
     assert chain_type([operator], [StaticType(left), StaticType(right)]).kind == kind

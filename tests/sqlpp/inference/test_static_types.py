@@ -40,9 +40,15 @@ def test_optional_declared_fields_may_be_null_or_missing() -> None:
 
 @pytest.mark.parametrize(
     "value, kind, is_known",
-    [(1, "bigint", True), ("x", "string", True), (None, "null", True), (MISSING, "missing", False), ((1,), "array", True),
-     ({"a": 1}, "object", True)],
-)  # fmt: skip
+    [
+        (1, "bigint", True),
+        ("x", "string", True),
+        (None, "null", True),
+        (MISSING, "missing", False),
+        ((1,), "array", True),
+        ({"a": 1}, "object", True),
+    ],
+)
 def test_constant_types_are_known_except_for_missing(value: object, kind: str, is_known: bool) -> None:
     """The type of NULL is known; that of MISSING is not, because no field has this value."""
     static_type = type_of_value(value)  # type: ignore[arg-type]

@@ -123,8 +123,11 @@ def test_copy_from_paths_or_an_adapter_is_parsed() -> None:
 
     assert (statement.target.parts, statement.adapter) == (("a", "d"), "localfs")
     assert [(each.name, each.value) for each in statement.options] == [
-        ("path", "x,y"), ("format", "csv"), ("header", "true"), ("n", "2"),
-    ]  # fmt: skip
+        ("path", "x,y"),
+        ("format", "csv"),
+        ("header", "true"),
+        ("n", "2"),
+    ]
     assert same("copy into d using f (('path'='x'))", "copy d from f path ('x')")
 
 

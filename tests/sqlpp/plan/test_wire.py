@@ -33,8 +33,9 @@ def test_encoded_plan_is_decoded_to_the_same_nodes(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"1", b"[]", b'{"n":"Drop"}', b'{"n":"Scan","at":[1,1]}', b'{"f":"no such"}', b'{"n":"os","at":[1,1]}']
-)  # fmt: skip
+    "data",
+    [b"", b"{", b"1", b"[]", b'{"n":"Drop"}', b'{"n":"Scan","at":[1,1]}', b'{"f":"no such"}', b'{"n":"os","at":[1,1]}'],
+)
 def test_bytes_that_are_no_plan_are_refused(data: bytes) -> None:
     """All invalid bytes raise the same kind of error."""
     with pytest.raises(wire.BadPlan):
@@ -45,9 +46,7 @@ def test_too_deeply_nested_plan_is_refused_as_bad_plan() -> None:
     """The error for a plan that is nested too deeply is BadPlan, not RecursionError."""
     expression = bind(parse_body("1"), WORLD).expression
     for _ in range(5000):
-        expression = msgspec.structs.replace(
-            bind(parse_body("[0]"), WORLD).expression, items=(expression,)
-        )  # fmt: skip
+        expression = msgspec.structs.replace(bind(parse_body("[0]"), WORLD).expression, items=(expression,))
 
     with pytest.raises(SqlppError, match="nested too deep"):
         wire.encode(expression)

@@ -39,8 +39,21 @@ class Queries:
     def query(self) -> str:
         """Return the next query."""
         kind = self._random.choice(
-            [self._plain, self._plain, self._ordered, self._grouped, self._grouped, self._distinct, self._distinct, self._union, self._nested, self._windowed, self._windowed, self._starred]
-        )  # fmt: skip
+            [
+                self._plain,
+                self._plain,
+                self._ordered,
+                self._grouped,
+                self._grouped,
+                self._distinct,
+                self._distinct,
+                self._union,
+                self._nested,
+                self._windowed,
+                self._windowed,
+                self._starred,
+            ]
+        )
         return kind()
 
     # Clauses.
@@ -246,17 +259,30 @@ class Queries:
         one, other = (self._expression("int", variables, depth) for _ in range(2))
         text = self._expression("str", variables, depth)
         return self._of(
-            [f"({one} {self._of(['+', '-', 'div', 'mod'])} {other})", f"(-({one}))", f"length({text})", f"abs({one})",
-             f"get_year({self._leaf('date', variables)})", self._one_of_a_query(variables)]
-        )  # fmt: skip
+            [
+                f"({one} {self._of(['+', '-', 'div', 'mod'])} {other})",
+                f"(-({one}))",
+                f"length({text})",
+                f"abs({one})",
+                f"get_year({self._leaf('date', variables)})",
+                self._one_of_a_query(variables),
+            ]
+        )
 
     def _real(self, variables: list[Var], depth: int) -> str:
         one, other = (
             self._expression("dbl", variables, depth),
             self._expression(self._of(["int", "dbl"]), variables, depth),
         )
-        return self._of([f"({one} {self._of(['+', '-', '*', '/'])} {other})", f"({other} / {self._expression('int', variables, depth)})",
-                         f"round({one}, 1)", f"floor({one})", f"greatest({one}, 1.5)"])  # fmt: skip
+        return self._of(
+            [
+                f"({one} {self._of(['+', '-', '*', '/'])} {other})",
+                f"({other} / {self._expression('int', variables, depth)})",
+                f"round({one}, 1)",
+                f"floor({one})",
+                f"greatest({one}, 1.5)",
+            ]
+        )
 
     def _text(self, variables: list[Var], depth: int) -> str:
         one, other = (self._expression("str", variables, depth) for _ in range(2))
@@ -273,8 +299,15 @@ class Queries:
 
     def _chosen(self, type_: str, variables: list[Var], depth: int) -> str:
         one, other = (self._expression(type_, variables, depth) for _ in range(2))
-        return self._of([f"(case when {self._bool(variables, depth)} then {one} else {other} end)", f"coalesce({one}, {other})", f"nullif({one}, {other})",
-                         f"if_missing({one}, {other})", f"if_null({one}, {other})"])  # fmt: skip
+        return self._of(
+            [
+                f"(case when {self._bool(variables, depth)} then {one} else {other} end)",
+                f"coalesce({one}, {other})",
+                f"nullif({one}, {other})",
+                f"if_missing({one}, {other})",
+                f"if_null({one}, {other})",
+            ]
+        )
 
     def _bool(self, variables: list[Var], depth: int) -> str:
         if depth <= 0:
@@ -315,8 +348,13 @@ class Queries:
         type_ = self._of(["int", "str"])
         value = self._leaf(type_, variables)
         items = ", ".join([*self._random.sample(_LITERALS[type_], 2), *(["null"] if self._chance(0.15) else [])])
-        return self._of([f"({value} {self._of(['in', 'not in'])} [{items}])", f"({self._leaf('int', variables)} between 1 and 3)",
-                         f"({self._leaf('str', variables)} {self._of(['like', 'not like'])} {self._of(['a%', '%b', '_n%'])!r})"])  # fmt: skip
+        return self._of(
+            [
+                f"({value} {self._of(['in', 'not in'])} [{items}])",
+                f"({self._leaf('int', variables)} between 1 and 3)",
+                f"({self._leaf('str', variables)} {self._of(['like', 'not like'])} {self._of(['a%', '%b', '_n%'])!r})",
+            ]
+        )
 
     # Subqueries.
 
@@ -328,17 +366,24 @@ class Queries:
         inner = f"from {dataset} {name} where {about}{more}"
         value = f"{outer[0]}.{self._key(outer[1])}"
         return self._of(
-            [f"({self._of(['', 'not '])}exists (select 1 {inner}))", f"({value} {self._of(['in', 'not in'])} (select value {name}.{self._key(dataset)} {inner}))",
-             f"({self._of(['some', 'every'])} q{name} in (select value {name} {inner}) satisfies q{name}.id > 1)"]
-        )  # fmt: skip
+            [
+                f"({self._of(['', 'not '])}exists (select 1 {inner}))",
+                f"({value} {self._of(['in', 'not in'])} (select value {name}.{self._key(dataset)} {inner}))",
+                f"({self._of(['some', 'every'])} q{name} in (select value {name} {inner}) satisfies q{name}.id > 1)",
+            ]
+        )
 
     def _one_of_a_query(self, variables: list[Var]) -> str:
         name, dataset = self._name(), self._of(["orders", "people"])
         outer = self._of(variables)
         where = f" where {name}.{self._key(dataset)} = {outer[0]}.{self._key(outer[1])}" if self._chance(0.7) else ""
         body = f"from {dataset} {name}{where}"
-        return self._of([f"(select value {self._of(['count(*)', f'sum({name}.id)', f'max({name}.{self._key(dataset)})'])} {body})[0]",
-                         f"array_count((select value {name}.{self._key(dataset)} {body}))"])  # fmt: skip
+        return self._of(
+            [
+                f"(select value {self._of(['count(*)', f'sum({name}.id)', f'max({name}.{self._key(dataset)})'])} {body})[0]",
+                f"array_count((select value {name}.{self._key(dataset)} {body}))",
+            ]
+        )
 
     def _key(self, dataset: str) -> str:
         return self._of(["id", "c", "n"] if dataset == "orders" else ["id", "age"])

@@ -345,8 +345,13 @@ def _civil(one: CallTerm, value: Held) -> Held:
 
 
 _COMPARE: Mapping[str, Callable[[Held, Held], bool]] = {
-    "=": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def _compared(one: CallTerm, left: Held, right: Held) -> bool:

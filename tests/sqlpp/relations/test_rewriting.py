@@ -164,7 +164,11 @@ def test_only_needed_columns_are_read_for_computed_values() -> None:
     contain the field.
     """
     names = []
-    for text in ("select value initcap(p.name) from people p", "select value initcap(p.nick) from people p", "select value initcap(p.home.zip) from people p"):  # fmt: skip
+    for text in (
+        "select value initcap(p.name) from people p",
+        "select value initcap(p.nick) from people p",
+        "select value initcap(p.home.zip) from people p",
+    ):
         translation = rewritten(text)
         (read,) = reads_of(translation.relation)
         called = dict(read.columns)

@@ -118,12 +118,22 @@ def test_no_pattern_takes_long() -> None:
 @pytest.mark.parametrize(
     "number,text",
     [
-        (0.0, "0.0"), (-0.0, "-0.0"), (0.001, "0.001"), (0.0001, "1.0E-4"), (9999999.0, "9999999.0"), (1e7, "1.0E7"),
-        (123456789.5, "1.234567895E8"), (-2.5e-20, "-2.5E-20"), (Float(2.1), "2.1"), (Float(1e10), "1.0E10"),
-        (1e23, "1.0E23"), (-1e-323, "-1.0E-323"),
-        (math.inf, "INF"), (math.nan, "NaN"),
+        (0.0, "0.0"),
+        (-0.0, "-0.0"),
+        (0.001, "0.001"),
+        (0.0001, "1.0E-4"),
+        (9999999.0, "9999999.0"),
+        (1e7, "1.0E7"),
+        (123456789.5, "1.234567895E8"),
+        (-2.5e-20, "-2.5E-20"),
+        (Float(2.1), "2.1"),
+        (Float(1e10), "1.0E10"),
+        (1e23, "1.0E23"),
+        (-1e-323, "-1.0E-323"),
+        (math.inf, "INF"),
+        (math.nan, "NaN"),
     ],
-)  # fmt: skip
+)
 def test_numbers_are_written_as_java_does(number: float, text: str) -> None:
     """Doubles and floats are printed as in Java, with the shortest digits that identify them; INF and NaN by name."""
     assert real_text(number) == text

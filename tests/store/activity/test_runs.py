@@ -38,9 +38,30 @@ class Runs:
         self.made += 1
         now = self.lab.store.time.now_ms()
         run = PipelineRun(
-            0, self.world.lake.id, self.pipeline.id, 1, f"run-{self.made}", "ana", 7, "running", 1, "h:1", now, lease_ms,
-            "{}", "{}", None, None, None, None, now, None, None, None, owner,
-        )  # fmt: skip
+            0,
+            self.world.lake.id,
+            self.pipeline.id,
+            1,
+            f"run-{self.made}",
+            "ana",
+            7,
+            "running",
+            1,
+            "h:1",
+            now,
+            lease_ms,
+            "{}",
+            "{}",
+            None,
+            None,
+            None,
+            None,
+            now,
+            None,
+            None,
+            None,
+            owner,
+        )
         step_states = [RunStepState(name, "[]", f"main.a.{name}", "waiting", 0) for name in steps]
         return self.lab.write(lambda tx: tx.runs.create(run, step_states), zone=self.world.lake.id)
 
@@ -89,11 +110,16 @@ def add_pipeline(lab: StoreLab, world: StoreWorld, name: str = "nyc") -> Node:
     kind = Kind.JOB_TEMPLATE
     return lab.write(
         lambda tx: tx.nodes.create(
-            kind=kind, space=kind.word, name=name, parent_id=world.lake.id, zone=world.lake.id,
-            record=JobTemplateRecord(None, {}, 1, "d"), owner_id=9,
+            kind=kind,
+            space=kind.word,
+            name=name,
+            parent_id=world.lake.id,
+            zone=world.lake.id,
+            record=JobTemplateRecord(None, {}, 1, "d"),
+            owner_id=9,
         ),
         zone=world.lake.id,
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture

@@ -41,9 +41,12 @@ def test_words_are_matched_by_prefix_and_replaced(lab: StoreLab, world: StoreWor
     one, two = (lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone).id for name in "ab")
     far = lab.write(lambda tx: add_namespace(tx, world.side, "far"), zone=world.side.id).id
     put(
-        lab, world, IndexedText(one, zone, "daily flights", "flightid flight id größe", "the bureau s"),
-        IndexedText(two, zone, "flights", "", ""), IndexedText(far, world.side.id, "flights", "", ""),
-    )  # fmt: skip
+        lab,
+        world,
+        IndexedText(one, zone, "daily flights", "flightid flight id größe", "the bureau s"),
+        IndexedText(two, zone, "flights", "", ""),
+        IndexedText(far, world.side.id, "flights", "", ""),
+    )
 
     assert hits(lab, world, "fli") == hits(lab, world, "flights", names_only=True) == ["a", "b"]
     assert hits(lab, world, "flights", "bur", "grö") == ["a"]
@@ -71,8 +74,10 @@ def test_zone_position_is_tracked_and_lease_is_exclusive(lab: StoreLab, world: S
     (after,) = lab.load(progress_read([zone]))
 
     assert (after.is_lost, after.behind, lab.write(lambda tx: tx.search.is_at(progress), zone=world.lake.id)) == (
-        False, 0, False,
-    )  # fmt: skip
+        False,
+        0,
+        False,
+    )
     assert zone not in {each.zone for each in lab.load(zones_behind_read(limit=100))}
     assert lab.write(lambda tx: tx.search.lease("x", lease_ms=10_000), zone=world.lake.id)
     assert not lab.write(lambda tx: tx.search.lease("y", lease_ms=10_000), zone=world.lake.id)

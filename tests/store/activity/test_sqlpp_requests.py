@@ -20,9 +20,17 @@ def row(lab: StoreLab, world: StoreWorld, handle: str, **more: object) -> Statem
     """Insert a running request of ana."""
     now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
     arguments: dict[str, object] = {
-        "user_name": "ana", "user_id": 7, "request_id": f"r-{handle}", "client_context_id": "mine", "statement": "select 1",
-        "mode": "async", "started_at": now_ms, "holder": "here", "alive_until": now_ms + LEASE_MS, **more,
-    }  # fmt: skip
+        "user_name": "ana",
+        "user_id": 7,
+        "request_id": f"r-{handle}",
+        "client_context_id": "mine",
+        "statement": "select 1",
+        "mode": "async",
+        "started_at": now_ms,
+        "holder": "here",
+        "alive_until": now_ms + LEASE_MS,
+        **more,
+    }
     request = StatementRequest(handle, **arguments)  # type: ignore[arg-type]
     lab.write(lambda tx: tx.requests.insert(request), zone=world.main.id)
     return request

@@ -21,8 +21,23 @@ OUTPUT = JobOutput("out", "err", 3, 30)
 def ask(lab: StoreLab, world: StoreWorld, template: Node, uuid: str, *, owner: int | None = 7) -> TemplateJob:
     """Insert a job of user ana."""
     job = TemplateJob(
-        0, world.lake.id, template.id, uuid, "ana", 7, QUEUED, "", 0, 0, None, None, lab.store.time.now_ms(), None, None, owner
-    )  # fmt: skip
+        0,
+        world.lake.id,
+        template.id,
+        uuid,
+        "ana",
+        7,
+        QUEUED,
+        "",
+        0,
+        0,
+        None,
+        None,
+        lab.store.time.now_ms(),
+        None,
+        None,
+        owner,
+    )
     return lab.write(lambda tx: tx.template_jobs.create(job, conf="{}", work="w"), zone=world.lake.id)
 
 
@@ -38,10 +53,11 @@ def test_only_the_lease_holder_can_end_a_job(lab: StoreLab, world: StoreWorld) -
     requested_state = lab.write(lambda tx: tx.template_jobs.beat(first.id, "h"))
     ends = [
         lab.write(
-            lambda tx: tx.template_jobs.finish(job, "cancelled", message="m", exit_code=-9, output=OUTPUT), zone=world.lake.id
+            lambda tx: tx.template_jobs.finish(job, "cancelled", message="m", exit_code=-9, output=OUTPUT),
+            zone=world.lake.id,
         )
         for _ in range(2)
-    ]  # fmt: skip
+    ]
     job_output = lab.load(job_output_read(world.lake.id, "j-1"))
 
     assert ([each[0].id for each in rest], work, job.state, job.holder) == ([second.id], "w", "started", "h")
@@ -74,8 +90,11 @@ def test_waiting_job_is_cancelled_and_lost_job_is_listed(lab: StoreLab, world: S
     (lost,) = lab.write(lambda tx: tx.template_jobs.lost(10))
 
     assert (due, withdrawn and withdrawn.state, lab.load(jobs_due(now - 1)), lab.load(jobs_due(now + 60_000))) == (
-        True, "cancelled", False, True,
-    )  # fmt: skip
+        True,
+        "cancelled",
+        False,
+        True,
+    )
     assert (lost.uuid, lost.state, lost.display_state(now + 60_000)) == ("j-2", "started", "failed")
     assert lab.write(lambda tx: tx.template_jobs.waiting_of(world.lake.id, "ana")) == 1
     assert lab.write(lambda tx: tx.template_jobs.live_of(template.id)) == lost
@@ -109,8 +128,9 @@ def test_old_ended_jobs_and_jobs_of_dropped_templates_are_deleted(lab: StoreLab,
 
     assert lab.write(lambda tx: tx.template_jobs.prune(keep_ms=1000, limit=10)) == 1
     assert [each and each.id for each in (lab.load(job_read(world.lake.id, uuid)) for uuid in ("j-1", "j-2"))] == [
-        None, waits.id,
-    ]  # fmt: skip
+        None,
+        waits.id,
+    ]
     lab.write(lambda tx: tx.nodes.drop(template), zone=world.lake.id)
     assert lab.write(orphans_sweep, zone=world.lake.id) >= 2
     assert lab.load(job_read(world.lake.id, "j-2")) is None

@@ -134,9 +134,11 @@ def test_both_backends_get_the_schema_of_the_code(empty: Database) -> None:
     databases.
     """
     migrate(empty.address)
-    url = URL.create("sqlite", database=empty.address) if empty.kind == "sqlite" else make_url(empty.address).set(
-        drivername="postgresql+psycopg"
-    )  # fmt: skip
+    url = (
+        URL.create("sqlite", database=empty.address)
+        if empty.kind == "sqlite"
+        else make_url(empty.address).set(drivername="postgresql+psycopg")
+    )
     engine = create_engine(url)
     inspector = inspect(engine)
 
@@ -168,8 +170,11 @@ def test_names_are_compared_by_bytes(empty: Database) -> None:
     for name in ("b", "A", "é", "\ufffd", "\U0001f600"):
         empty.sql(
             "INSERT INTO token (id, user_name, name, secret_hash, created_at, revoked) VALUES (?, ?, 'n', ?, 0, ?)",
-            len(name.encode()) * 1000 + ord(name[0]), name, b"", False,
-        )  # fmt: skip
+            len(name.encode()) * 1000 + ord(name[0]),
+            name,
+            b"",
+            False,
+        )
 
     sorted_names = [row[0] for row in empty.sql("SELECT user_name FROM token ORDER BY user_name")]
 
@@ -199,8 +204,9 @@ def test_migrated_tokens_and_users_get_restrictive_values(empty: Database) -> No
     )
     empty.sql(
         "INSERT INTO principal (id, metalake_id, kind, name, enabled, created_by, created_at, deleted)"
-        " VALUES (8, 1, 30, 'ana', ?, 'admin', 1, 0)", True
-    )  # fmt: skip
+        " VALUES (8, 1, 30, 'ana', ?, 'admin', 1, 0)",
+        True,
+    )
 
     assert migrate(empty.address) == ("0002", head_revision())
 

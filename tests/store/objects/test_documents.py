@@ -132,13 +132,23 @@ def test_only_one_concurrent_move_to_a_location_succeeds(lab: StoreLab, world: S
 
 
 NESTED = [
-    ("file:///w/a", "file:///w/a/b"), ("file:///w/a/b/c", "file:///w/a"), ("s3://b", "s3://b/k/t"), ("s3://b/k", "s3://b"),
-    ("file:///w/a/", "file:///w/a//b"), ("s3://b/k//x", "s3://b/k"),
-]  # fmt: skip
+    ("file:///w/a", "file:///w/a/b"),
+    ("file:///w/a/b/c", "file:///w/a"),
+    ("s3://b", "s3://b/k/t"),
+    ("s3://b/k", "s3://b"),
+    ("file:///w/a/", "file:///w/a//b"),
+    ("s3://b/k//x", "s3://b/k"),
+]
 BESIDE = [
-    ("file:///w/a", "file:///w/ab"), ("file:///w/a", "file:///w/a-b/c"), ("file:///w/a/b", "file:///w/a.b"), ("s3://b/k", "s3://bk"),
-    ("file:///w/a", "s3://w/a/b"), ("file:///w/a", "file:///w/a0"), ("file:///w/a0/b", "file:///w/a"), ("file:///w/é", "file:///w/e/x"),
-]  # fmt: skip
+    ("file:///w/a", "file:///w/ab"),
+    ("file:///w/a", "file:///w/a-b/c"),
+    ("file:///w/a/b", "file:///w/a.b"),
+    ("s3://b/k", "s3://bk"),
+    ("file:///w/a", "s3://w/a/b"),
+    ("file:///w/a", "file:///w/a0"),
+    ("file:///w/a0/b", "file:///w/a"),
+    ("file:///w/é", "file:///w/e/x"),
+]
 
 
 @pytest.mark.parametrize("first, second", [(a.rstrip("/"), b) for a, b in NESTED])

@@ -19,8 +19,14 @@ def test_filesets_at_above_or_below_a_location_are_detected(lab: StoreLab, world
         for name in ("at", "above", "below", "beside", "gone", "kept", "going")
     }
     places = {
-        "at": ROOT, "above": "file:///w", "below": f"{ROOT}/b/c", "beside": f"{ROOT}0", "gone": ROOT, "kept": ROOT, "going": f"{ROOT}/d"
-    }  # fmt: skip
+        "at": ROOT,
+        "above": "file:///w",
+        "below": f"{ROOT}/b/c",
+        "beside": f"{ROOT}0",
+        "gone": ROOT,
+        "kept": ROOT,
+        "going": f"{ROOT}/d",
+    }
     for name, node in nodes.items():
         lab.write(
             lambda tx, node=node, name=name: tx.fileset_places.create(
@@ -37,9 +43,12 @@ def test_filesets_at_above_or_below_a_location_are_detected(lab: StoreLab, world
     others = lab.write(lambda tx: tx.fileset_places.rivals(ROOT, but=nodes["at"].id), zone=world.main.id)
     assert begun_places == [places["going"]]
     assert {(names[each.node_id], each.managed, each.going, each.is_trashed) for each in rivals} == {
-        ("at", False, False, False), ("above", True, False, False), ("below", True, False, False), ("kept", True, False, True),
+        ("at", False, False, False),
+        ("above", True, False, False),
+        ("below", True, False, False),
+        ("kept", True, False, True),
         ("going", True, True, False),
-    }  # fmt: skip
+    }
     assert {names[each.node_id] for each in others} == {"above", "below", "kept", "going"}
     assert lab.write(orphans_sweep, zone=world.lake.id) == 1
     lab.write(lambda tx: tx.fileset_places.clear(nodes["going"].id), zone=world.main.id)

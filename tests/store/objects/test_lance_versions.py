@@ -76,12 +76,17 @@ def test_sweep_deletes_versions_of_purged_tables(lab: StoreLab, world: StoreWorl
     trashed_table, purged_table = (
         lab.write(
             lambda tx, name=name: tx.nodes.create(
-                kind=Kind.TABLE, space="table", name=name, parent_id=world.main.id, zone=world.main.id, record=BLANK_TABLE
+                kind=Kind.TABLE,
+                space="table",
+                name=name,
+                parent_id=world.main.id,
+                zone=world.main.id,
+                record=BLANK_TABLE,
             ),
             zone=world.main.id,
         )
         for name in ("kept", "gone")
-    )  # fmt: skip
+    )
     for node in (trashed_table, purged_table):
         lab.write(lambda tx, node=node: tx.lance_versions.create(node.id, row(1)), zone=world.main.id)
     lab.write(lambda tx: tx.nodes.drop(trashed_table, keep_ms=1000), zone=world.main.id)

@@ -37,8 +37,9 @@ def test_folded_names_are_searched_by_range_and_zone(lab: StoreLab, world: Store
     assert names(lab, "flights", "flights\x01", world.main.id, world.side.id) == ["flights", "flights"]
     assert names(lab, "", LAST, world.main.id, limit=2) != []
     assert (names(lab, "other", "other\x01", world.main.id), names(lab, "moved", "moved\x01", world.main.id)) == (
-        [], ["moved"],
-    )  # fmt: skip
+        [],
+        ["moved"],
+    )
     assert names(lab, "gone", "gone\x01", world.main.id) == []
     assert lab.load(candidates_read([dropped_node.id])) == []
     lab.write(

@@ -34,11 +34,16 @@ def test_created_node_reads_back(lab: StoreLab, world: StoreWorld) -> None:
 
     created_node = lab.write(
         lambda tx: tx.nodes.create(
-            kind=Kind.NAMESPACE, space="namespace", name="a", parent_id=world.main.id, zone=world.main.id,
-            record=record, implicit=True,
+            kind=Kind.NAMESPACE,
+            space="namespace",
+            name="a",
+            parent_id=world.main.id,
+            zone=world.main.id,
+            record=record,
+            implicit=True,
         ),
         zone=world.main.id,
-    )  # fmt: skip
+    )
 
     loaded_node = lab.load(node_read(created_node.id))
     assert loaded_node == created_node

@@ -118,9 +118,12 @@ def fileset(
     """
     with common.client() as client:
         created = client.filesets.create(
-            path, external=external, locations=pairs_of(location, flag="--location main=s3://lake/scans"), comment=comment,
+            path,
+            external=external,
+            locations=pairs_of(location, flag="--location main=s3://lake/scans"),
+            comment=comment,
             properties=properties_of(property),
-        )  # fmt: skip
+        )
     result = {"kind": "fileset", "name": path, "type": created.type, "locations": created.storage_locations}
     show_done(
         f"created fileset {path}", result | {"properties": created.properties}, output_format=common.output_format

@@ -310,7 +310,12 @@ def _items(document: Json, key: str) -> list[Json]:
 
 
 _FOUND = {
-    "namespace": _namespace, "table": _table, "view": _view, "topic": _topic, "fileset": _fileset, "model": _model,
-}  # fmt: skip
+    "namespace": _namespace,
+    "table": _table,
+    "view": _view,
+    "topic": _topic,
+    "fileset": _fileset,
+    "model": _model,
+}
 DESCRIBED = frozenset({"metalake", "catalog", *_FOUND})
 """The kinds of objects that `describe` shows."""

@@ -205,9 +205,13 @@ def _execute(command: _GrantCommand, common: CommonFlags) -> None:
             if command.is_question:
                 path = () if command.on_metalake else target
                 consequence = client.access.what_if_granted(
-                    command.holder or "", privileges, path=path, kind=kind, grants=command.verb == "grant",
+                    command.holder or "",
+                    privileges,
+                    path=path,
+                    kind=kind,
+                    grants=command.verb == "grant",
                     condition="deny" if command.deny else "allow",
-                )  # fmt: skip
+                )
                 show_consequence(consequence, output_format=common.output_format)
                 return
             missing = _change_role(client, command, privileges, target=target, kind=kind)
@@ -287,7 +291,7 @@ def _change_roles(client: Client, command: _GrantCommand) -> list[str]:
 
 def _change_role(
     client: Client, command: _GrantCommand, privileges: Sequence[str], *, target: str, kind: str
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Grant or revoke the privileges. Returns the revoked privileges that the role did not have."""
     holder = command.holder or ""
     if command.verb == "grant":

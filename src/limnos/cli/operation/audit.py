@@ -70,9 +70,16 @@ def audit(
         The maximum number of lines.
     """
     expected: dict[str, object] = {
-        "user": who, "path": what, "object_id": id, "since": _moment(since), "until": _moment(until), "action": action,
-        "outcome": outcome, "request_id": request, "server": server,
-    }  # fmt: skip
+        "user": who,
+        "path": what,
+        "object_id": id,
+        "since": _moment(since),
+        "until": _moment(until),
+        "action": action,
+        "outcome": outcome,
+        "request_id": request,
+        "server": server,
+    }
     with common.client() as client:
         rows = [_row(line, whole=common.output_format == "json") for line in _lines(client, expected, limit=limit)]
     columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]

@@ -248,9 +248,14 @@ def work(
     config = dict(map(_setting, conf or ()))
     with common.client() as client:
         runner = runners.runner_for(
-            common.server_url, metalake=common.metalake, master=master, config=config, ca_file=common.ca_path, s3=s3,
+            common.server_url,
+            metalake=common.metalake,
+            master=master,
+            config=config,
+            ca_file=common.ca_path,
+            s3=s3,
             executor_wait_s=executor_wait,
-        )  # fmt: skip
+        )
         executor = MaintenanceExecutor(client.maintenance, runner, threads=threads, idle_s=idle, show_end=_show_end)
         summary = executor.run()
     words = ", ".join(f"{count} {outcome}" for outcome, count in sorted(summary.ended.items()))
@@ -337,8 +342,17 @@ def status(catalog: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     if common.output_format != "json":
         rows = [{**row, "requested_at": row["started_at"], "last_lease_at": row["leased_at"]} for row in rows]
     columns = [
-        "id", "table", "kind", "state", "user", "policy", "requested_at", "last_lease_at", "ended_at", "result",
-    ]  # fmt: skip
+        "id",
+        "table",
+        "kind",
+        "state",
+        "user",
+        "policy",
+        "requested_at",
+        "last_lease_at",
+        "ended_at",
+        "result",
+    ]
     show_rows(rows, columns, output_format=common.output_format, empty="no operation on a table was requested")
     sys.stderr.write("".join(visible(line) + "\n" for line in _status_lines(status)))
 

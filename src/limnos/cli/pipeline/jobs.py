@@ -165,13 +165,21 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
 
 def _row(job: JobInfo) -> Row:
     return {
-        "id": job.job_id, "template": job.job_template_name, "status": job.status, "user": job.audit.creator,
-        "queued_at": job.queued_at, "started_at": job.started_at, "ended_at": job.finished_at,
-    }  # fmt: skip
+        "id": job.job_id,
+        "template": job.job_template_name,
+        "status": job.status,
+        "user": job.audit.creator,
+        "queued_at": job.queued_at,
+        "started_at": job.started_at,
+        "ended_at": job.finished_at,
+    }
 
 
 def _template_row(template: JobTemplate) -> Row:
     return {
-        "name": template.name, "type": template.job_type, "executable": template.executable, "arguments": list(template.arguments),
+        "name": template.name,
+        "type": template.job_type,
+        "executable": template.executable,
+        "arguments": list(template.arguments),
         "comment": template.comment,
-    }  # fmt: skip
+    }

@@ -99,9 +99,15 @@ def lines_of(graph: LineageGraph, *, up: bool) -> list[str]:
 
 
 def _branch(
-    lines: list[str], node_id: str, *, prefix: str, nodes: dict[str, LineageNode],
-    following: dict[str, list[LineageEdge]], up: bool, printed_ids: set[str],
-) -> None:  # fmt: skip
+    lines: list[str],
+    node_id: str,
+    *,
+    prefix: str,
+    nodes: dict[str, LineageNode],
+    following: dict[str, list[LineageEdge]],
+    up: bool,
+    printed_ids: set[str],
+) -> None:
     edges = following.get(node_id, [])
     for number, edge in enumerate(edges, 1):
         last = number == len(edges)

@@ -39,10 +39,13 @@ def list_pipelines(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def runs(
-    pipeline: str | None = None, /, *,
-    state: Annotated[State | None, Parameter(help="Only runs in this state.")] = None, limit: Limit = 20,
+    pipeline: str | None = None,
+    /,
+    *,
+    state: Annotated[State | None, Parameter(help="Only runs in this state.")] = None,
+    limit: Limit = 20,
     common: CommonFlags = DEFAULTS,
-) -> None:  # fmt: skip
+) -> None:
     """List runs, newest first: your own, and all of pipelines that you own.
 
     Parameters
@@ -152,11 +155,14 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def findings(
-    pipeline: str, /, *,
+    pipeline: str,
+    /,
+    *,
     rule: Annotated[str | None, Parameter(help="Only findings of this rule.")] = None,
-    step: Annotated[str | None, Parameter(help="Only findings of this step.")] = None, limit: Limit = 100,
+    step: Annotated[str | None, Parameter(help="Only findings of this step.")] = None,
+    limit: Limit = 100,
     common: CommonFlags = DEFAULTS,
-) -> None:  # fmt: skip
+) -> None:
     """List the findings of a pipeline's runs, newest first.
 
     Parameters

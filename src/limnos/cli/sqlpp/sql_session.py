@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 ResultText = Literal["json-lines", "csv", "adm", "lossless-json"]
 """A format in which the server returns each result as one text."""
 FORMATS: Final[Mapping[ResultText, str]] = {
-    "json-lines": "json", "csv": "csv; header=present", "adm": "adm", "lossless-json": "lossless-json",
-}  # fmt: skip
+    "json-lines": "json",
+    "csv": "csv; header=present",
+    "adm": "adm",
+    "lossless-json": "lossless-json",
+}
 """The query service's parameter `format` for each."""
 DEFAULT: Final = ("Default",)
 WARNINGS_MAX: Final = 20

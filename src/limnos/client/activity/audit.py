@@ -15,10 +15,21 @@ class Audit(Resource[S]):
 
     @verb
     def read(
-        self, *, user: str | None = None, path: str | None = None, object_id: int | None = None, since: str | None = None,
-        until: str | None = None, action: str | None = None, outcome: str | None = None, request_id: str | None = None,
-        before: int | None = None, after: int | None = None, limit: int | None = None, server: bool = False,
-    ) -> Flow[AuditPage]:  # fmt: skip
+        self,
+        *,
+        user: str | None = None,
+        path: str | None = None,
+        object_id: int | None = None,
+        since: str | None = None,
+        until: str | None = None,
+        action: str | None = None,
+        outcome: str | None = None,
+        request_id: str | None = None,
+        before: int | None = None,
+        after: int | None = None,
+        limit: int | None = None,
+        server: bool = False,
+    ) -> Flow[AuditPage]:
         """Read a page of audit records that match all given filters.
 
         Records are returned newest first; with `after`, the id of a record, oldest first. `path` is an object's path
@@ -26,9 +37,18 @@ class Audit(Resource[S]):
         of an explanation, a kind of change, or an operation. `server`: records of all metalakes, for service admins.
         """
         query = {
-            "user": user, "path": path, "object": object_id, "since": since, "until": until, "action": action,
-            "outcome": outcome, "request": request_id, "before": before, "after": after, "limit": limit,
-        }  # fmt: skip
+            "user": user,
+            "path": path,
+            "object": object_id,
+            "since": since,
+            "until": until,
+            "action": action,
+            "outcome": outcome,
+            "request": request_id,
+            "before": before,
+            "after": after,
+            "limit": limit,
+        }
         url = f"{OWN}/audit" if server else self.own_url("audit")
         entries = {name: None if value is None else str(value) for name, value in query.items()}
         return call("GET", url, answer=AuditPage, query=entries)

@@ -41,8 +41,11 @@ class Lineage(Resource[S]):
         objects).
         """
         query = {
-            "path": display.render(table_parts(path)), "column": column, "depth": str(depth), "direction": direction,
-        }  # fmt: skip
+            "path": display.render(table_parts(path)),
+            "column": column,
+            "depth": str(depth),
+            "direction": direction,
+        }
         nodes: dict[str, LineageNode] = {}
         edges: list[LineageEdge] = []
         after: str | None = None

@@ -35,9 +35,11 @@ class Reports(Resource[S]):
         before: int | None = None
         while True:
             query = {
-                "table": display.render(parts[1:]), "type": type, "limit": str(max(1, min(limit - len(infos), 1000))),
+                "table": display.render(parts[1:]),
+                "type": type,
+                "limit": str(max(1, min(limit - len(infos), 1000))),
                 "before": None if before is None else str(before),
-            }  # fmt: skip
+            }
             answer = yield from call("GET", url, answer=_ReportListResponse, query=query)
             infos += answer.reports
             before = answer.before

@@ -165,17 +165,29 @@ class Runs(Resource[S]):
 
     @verb
     def start(
-        self, pipeline: str, run_id: str, *, holder: str, steps: Sequence[Mapping[str, object]] = (), lease_s: float = 30.0,
-        parameters: Mapping[str, object] | None = None, options: Mapping[str, object] | None = None,
+        self,
+        pipeline: str,
+        run_id: str,
+        *,
+        holder: str,
+        steps: Sequence[Mapping[str, object]] = (),
+        lease_s: float = 30.0,
+        parameters: Mapping[str, object] | None = None,
+        options: Mapping[str, object] | None = None,
         version: int | None = None,
-    ) -> Flow[Run]:  # fmt: skip
+    ) -> Flow[Run]:
         """Start a run under an id chosen by the caller, a new UUID. A repeated call with the same id returns the same
         run.
         """
         body = {
-            "id": run_id, "holder": holder, "lease_s": lease_s, "parameters": dict(parameters or {}),
-            "options": dict(options or {}), "steps": [dict(step) for step in steps], "version": version,
-        }  # fmt: skip
+            "id": run_id,
+            "holder": holder,
+            "lease_s": lease_s,
+            "parameters": dict(parameters or {}),
+            "options": dict(options or {}),
+            "steps": [dict(step) for step in steps],
+            "version": version,
+        }
         return call("POST", self.own_url("pipelines", pipeline, "runs"), answer=Run, body=body, repeatable=True)
 
     @verb
@@ -201,9 +213,13 @@ class Runs(Resource[S]):
 
     @verb
     def beat(
-        self, run_id: str, attempt: int, *, progress: Mapping[str, Mapping[str, object]] | None = None,
+        self,
+        run_id: str,
+        attempt: int,
+        *,
+        progress: Mapping[str, Mapping[str, object]] | None = None,
         phases_s: Mapping[str, float] | None = None,
-    ) -> Flow[RunStanding]:  # fmt: skip
+    ) -> Flow[RunStanding]:
         """Send a heartbeat with the progress of running steps. The response has the run's state.
 
         `phases_s`, seconds by phase of the attempt, is also accepted after the run's end.
@@ -220,18 +236,38 @@ class Runs(Resource[S]):
 
     @verb
     def step_put(
-        self, run_id: str, step: str, *, attempt: int, state: str, rows: int | None = None, bytes: int | None = None,
-        started_at: str | int | None = None, ended_at: str | int | None = None, message: str | None = None,
-        outputs: Sequence[Mapping[str, object]] | None = None, inputs: Sequence[Mapping[str, object]] | None = None,
-        findings: Sequence[Mapping[str, object]] | None = None, phases_s: Mapping[str, float] | None = None,
-    ) -> Flow[RunStep]:  # fmt: skip
+        self,
+        run_id: str,
+        step: str,
+        *,
+        attempt: int,
+        state: str,
+        rows: int | None = None,
+        bytes: int | None = None,
+        started_at: str | int | None = None,
+        ended_at: str | int | None = None,
+        message: str | None = None,
+        outputs: Sequence[Mapping[str, object]] | None = None,
+        inputs: Sequence[Mapping[str, object]] | None = None,
+        findings: Sequence[Mapping[str, object]] | None = None,
+        phases_s: Mapping[str, float] | None = None,
+    ) -> Flow[RunStep]:
         """Report the state of a step, its counts, outputs and findings. Omitted fields are not changed. Times are ISO
         8601 with a zone, or milliseconds since 1970.
         """
         body = {
-            "attempt": attempt, "state": state, "rows": rows, "bytes": bytes, "started_at": started_at, "ended_at": ended_at,
-            "message": message, "outputs": outputs, "inputs": inputs, "findings": findings, "phases_s": phases_s,
-        }  # fmt: skip
+            "attempt": attempt,
+            "state": state,
+            "rows": rows,
+            "bytes": bytes,
+            "started_at": started_at,
+            "ended_at": ended_at,
+            "message": message,
+            "outputs": outputs,
+            "inputs": inputs,
+            "findings": findings,
+            "phases_s": phases_s,
+        }
         return call("PUT", self._path(run_id, "steps", step), answer=RunStep, body=body)
 
     @verb

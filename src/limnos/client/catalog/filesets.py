@@ -58,15 +58,23 @@ class Filesets(Resource[S]):
 
     @verb
     def create(
-        self, path: str | Sequence[str], *, external: bool = False, locations: Mapping[str, str] | None = None,
-        comment: str | None = None, properties: Mapping[str, str] | None = None,
-    ) -> Flow[Fileset]:  # fmt: skip
+        self,
+        path: str | Sequence[str],
+        *,
+        external: bool = False,
+        locations: Mapping[str, str] | None = None,
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
+    ) -> Flow[Fileset]:
         """Create a fileset, owned by the caller. If no locations are given, its schema or catalog determines them."""
         catalog, schema, name = parts_of(path, least=3)[:3]
         body = {
-            "name": name, "type": "external" if external else "managed", "storageLocations": dict(locations or {}), "comment": comment,
+            "name": name,
+            "type": "external" if external else "managed",
+            "storageLocations": dict(locations or {}),
+            "comment": comment,
             "properties": dict(properties or {}),
-        }  # fmt: skip
+        }
         url = f"{schema_url(self.scope, catalog, schema)}/filesets"
         return call("POST", url, answer=Fileset, field="fileset", body=body)
 

@@ -51,14 +51,23 @@ class Functions(Resource[S]):
 
     @verb
     def register(
-        self, path: str | Sequence[str], definitions: Sequence[Json], *, function_type: str = "scalar",
-        deterministic: bool = False, comment: str | None = None,
-    ) -> Flow[Function]:  # fmt: skip
+        self,
+        path: str | Sequence[str],
+        definitions: Sequence[Json],
+        *,
+        function_type: str = "scalar",
+        deterministic: bool = False,
+        comment: str | None = None,
+    ) -> Flow[Function]:
         """Register a function with a definition for each signature, owned by the caller."""
         *namespace, name = parts_of(path, least=3)
         body = {
-            "name": name, "functionType": function_type, "deterministic": deterministic, "definitions": [*definitions], "comment": comment,
-        }  # fmt: skip
+            "name": name,
+            "functionType": function_type,
+            "deterministic": deterministic,
+            "definitions": [*definitions],
+            "comment": comment,
+        }
         url = yield from self._url(tuple(namespace))
         return (yield from call("POST", url, answer=Function, field="function", body=body))
 

@@ -103,16 +103,25 @@ class LanceTables(Resource[S]):
         reply = yield lance_request(self.scope.metalake, parts, action="describe", body=body)
         answer = decode(reply, _LanceDescribeResponse)
         return LanceTable(
-            path=parts, location=answer.location, properties=answer.properties, version=answer.version,
-            table_schema=answer.table_schema or {}, stats=answer.stats, storage_options=answer.storage_options or {},
+            path=parts,
+            location=answer.location,
+            properties=answer.properties,
+            version=answer.version,
+            table_schema=answer.table_schema or {},
+            stats=answer.stats,
+            storage_options=answer.storage_options or {},
             managed=bool(answer.managed_versioning),
-        )  # fmt: skip
+        )
 
     @verb
     def declare(
-        self, path: str | Sequence[str], *, location: str | None = None, properties: Mapping[str, str] | None = None,
+        self,
+        path: str | Sequence[str],
+        *,
+        location: str | None = None,
+        properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
-    ) -> Flow[str]:  # fmt: skip
+    ) -> Flow[str]:
         """Declare a table, which reserves its name. Returns the location to write to; without `location` the server
         chooses one.
 
@@ -125,9 +134,13 @@ class LanceTables(Resource[S]):
 
     @verb
     def register(
-        self, path: str | Sequence[str], *, location: str, properties: Mapping[str, str] | None = None,
+        self,
+        path: str | Sequence[str],
+        *,
+        location: str,
+        properties: Mapping[str, str] | None = None,
         dry_run: bool = False,
-    ) -> Flow[str]:  # fmt: skip
+    ) -> Flow[str]:
         """Register an existing table under a name.
 
         Returns its location in the server's normal form. `dry_run`: only validate the request.

@@ -83,9 +83,14 @@ class Models(Resource[S]):
 
     @verb
     def link(
-        self, path: str | Sequence[str], uris: Mapping[str, str], *, aliases: Iterable[str] = (), comment: str | None = None,
+        self,
+        path: str | Sequence[str],
+        uris: Mapping[str, str],
+        *,
+        aliases: Iterable[str] = (),
+        comment: str | None = None,
         properties: Mapping[str, str] | None = None,
-    ) -> Flow[None]:  # fmt: skip
+    ) -> Flow[None]:
         """Add a version with the URIs of its files, by name. A URI with an empty name gets the name `unknown`."""
         body = {"uris": dict(uris), "aliases": [*aliases], "comment": comment, "properties": dict(properties or {})}
         yield request("POST", self._url(path, "versions"), body=body)

@@ -28,9 +28,11 @@ class Previews(Resource[S]):
         """
         parts = parts_of(path, least=2)
         query = {
-            "table": display.render(parts[1:]), "rows": str(rows), "columns": ",".join(columns) or None,
+            "table": display.render(parts[1:]),
+            "rows": str(rows),
+            "columns": ",".join(columns) or None,
             "snapshot": None if snapshot_id is None else str(snapshot_id),
-        }  # fmt: skip
+        }
         return (
             yield from call(
                 "GET", self.own_url("catalogs", parts[0], "tables", "preview"), answer=TablePreview, query=query
@@ -39,14 +41,23 @@ class Previews(Resource[S]):
 
     @verb
     def entries(
-        self, fileset: str | Sequence[str], directory: str = "/", *, location: str | None = None, after: str | None = None, limit: int = 200
-    ) -> Flow[FilesetPage]:  # fmt: skip
+        self,
+        fileset: str | Sequence[str],
+        directory: str = "/",
+        *,
+        location: str | None = None,
+        after: str | None = None,
+        limit: int = 200,
+    ) -> Flow[FilesetPage]:
         """List a page of the entries of a directory of a fileset, directories first."""
         parts = parts_of(fileset, least=3)
         query = {
-            "fileset": display.render(parts[1:]), "directory": directory, "location": location, "after": after,
+            "fileset": display.render(parts[1:]),
+            "directory": directory,
+            "location": location,
+            "after": after,
             "limit": str(limit),
-        }  # fmt: skip
+        }
         url = self.own_url("catalogs", parts[0], "filesets", "entries")
         return (yield from call("GET", url, answer=FilesetPage, query=query))
 

@@ -27,8 +27,10 @@ class TableChecks(Resource[S]):
         result = TableCheckResult(0, ())
         while True:
             query = {
-                "table": display.render(parts[1:]), "snapshots": "all" if every else "current", "after": result.after,
-            }  # fmt: skip
+                "table": display.render(parts[1:]),
+                "snapshots": "all" if every else "current",
+                "after": result.after,
+            }
             answer = yield from call("GET", url, answer=TableCheckResult, query=query)
             result = msgspec.structs.replace(
                 answer, files=result.files + answer.files, findings=result.findings + answer.findings

@@ -25,9 +25,16 @@ class Restrictions(Resource[S]):
 
     @verb
     def set(
-        self, name: str, path: str | Sequence[str], *, kind: str, filter: str | Mapping[str, object] | None = None,
-        masks: Mapping[str, str] | None = None, to: NamedPrincipals | None = None, unless: NamedPrincipals | None = None,
-    ) -> Flow[None]:  # fmt: skip
+        self,
+        name: str,
+        path: str | Sequence[str],
+        *,
+        kind: str,
+        filter: str | Mapping[str, object] | None = None,
+        masks: Mapping[str, str] | None = None,
+        to: NamedPrincipals | None = None,
+        unless: NamedPrincipals | None = None,
+    ) -> Flow[None]:
         """Set a restriction: a row `filter`, and `masks` by column.
 
         It applies to the principals in `to` (all users if that is empty), but never to the principals in `unless`.

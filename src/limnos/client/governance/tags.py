@@ -29,9 +29,13 @@ class Tags(Resource[S]):
 
     @verb
     def create(
-        self, name: str, *, comment: str | None = None, properties: Mapping[str, str] | None = None,
+        self,
+        name: str,
+        *,
+        comment: str | None = None,
+        properties: Mapping[str, str] | None = None,
         allowed_values: Sequence[str] | None = None,
-    ) -> Flow[Tag]:  # fmt: skip
+    ) -> Flow[Tag]:
         """Create a tag, owned by the caller.
 
         If `allowed_values` is None, the tag may have any value; if it is empty, it has no values.
@@ -72,8 +76,13 @@ class Tags(Resource[S]):
 
     @verb
     def change_values(
-        self, path: str | Sequence[str], *, kind: str, adds: Iterable[tuple[str, str]] = (), removes: Iterable[tuple[str, str]] = (),
-    ) -> Flow[tuple[str, ...]]:  # fmt: skip
+        self,
+        path: str | Sequence[str],
+        *,
+        kind: str,
+        adds: Iterable[tuple[str, str]] = (),
+        removes: Iterable[tuple[str, str]] = (),
+    ) -> Flow[tuple[str, ...]]:
         """Add and remove tag values of an object, given as pairs of tag and value.
 
         A tag whose last value is removed is detached. Returns the names of the object's tags afterwards.

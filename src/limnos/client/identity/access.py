@@ -162,9 +162,14 @@ class Access(Resource[S]):
 
     @verb
     def explain(
-        self, action: str, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None,
+        self,
+        action: str,
+        path: str | Sequence[str] = (),
+        *,
+        user: str | None = None,
+        kind: str | None = None,
         through: Sequence[str | Sequence[str]] = (),
-    ) -> Flow[Explanation]:  # fmt: skip
+    ) -> Flow[Explanation]:
         """Explain a decision without making the request: for the caller, or for another user with the right to manage
         grants.
 
@@ -179,9 +184,14 @@ class Access(Resource[S]):
 
     @verb
     def holders(
-        self, path: str | Sequence[str] = (), *, kind: str | None = None, action: str | None = None,
-        after: str | None = None, limit: int = 100,
-    ) -> Flow[HoldersPage]:  # fmt: skip
+        self,
+        path: str | Sequence[str] = (),
+        *,
+        kind: str | None = None,
+        action: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Flow[HoldersPage]:
         """Return a page of the users with access to an object, by access level; with `action`, of the users who may
         take that action.
         """
@@ -200,24 +210,37 @@ class Access(Resource[S]):
 
     @verb
     def reach(
-        self, path: str | Sequence[str] = (), *, user: str | None = None, kind: str | None = None,
-        after: str | None = None, limit: int = 100,
-    ) -> Flow[AccessReach]:  # fmt: skip
+        self,
+        path: str | Sequence[str] = (),
+        *,
+        user: str | None = None,
+        kind: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Flow[AccessReach]:
         """Return the access levels of a user, by default the caller, below a metalake, catalog or namespace."""
         query = {**_object_query(path, kind), "user": user, "after": after, "limit": str(limit)}
         return (yield from call("GET", self.own_url("access", "reach"), answer=AccessReach, query=query))
 
     @verb
     def what_if_granted(
-        self, role: str, privileges: Sequence[str], *, path: str | Sequence[str] = (), kind: str, grants: bool = True,
+        self,
+        role: str,
+        privileges: Sequence[str],
+        *,
+        path: str | Sequence[str] = (),
+        kind: str,
+        grants: bool = True,
         condition: str = "allow",
-    ) -> Flow[AccessConsequence]:  # fmt: skip
+    ) -> Flow[AccessConsequence]:
         """Return the effect of granting privileges on an object to a role, or revoking them. Nothing is changed."""
         body = {
-            "change": "grant" if grants else "revoke", "role": role, "kind": kind,
+            "change": "grant" if grants else "revoke",
+            "role": role,
+            "kind": kind,
             "path": parts_of(path, least=0) if path else (),
             "privileges": [{"name": each, "condition": condition} for each in privileges],
-        }  # fmt: skip
+        }
         return call("POST", self.own_url("access", "what-if"), answer=AccessConsequence, body=body)
 
     @verb

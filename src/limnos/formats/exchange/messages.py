@@ -31,8 +31,10 @@ from limnos.model.stored_records import MAJOR_VERSION, MINOR_VERSION, type_numbe
 
 _ENTITY = "entity."
 RESTS: Final[Mapping[Kind, str]] = {
-    kind: row.export.removeprefix(_ENTITY) for kind, row in KIND_TABLE.items() if row.export and row.export.startswith(_ENTITY)
-}  # fmt: skip
+    kind: row.export.removeprefix(_ENTITY)
+    for kind, row in KIND_TABLE.items()
+    if row.export and row.export.startswith(_ENTITY)
+}
 """For each kind, the field of an entity that contains its stored record."""
 
 
@@ -68,9 +70,14 @@ def header(*, metalake: str, product: str, now_ms: int, epoch: int, revisions: t
     metalake).
     """
     head = export_pb2.ExportHeader(
-        version=version(), metalake=metalake, product=product, time=stamp(now_ms), epoch=epoch,
-        server_revision=revisions[0], metalake_revision=revisions[1],
-    )  # fmt: skip
+        version=version(),
+        metalake=metalake,
+        product=product,
+        time=stamp(now_ms),
+        epoch=epoch,
+        server_revision=revisions[0],
+        metalake_revision=revisions[1],
+    )
     return ExportRecord(header=head)
 
 
@@ -82,9 +89,15 @@ def trailer(records: int) -> ExportRecord:
 def principal(result: Principal) -> ExportRecord:
     """Build the export record of a user or group."""
     message = export_pb2.Principal(
-        id=result.id, kind=result.kind.word, name=result.name, external_id=result.external_id, enabled=result.enabled,
-        audit_info=_audit(result), version=version(), successor=result.tokens_from > 0,
-    )  # fmt: skip
+        id=result.id,
+        kind=result.kind.word,
+        name=result.name,
+        external_id=result.external_id,
+        enabled=result.enabled,
+        audit_info=_audit(result),
+        version=version(),
+        successor=result.tokens_from > 0,
+    )
     return ExportRecord(principal=message)
 
 
@@ -92,9 +105,14 @@ def metalake(node: Node, *, owner_id: int | None) -> ExportRecord:
     """Build the export record of the metalake."""
     record = cast("MetalakeRecord", node.record)
     message = schema_pb2.Metalake(
-        id=node.id, name=node.name, comment=record.comment, properties=record.properties, audit_info=_audit(node),
-        version=version(), in_use=record.in_use,
-    )  # fmt: skip
+        id=node.id,
+        name=node.name,
+        comment=record.comment,
+        properties=record.properties,
+        audit_info=_audit(node),
+        version=version(),
+        in_use=record.in_use,
+    )
     return ExportRecord(metalake=message, owner_id=owner_id or 0, unknown=record.unknown)
 
 
@@ -102,9 +120,17 @@ def catalog(node: Node, *, properties: Mapping[str, str], masked: Sequence[str],
     """Build the export record of a catalog, with the properties that may be exported."""
     record = cast("CatalogRecord", node.record)
     message = schema_pb2.Catalog(
-        id=node.id, metalake_id=node.parent_id, name=node.name, comment=record.comment, type=type_number(record.type),
-        properties=properties, audit_info=_audit(node), version=version(), provider=record.provider, in_use=record.in_use,
-    )  # fmt: skip
+        id=node.id,
+        metalake_id=node.parent_id,
+        name=node.name,
+        comment=record.comment,
+        type=type_number(record.type),
+        properties=properties,
+        audit_info=_audit(node),
+        version=version(),
+        provider=record.provider,
+        in_use=record.in_use,
+    )
     return ExportRecord(catalog=message, unknown=record.unknown, masked=masked, warehouse=warehouse)
 
 
@@ -123,9 +149,15 @@ def node_record(node: Node, document: MetadataDocument | None) -> ExportRecord:
 def _namespace(node: Node, _: MetadataDocument | None) -> ExportRecord:
     record = cast("NamespaceRecord", node.record)
     message = schema_pb2.Namespace(
-        id=node.id, catalog_id=node.zone, parent_id=_parent(node), name=node.name, comment=record.comment,
-        properties=record.properties, audit_info=_audit(node), version=version(),
-    )  # fmt: skip
+        id=node.id,
+        catalog_id=node.zone,
+        parent_id=_parent(node),
+        name=node.name,
+        comment=record.comment,
+        properties=record.properties,
+        audit_info=_audit(node),
+        version=version(),
+    )
     return ExportRecord(namespace=message, implicit=node.implicit, unknown=record.unknown)
 
 
@@ -133,9 +165,17 @@ def _table(node: Node, document: MetadataDocument | None) -> ExportRecord:
     record = cast("TableRecord", node.record)
     columns = columns_of(document.body) if document is not None and document.metadata_location else []
     message = schema_pb2.Table(
-        id=node.id, namespace_id=_parent(node), catalog_id=node.zone, name=node.name, comment=record.comment, format=node.format,
-        columns=columns, properties=record.properties, audit_info=_audit(node), version=version(),
-    )  # fmt: skip
+        id=node.id,
+        namespace_id=_parent(node),
+        catalog_id=node.zone,
+        name=node.name,
+        comment=record.comment,
+        format=node.format,
+        columns=columns,
+        properties=record.properties,
+        audit_info=_audit(node),
+        version=version(),
+    )
     beyond = records_pb2.TableRecord.FromString(encode(record))
     beyond.ClearField("comment")
     beyond.properties.clear()
@@ -144,9 +184,15 @@ def _table(node: Node, document: MetadataDocument | None) -> ExportRecord:
 
 def _entity(node: Node, _: MetadataDocument | None) -> ExportRecord:
     message = export_pb2.Entity(
-        id=node.id, parent_id=node.parent_id, catalog_id=0 if node.kind.home.value == "metalake" else node.zone,
-        kind=node.kind.word, name=node.name, format=node.format, audit_info=_audit(node), version=version(),
-    )  # fmt: skip
+        id=node.id,
+        parent_id=node.parent_id,
+        catalog_id=0 if node.kind.home.value == "metalake" else node.zone,
+        kind=node.kind.word,
+        name=node.name,
+        format=node.format,
+        audit_info=_audit(node),
+        version=version(),
+    )
     getattr(message, RESTS[node.kind]).MergeFromString(encode(node.record))
     return ExportRecord(entity=message)
 
@@ -252,27 +298,44 @@ def protection_record(node_id: int, *, below: bool, set_by: str, set_at: int) ->
 def model_version(model_id: int, result: ModelVersion) -> ExportRecord:
     """Build the export record of a version of a model, with its URIs and aliases."""
     message = export_pb2.ModelVersion(
-        model_id=model_id, number=result.version, comment=result.comment, properties=result.properties, uris=result.uris,
-        aliases=result.aliases, audit_info=_audit(result),
-    )  # fmt: skip
+        model_id=model_id,
+        number=result.version,
+        comment=result.comment,
+        properties=result.properties,
+        uris=result.uris,
+        aliases=result.aliases,
+        audit_info=_audit(result),
+    )
     return ExportRecord(model_version=message)
 
 
 def lance_version(table_id: int, result: LanceVersion) -> ExportRecord:
     """Build the export record of a managed version of a Lance table."""
     message = export_pb2.LanceVersion(
-        table_id=table_id, branch=result.branch, number=result.version, scheme=result.scheme, staged=result.staged, size=result.size,
-        e_tag=result.e_tag, metadata=result.metadata, created_at=stamp(result.created_at), settled=result.settled,
-    )  # fmt: skip
+        table_id=table_id,
+        branch=result.branch,
+        number=result.version,
+        scheme=result.scheme,
+        staged=result.staged,
+        size=result.size,
+        e_tag=result.e_tag,
+        metadata=result.metadata,
+        created_at=stamp(result.created_at),
+        settled=result.settled,
+    )
     return ExportRecord(lance_version=message)
 
 
 def statistic(table_id: int, result: Statistic, *, field_id: int = 0) -> ExportRecord:
     """Build the export record of a custom statistic of a table, a partition or a column."""
     message = export_pb2.Statistic(
-        table_id=table_id, partition=result.partition, name=result.name, value=result.value,
-        audit_info=_audit(result), field_id=field_id,
-    )  # fmt: skip
+        table_id=table_id,
+        partition=result.partition,
+        name=result.name,
+        value=result.value,
+        audit_info=_audit(result),
+        field_id=field_id,
+    )
     return ExportRecord(statistic=message)
 
 
@@ -280,12 +343,24 @@ def restriction(result: Restriction) -> ExportRecord:
     """Build the export record of a read restriction of a table or namespace."""
     terms = result.terms
     message = export_pb2.ReadRestriction(
-        object_id=result.object_id, name=result.name, row_filter=terms.row_filter, to_ids=terms.to, except_ids=terms.unless,
-        masks=[export_pb2.ColumnMask(column=each.column, action=each.action, field_id=each.field_id) for each in terms.masks],
-        set_by=result.set_by, set_at=stamp(result.set_at),
-        former=[export_pb2.FormerColumn(table_id=each.table_id, field_id=each.field_id, name=each.name) for each in terms.former],
-        inherited=terms.inherited, denies=[Privilege(each).word for each in terms.denies],
-    )  # fmt: skip
+        object_id=result.object_id,
+        name=result.name,
+        row_filter=terms.row_filter,
+        to_ids=terms.to,
+        except_ids=terms.unless,
+        masks=[
+            export_pb2.ColumnMask(column=each.column, action=each.action, field_id=each.field_id)
+            for each in terms.masks
+        ],
+        set_by=result.set_by,
+        set_at=stamp(result.set_at),
+        former=[
+            export_pb2.FormerColumn(table_id=each.table_id, field_id=each.field_id, name=each.name)
+            for each in terms.former
+        ],
+        inherited=terms.inherited,
+        denies=[Privilege(each).word for each in terms.denies],
+    )
     return ExportRecord(restriction=message)
 
 
@@ -328,7 +403,11 @@ def declaration(row: Sequence[object]) -> ExportRecord:
     """
     pipeline_id, number, digest, text, declared_by, declared_at = cast("tuple[int, int, str, str, str, int]", row)
     message = export_pb2.Declaration(
-        pipeline_id=pipeline_id, number=number, digest=digest, text=text, declared_by=declared_by,
+        pipeline_id=pipeline_id,
+        number=number,
+        digest=digest,
+        text=text,
+        declared_by=declared_by,
         declared_at=stamp(declared_at),
-    )  # fmt: skip
+    )
     return ExportRecord(declaration=message)

@@ -25,26 +25,49 @@ from limnos.model.errors import BadRequest, UnsupportedOperation
 ORIGINAL_TYPES: Final = "gravitino.types"
 """The property of an Iceberg table with the original types: JSON, by field id."""
 _ICEBERG_TYPES = {
-    "boolean": "boolean", "integer": "int", "long": "long", "float": "float", "double": "double", "date": "date",
-    "time": "time", "timestamp": "timestamp", "timestamp_tz": "timestamptz", "string": "string", "binary": "binary",
-    "uuid": "uuid", "null": "unknown", "variant": "variant",
-}  # fmt: skip
+    "boolean": "boolean",
+    "integer": "int",
+    "long": "long",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "time": "time",
+    "timestamp": "timestamp",
+    "timestamp_tz": "timestamptz",
+    "string": "string",
+    "binary": "binary",
+    "uuid": "uuid",
+    "null": "unknown",
+    "variant": "variant",
+}
 _GRAVITINO_TYPES = {iceberg: ours for ours, iceberg in _ICEBERG_TYPES.items()} | {
-    "timestamp_ns": "timestamp(9)", "timestamptz_ns": "timestamp_tz(9)"
-}  # fmt: skip
+    "timestamp_ns": "timestamp(9)",
+    "timestamptz_ns": "timestamp_tz(9)",
+}
 _REPRESENTED_BY = {
-    "byte": "int", "short": "int", "byte unsigned": "int", "short unsigned": "int", "integer unsigned": "long",
-    "long unsigned": "decimal(20, 0)", "timestamp(7)": "timestamp_ns", "timestamp(8)": "timestamp_ns",
-    "timestamp_tz(7)": "timestamptz_ns", "timestamp_tz(8)": "timestamptz_ns",
-}  # fmt: skip
+    "byte": "int",
+    "short": "int",
+    "byte unsigned": "int",
+    "short unsigned": "int",
+    "integer unsigned": "long",
+    "long unsigned": "decimal(20, 0)",
+    "timestamp(7)": "timestamp_ns",
+    "timestamp(8)": "timestamp_ns",
+    "timestamp_tz(7)": "timestamptz_ns",
+    "timestamp_tz(8)": "timestamptz_ns",
+}
 """Iceberg types that can represent the values of types that Iceberg lacks."""
 _SIZED = re.compile(r"(time|timestamp|timestamp_tz|fixed|char|varchar)\(\s*(\d{1,9})\s*\)")
 _DECIMAL = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _SPATIAL = re.compile(r"(geometry|geography)(\(.*\))?")
 _UNDER = {"struct": "fields", "list": "elementType", "map": "valueType"}
 _NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
-    "int": int, "long": int, "float": float, "double": float, "boolean": lambda text: {"true": True, "false": False}[text.lower()]
-}  # fmt: skip
+    "int": int,
+    "long": int,
+    "float": float,
+    "double": float,
+    "boolean": lambda text: {"true": True, "false": False}[text.lower()],
+}
 
 _WRITTEN: Final = frozenset({"decimal", "date", "time", "timestamp", "timestamptz"})
 """Families of types whose literals are converted to Iceberg's form."""
@@ -252,9 +275,7 @@ def original_types_text(entries: Mapping[str, str]) -> str:
 def columns_of(schema: Json, entries: Mapping[str, str] | None = None) -> list[Json]:
     """Convert a stored Iceberg schema to Gravitino's columns. `entries` are the original types by field id."""
     words = entries or {}
-    return [
-        {**_field_json(one, words), "autoIncrement": False} for one in objects_at(schema, "fields", where="Schema")
-    ]  # fmt: skip
+    return [{**_field_json(one, words), "autoIncrement": False} for one in objects_at(schema, "fields", where="Schema")]
 
 
 def _field_json(field: Json, entries: Mapping[str, str]) -> Json:

@@ -49,9 +49,17 @@ class TemplateContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, r
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     SHELL: ("executable", "arguments", "environments", "customFields", "scripts"),
     SPARK: (
-        "executable", "arguments", "environments", "customFields", "className", "jars", "files", "archives", "configs",
+        "executable",
+        "arguments",
+        "environments",
+        "customFields",
+        "className",
+        "jars",
+        "files",
+        "archives",
+        "configs",
     ),
-}  # fmt: skip
+}
 """The fields of each type of template, under Gravitino's names."""
 
 

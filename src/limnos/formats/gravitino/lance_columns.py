@@ -13,11 +13,26 @@ import msgspec
 
 Json = dict[str, object]
 _PLAIN: Final = {
-    "null": "null", "bool": "boolean", "int8": "byte", "int16": "short", "int32": "integer", "int64": "long",
-    "uint8": "byte unsigned", "uint16": "short unsigned", "uint32": "integer unsigned", "uint64": "long unsigned",
-    "halffloat": "float", "float": "float", "double": "double", "string": "string", "large_string": "string",
-    "binary": "binary", "large_binary": "binary", "date32:day": "date", "date64:ms": "date",
-}  # fmt: skip
+    "null": "null",
+    "bool": "boolean",
+    "int8": "byte",
+    "int16": "short",
+    "int32": "integer",
+    "int64": "long",
+    "uint8": "byte unsigned",
+    "uint16": "short unsigned",
+    "uint32": "integer unsigned",
+    "uint64": "long unsigned",
+    "halffloat": "float",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "large_string": "string",
+    "binary": "binary",
+    "large_binary": "binary",
+    "date32:day": "date",
+    "date64:ms": "date",
+}
 _DIGITS: Final = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 
 

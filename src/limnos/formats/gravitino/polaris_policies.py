@@ -128,5 +128,8 @@ def _expiry(config: Json, _: Json) -> tuple[str, Json]:
 
 
 _TRANSLATIONS: Final[Mapping[str, _Translation]] = {
-    DATA_COMPACTION: _data_compaction, METADATA_COMPACTION: _metadata_compaction, ORPHANS: _orphans, EXPIRY: _expiry,
-}  # fmt: skip
+    DATA_COMPACTION: _data_compaction,
+    METADATA_COMPACTION: _metadata_compaction,
+    ORPHANS: _orphans,
+    EXPIRY: _expiry,
+}

@@ -37,13 +37,29 @@ CONCURRENT_GROUPS_MAX: Final = 20
 """The maximum number of file groups that one operation rewrites concurrently: Iceberg starts a thread and a Spark job
 for each.
 """
-REWRITE_OPTIONS: Final = frozenset({
-    "cache-delete-files", "delete-file-threshold", "delete-ratio-threshold", CONCURRENT_GROUPS,
-    "max-file-group-input-files", "max-file-group-size-bytes", "max-file-size-bytes", "max-files-to-rewrite",
-    "min-file-size-bytes", "min-input-files", "output-spec-id", "partial-progress.enabled",
-    "partial-progress.max-commits", "partial-progress.max-failed-commits", "remove-dangling-deletes", "rewrite-all",
-    "rewrite-job-order", "target-file-size-bytes", "use-starting-sequence-number",
-})  # fmt: skip
+REWRITE_OPTIONS: Final = frozenset(
+    {
+        "cache-delete-files",
+        "delete-file-threshold",
+        "delete-ratio-threshold",
+        CONCURRENT_GROUPS,
+        "max-file-group-input-files",
+        "max-file-group-size-bytes",
+        "max-file-size-bytes",
+        "max-files-to-rewrite",
+        "min-file-size-bytes",
+        "min-input-files",
+        "output-spec-id",
+        "partial-progress.enabled",
+        "partial-progress.max-commits",
+        "partial-progress.max-failed-commits",
+        "remove-dangling-deletes",
+        "rewrite-all",
+        "rewrite-job-order",
+        "target-file-size-bytes",
+        "use-starting-sequence-number",
+    }
+)
 """The options of Iceberg's action that rewrites data files without sorting them.
 
 Source: `validOptions` of `RewriteDataFilesSparkAction`, `SizeBasedFileRewritePlanner` and `BinPackRewriteFilePlanner`

@@ -151,9 +151,18 @@ class DeleteTableIndex(_TableEdit, frozen=True, tag="deleteTableIndex"):
 
 
 ColumnChange = (
-    AddColumn | RenameColumn | UpdateColumnDefaultValue | UpdateColumnType | UpdateColumnComment | UpdateColumnPosition
-    | UpdateColumnNullability | UpdateColumnAutoIncrement | DeleteColumn | AddTableIndex | DeleteTableIndex
-)  # fmt: skip
+    AddColumn
+    | RenameColumn
+    | UpdateColumnDefaultValue
+    | UpdateColumnType
+    | UpdateColumnComment
+    | UpdateColumnPosition
+    | UpdateColumnNullability
+    | UpdateColumnAutoIncrement
+    | DeleteColumn
+    | AddTableIndex
+    | DeleteTableIndex
+)
 TableChange = SetTableProperty | RemoveTableProperty | UpdateTableComment | ColumnChange
 
 
@@ -398,8 +407,11 @@ def table_json(stored: IcebergTableMetadata) -> Json:
     properties.pop(ORIGINAL_TYPES, None)
     properties |= {FORMAT: f"iceberg v{stored.format_version}", LOCATION: stored.location}
     fields: Json = {
-        "columns": columns_of(schema, original_types), "properties": properties, "distribution": partitions.distribution_of(mode),
+        "columns": columns_of(schema, original_types),
+        "properties": properties,
+        "distribution": partitions.distribution_of(mode),
         "sortOrders": partitions.sort_orders_of(stored.order, schema),
-        "partitioning": partitions.partitioning_of(stored.spec, schema), "indexes": indexes_of(schema),
-    }  # fmt: skip
+        "partitioning": partitions.partitioning_of(stored.spec, schema),
+        "indexes": indexes_of(schema),
+    }
     return fields if comment is None else {**fields, COMMENT: comment}

@@ -76,8 +76,13 @@ def gravitino_view_of(metadata: bytes) -> GravitinoView:
     properties = dict(stored.properties)
     comment = properties.pop(COMMENT, None)
     return GravitinoView(
-        comment, columns_of(schema), _texts(current.representations), current.default_catalog, tuple(current.default_namespace), properties,
-    )  # fmt: skip
+        comment,
+        columns_of(schema),
+        _texts(current.representations),
+        current.default_catalog,
+        tuple(current.default_namespace),
+        properties,
+    )
 
 
 def _texts(representations: Sequence[ViewRepresentation]) -> list[Json]:
@@ -93,9 +98,13 @@ def version_of(
 ) -> Json:
     """Build a view version. Its schema id -1 means the schema that was added last."""
     version: Json = {
-        "version-id": 1, "timestamp-ms": now_ms, "schema-id": -1, "summary": {},
-        "default-namespace": list(default_namespace), "representations": _texts(representations),
-    }  # fmt: skip
+        "version-id": 1,
+        "timestamp-ms": now_ms,
+        "schema-id": -1,
+        "summary": {},
+        "default-namespace": list(default_namespace),
+        "representations": _texts(representations),
+    }
     return version if default_catalog is None else {**version, "default-catalog": default_catalog}
 
 

@@ -159,8 +159,11 @@ def _snapshot(row: Json) -> SnapshotFiles:
     listed, inline = row.get("manifest-list"), row.get("manifests")
     manifests = tuple([each for each in inline if isinstance(each, str)]) if isinstance(inline, list) else ()
     return SnapshotFiles(
-        _int(row.get("snapshot-id")) or 0, listed if isinstance(listed, str) else None, manifests, _int(row.get("timestamp-ms")) or 0
-    )  # fmt: skip
+        _int(row.get("snapshot-id")) or 0,
+        listed if isinstance(listed, str) else None,
+        manifests,
+        _int(row.get("timestamp-ms")) or 0,
+    )
 
 
 def _int(value: object) -> int | None:

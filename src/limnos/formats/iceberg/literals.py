@@ -110,6 +110,16 @@ def _instant(value: object) -> str:
 
 _NANOSECONDS: Final = re.compile(r"[.,]\d{6}0*[1-9]")
 _READ: Final[Mapping[str, Callable[[object], object]]] = {
-    "boolean": _boolean, "int": _whole(32), "long": _whole(64), "float": _number, "double": _number, "string": _text,
-    "date": _date, "time": _time, "timestamp": _moment, "timestamptz": _instant, "timestamp_ns": _moment, "timestamptz_ns": _instant,
-}  # fmt: skip
+    "boolean": _boolean,
+    "int": _whole(32),
+    "long": _whole(64),
+    "float": _number,
+    "double": _number,
+    "string": _text,
+    "date": _date,
+    "time": _time,
+    "timestamp": _moment,
+    "timestamptz": _instant,
+    "timestamp_ns": _moment,
+    "timestamptz_ns": _instant,
+}

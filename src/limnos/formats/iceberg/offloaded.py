@@ -126,8 +126,13 @@ def commit(body: bytes, request: bytes, terms: bytes) -> list[bytes]:
     commit_body, known = _read(request, CommitBody), msgspec.json.decode(terms, type=CommitTerms)
     base = iceberg_metadata.with_uuid(iceberg_metadata.decode(body), known.uuid)
     new = build(
-        base, commit_body.requirements, commit_body.updates, now_ms=known.now_ms, previous_location=known.previous_location, ahead_ms=known.ahead_ms
-    )  # fmt: skip
+        base,
+        commit_body.requirements,
+        commit_body.updates,
+        now_ms=known.now_ms,
+        previous_location=known.previous_location,
+        ahead_ms=known.ahead_ms,
+    )
     return [] if new is base else [_outline(base), *_whole(new)]
 
 
@@ -147,9 +152,14 @@ def create(request: bytes, terms: bytes) -> list[bytes]:
     """Build a new table. Returns outline, bytes, compressed bytes."""
     body, known = _read(request, CreateBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = new_table(
-        uuid=known.uuid, location=known.location, schema=body.schema, partition_spec=body.partition_spec,
-        write_order=body.write_order, properties=body.properties, now_ms=known.now_ms,
-    )  # fmt: skip
+        uuid=known.uuid,
+        location=known.location,
+        schema=body.schema,
+        partition_spec=body.partition_spec,
+        write_order=body.write_order,
+        properties=body.properties,
+        now_ms=known.now_ms,
+    )
     return _whole(metadata)
 
 
@@ -170,9 +180,14 @@ def view_create(request: bytes, terms: bytes) -> list[bytes]:
     """Build a new view. Returns outline, bytes, compressed bytes."""
     body, known = _read(request, CreateViewBody), msgspec.json.decode(terms, type=CreateTerms)
     metadata = view_updates.new_view(
-        uuid=known.uuid, location=known.location, schema=body.schema, version=body.view_version,
-        properties=body.properties, now_ms=known.now_ms, ahead_ms=known.ahead_ms,
-    )  # fmt: skip
+        uuid=known.uuid,
+        location=known.location,
+        schema=body.schema,
+        version=body.view_version,
+        properties=body.properties,
+        now_ms=known.now_ms,
+        ahead_ms=known.ahead_ms,
+    )
     return _whole(metadata)
 
 

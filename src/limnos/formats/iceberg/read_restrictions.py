@@ -27,14 +27,37 @@ QUERY_LOCAL: Final = "sha-256-query-local"
 _TEXTS: Final = frozenset(("string",))
 _HASHED: Final = frozenset(("string", "binary"))
 _MOMENTS: Final = frozenset(("date", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns"))
-_PLAIN: Final = frozenset((
-    "boolean", "int", "long", "float", "double", "decimal", "date", "time", "timestamp", "timestamptz", "timestamp_ns", "timestamptz_ns",
-    "string", "uuid", "fixed", "binary",
-))  # fmt: skip
+_PLAIN: Final = frozenset(
+    (
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "decimal",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "timestamp_ns",
+        "timestamptz_ns",
+        "string",
+        "uuid",
+        "fixed",
+        "binary",
+    )
+)
 FITS: Final[Mapping[str, frozenset[str] | None]] = {
-    NULL: None, FIXED: _PLAIN, "mask-alphanum": _TEXTS, "show-first-4": _TEXTS, "show-last-4": _TEXTS, "truncate-to-year": _MOMENTS,
-    "truncate-to-month": _MOMENTS, "sha-256-global": _HASHED, QUERY_LOCAL: _HASHED,
-}  # fmt: skip
+    NULL: None,
+    FIXED: _PLAIN,
+    "mask-alphanum": _TEXTS,
+    "show-first-4": _TEXTS,
+    "show-last-4": _TEXTS,
+    "truncate-to-year": _MOMENTS,
+    "truncate-to-month": _MOMENTS,
+    "sha-256-global": _HASHED,
+    QUERY_LOCAL: _HASHED,
+}
 """The nine mask actions with the type families to which each applies; None for every type."""
 _REPEATABLE: Final = frozenset((NULL, FIXED, "show-first-4", "show-last-4", "truncate-to-year", "truncate-to-month"))
 """The idempotent mask actions."""
@@ -333,21 +356,32 @@ def restrict_metadata(metadata: Json, bound: BoundRestrictions) -> Json:
     version, location = shaped["format-version"], fictitious_location(metadata)
     schema = _schema(iceberg_metadata.current_schema(shaped), bound)
     fields: Json = {
-        "format-version": version, "table-uuid": shaped.get("table-uuid"), "location": location,
-        "last-updated-ms": shaped["last-updated-ms"], "last-column-id": shaped["last-column-id"], "schemas": [schema],
-        "current-schema-id": schema["schema-id"], "partition-specs": [{"spec-id": 0, "fields": []}], "default-spec-id": 0,
-        "last-partition-id": 999, "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
+        "format-version": version,
+        "table-uuid": shaped.get("table-uuid"),
+        "location": location,
+        "last-updated-ms": shaped["last-updated-ms"],
+        "last-column-id": shaped["last-column-id"],
+        "schemas": [schema],
+        "current-schema-id": schema["schema-id"],
+        "partition-specs": [{"spec-id": 0, "fields": []}],
+        "default-spec-id": 0,
+        "last-partition-id": 999,
+        "sort-orders": [{"order-id": 0, "fields": []}],
+        "default-sort-order-id": 0,
         "properties": {
             key: value for key, value in iceberg_metadata.properties_of(shaped).items() if _is_visible_property(key)
         },
         "current-snapshot-id": iceberg_metadata.current_snapshot_id(shaped),
-        "snapshots": [_snapshot(each, location=location, schema=schema) for each in iceberg_metadata.rows(shaped, "snapshots")],
+        "snapshots": [
+            _snapshot(each, location=location, schema=schema) for each in iceberg_metadata.rows(shaped, "snapshots")
+        ],
         "snapshot-log": [
             {"timestamp-ms": each["timestamp-ms"], "snapshot-id": each["snapshot-id"]}
             for each in iceberg_metadata.rows(shaped, "snapshot-log")
         ],
-        "metadata-log": [], "refs": iceberg_metadata.references(shaped),
-    }  # fmt: skip
+        "metadata-log": [],
+        "refs": iceberg_metadata.references(shaped),
+    }
     if version == 1:  # readers of version 1 need these
         fields |= {"schema": schema, "partition-spec": []}
     else:
@@ -381,11 +415,19 @@ def reading_shape(metadata: Json) -> Json:
         {"last-sequence-number": 0} if shaped["format-version"] != 1 else {"schema": schema, "partition-spec": []}
     )
     more |= {"next-row-id": 0} if shaped["format-version"] == 3 else {}
-    return fields | more | {
-        "location": fictitious_location(metadata), "last-updated-ms": 0, "schemas": [schema], "current-schema-id": schema.get("schema-id", 0),
-        "sort-orders": [{"order-id": 0, "fields": []}], "default-sort-order-id": 0,
-        "properties": {} if mapping is None else {NAME_MAPPING: mapping},
-    }  # fmt: skip
+    return (
+        fields
+        | more
+        | {
+            "location": fictitious_location(metadata),
+            "last-updated-ms": 0,
+            "schemas": [schema],
+            "current-schema-id": schema.get("schema-id", 0),
+            "sort-orders": [{"order-id": 0, "fields": []}],
+            "default-sort-order-id": 0,
+            "properties": {} if mapping is None else {NAME_MAPPING: mapping},
+        }
+    )
 
 
 def _is_visible_property(key: str) -> bool:
@@ -416,7 +458,12 @@ def _snapshot(snapshot: Json, *, location: str, schema: Json) -> Json:
     summary = snapshot.get("summary")
     operation = summary.get("operation", "append") if isinstance(summary, dict) else "append"
     more: Json = {"first-row-id": 0, "added-rows": 0} if "first-row-id" in snapshot else {}
-    return fields | more | {
-        "manifest-list": f"{location}/snap-{snapshot['snapshot-id']}.avro", "summary": {"operation": operation},
-        "schema-id": schema["schema-id"],
-    }  # fmt: skip
+    return (
+        fields
+        | more
+        | {
+            "manifest-list": f"{location}/snap-{snapshot['snapshot-id']}.avro",
+            "summary": {"operation": operation},
+            "schema-id": schema["schema-id"],
+        }
+    )

@@ -21,8 +21,14 @@ _ADD, _SET = "add-snapshot", "set-snapshot-ref"
 
 
 def build(
-    base: Json, requirements: list[object], updates: list[object], *, now_ms: int, previous_location: str | None, ahead_ms: int = AHEAD_MS
-) -> Json:  # fmt: skip
+    base: Json,
+    requirements: list[object],
+    updates: list[object],
+    *,
+    now_ms: int,
+    previous_location: str | None,
+    ahead_ms: int = AHEAD_MS,
+) -> Json:
     """Check the requirements of a commit, apply its updates, and return the new metadata.
 
     Returns `base` itself if nothing changes or if the commit was applied already.

@@ -63,7 +63,7 @@ ACTIONS: dict[str, Callable[[MetadataDraft, Json], None]] = {
 
 def apply(
     base: Json | None, updates: list[object], *, now_ms: int, previous_location: str | None, ahead_ms: int = AHEAD_MS
-) -> Json:  # fmt: skip
+) -> Json:
     """Return the metadata after a commit: `base` itself if nothing has changed, else a new document.
 
     Neither `base` nor `updates` is changed. The new document shares parts with both, so treat all three as immutable.

@@ -62,7 +62,7 @@ class ViewDraft:
 
 def new_view(
     *, uuid: str, location: str, schema: Json, version: Json, properties: object, now_ms: int, ahead_ms: int = AHEAD_MS
-) -> Json:  # fmt: skip
+) -> Json:
     """Return the metadata of a new view.
 
     Its first version has id 1 and its schema id 0, regardless of the ids in the request. Field ids of the request are

@@ -145,9 +145,12 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
     findings += _metadata_files(metadata, len(body), version=commits)
     listed = current is not None and (wants_manifests or commits >= MANIFESTS_MIN)
     return Assessment(
-        tuple(findings), current.manifest_list if listed and current is not None else None, target_of(metadata),
-        _read_checkpoints(metadata), None if current is None else current.snapshot_id,
-    )  # fmt: skip
+        tuple(findings),
+        current.manifest_list if listed and current is not None else None,
+        target_of(metadata),
+        _read_checkpoints(metadata),
+        None if current is None else current.snapshot_id,
+    )
 
 
 def _is_fragmented(files: int | None, size: int | None, *, target: int, rules: AssessmentRules) -> bool:
@@ -315,10 +318,14 @@ def manifest_findings(
         if least:
             reason += f"; {read} of {len(rows)} manifests were read"
         figures_json = {
-            "data_files": figures.files, "small_files": figures.small_files, "small_bytes": figures.small_bytes,
-            "partitions": figures.partitions, "target_bytes": target_bytes, "manifests": len(rows),
+            "data_files": figures.files,
+            "small_files": figures.small_files,
+            "small_bytes": figures.small_bytes,
+            "partitions": figures.partitions,
+            "target_bytes": target_bytes,
+            "manifests": len(rows),
             "manifests_read": read,
-        }  # fmt: skip
+        }
         findings.append(AssessmentFinding(COMPACT, max(1, figures.small_files - left), reason, figures_json))
     entries = sum(row.entries for row in rows)
     if len(rows) > MANIFESTS_MIN and entries < MANIFEST_ENTRIES_MIN * len(rows):

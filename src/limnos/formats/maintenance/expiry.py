@@ -21,8 +21,13 @@ GC_ENABLED: Final = "gc.enabled"
 AGE_MS_DEFAULT: Final = 5 * 86_400_000
 """The maximum snapshot age by Iceberg's own default, in milliseconds: five days."""
 CHECKPOINT_PREFIXES: Final = (
-    "limnos.", "sqlpp.", "spark.sql.streaming.", "flink.", "kafka.connect.", "iceberg.catalog.",
-)  # fmt: skip
+    "limnos.",
+    "sqlpp.",
+    "spark.sql.streaming.",
+    "flink.",
+    "kafka.connect.",
+    "iceberg.catalog.",
+)
 """Prefixes of summary keys for checkpoints: the position from which an incremental or streaming writer continues."""
 
 

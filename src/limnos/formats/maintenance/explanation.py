@@ -81,9 +81,16 @@ def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
         for key in ("total-data-files", "total-delete-files", "total-files-size")
     )
     return TableExplanation(
-        len(metadata.snapshots or ()), len(plan.removed), plan.refs, tuple(retentions), _writer(metadata), files, deletes,
-        size, plan.blocked,
-    )  # fmt: skip
+        len(metadata.snapshots or ()),
+        len(plan.removed),
+        plan.refs,
+        tuple(retentions),
+        _writer(metadata),
+        files,
+        deletes,
+        size,
+        plan.blocked,
+    )
 
 
 def _writer(metadata: TableMetadata) -> str:

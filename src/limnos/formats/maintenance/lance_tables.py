@@ -154,9 +154,11 @@ def _compaction(state: LanceTableState) -> Iterable[AssessmentFinding]:
     if has_many_deleted:
         reasons.append(f"{state.deleted_rows} deleted rows stand beside {state.rows} others")
     figures = {
-        "fragments": state.fragments, "small_files": state.mergeable, "small_bytes": state.mergeable_bytes,
+        "fragments": state.fragments,
+        "small_files": state.mergeable,
+        "small_bytes": state.mergeable_bytes,
         "deleted_rows": state.deleted_rows,
-    }  # fmt: skip
+    }
     yield AssessmentFinding(COMPACT, max(1, excess), "; ".join(reasons), figures)
 
 

@@ -104,10 +104,16 @@ def _hashed(values: pa.Array, salt: bytes) -> pa.Array:
 
 
 _ACTIONS: Final[Mapping[str, Callable[[pa.Array, bytes], pa.Array]]] = {
-    "replace-with-null": _null, "mask-to-fixed-value": _fixed, "mask-alphanum": _alphanum, "show-first-4": _first, "show-last-4": _last,
-    "truncate-to-year": _to("year"), "truncate-to-month": _to("month"), "sha-256-global": lambda values, _: _hashed(values, b""),
+    "replace-with-null": _null,
+    "mask-to-fixed-value": _fixed,
+    "mask-alphanum": _alphanum,
+    "show-first-4": _first,
+    "show-last-4": _last,
+    "truncate-to-year": _to("year"),
+    "truncate-to-month": _to("month"),
+    "sha-256-global": lambda values, _: _hashed(values, b""),
     "sha-256-query-local": _hashed,
-}  # fmt: skip
+}
 
 
 def evaluate_filter(filter_: Json, *, rows: int, column: Callable[[int], pa.Array]) -> pa.Array:
@@ -137,11 +143,19 @@ def evaluate_filter(filter_: Json, *, rows: int, column: Callable[[int], pa.Arra
 
 
 _UNARY: Final[Mapping[str, Callable[[pa.Array], pa.Array]]] = {
-    "is-null": pc.is_null, "not-null": pc.is_valid, "is-nan": pc.is_nan, "not-nan": lambda values: pc.invert(pc.is_nan(values)),
-}  # fmt: skip
+    "is-null": pc.is_null,
+    "not-null": pc.is_valid,
+    "is-nan": pc.is_nan,
+    "not-nan": lambda values: pc.invert(pc.is_nan(values)),
+}
 _COMPARED: Final[Mapping[str, Callable[[pa.Array, pa.Scalar], pa.Array]]] = {
-    "eq": pc.equal, "not-eq": pc.not_equal, "lt": pc.less, "lt-eq": pc.less_equal, "gt": pc.greater, "gt-eq": pc.greater_equal,
-}  # fmt: skip
+    "eq": pc.equal,
+    "not-eq": pc.not_equal,
+    "lt": pc.less,
+    "lt-eq": pc.less_equal,
+    "gt": pc.greater,
+    "gt-eq": pc.greater_equal,
+}
 
 
 def _literal(value: Any, kind: pa.DataType) -> object:  # noqa: ANN401 - JSON

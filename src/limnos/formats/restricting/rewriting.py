@@ -215,9 +215,13 @@ def _file_of(fields: Json) -> DataFile:
             f"The table has files of format {fields['file-format']}, which restricted readers cannot read: rewrite them as parquet"
         )
     file = DataFile.from_args(
-        content=_CONTENT[fields["content"]], file_path=fields["file-path"], file_format=FileFormat[str(fields["file-format"]).upper()],
-        partition=Record(*fields["partition"]), record_count=fields["record-count"], file_size_in_bytes=fields["file-size-in-bytes"],
-    )  # fmt: skip
+        content=_CONTENT[fields["content"]],
+        file_path=fields["file-path"],
+        file_format=FileFormat[str(fields["file-format"]).upper()],
+        partition=Record(*fields["partition"]),
+        record_count=fields["record-count"],
+        file_size_in_bytes=fields["file-size-in-bytes"],
+    )
     file.spec_id = fields["spec-id"]
     return file
 

@@ -55,9 +55,15 @@ LEAVES_MAX: Final = 20_000
 VALUES_MAX: Final = 100_000
 _UNARY: Final = {"is-null": IsNull, "not-null": NotNull, "is-nan": IsNaN, "not-nan": NotNaN}
 _COMPARED: Final = {
-    "lt": LessThan, "lt-eq": LessThanOrEqual, "gt": GreaterThan, "gt-eq": GreaterThanOrEqual, "eq": EqualTo, "not-eq": NotEqualTo,
-    "starts-with": StartsWith, "not-starts-with": NotStartsWith,
-}  # fmt: skip
+    "lt": LessThan,
+    "lt-eq": LessThanOrEqual,
+    "gt": GreaterThan,
+    "gt-eq": GreaterThanOrEqual,
+    "eq": EqualTo,
+    "not-eq": NotEqualTo,
+    "starts-with": StartsWith,
+    "not-starts-with": NotStartsWith,
+}
 _UNREAD: Final = (TimestampNanoType, TimestamptzNanoType, UnknownType)
 """The types whose values pyiceberg cannot compare."""
 _SETS: Final = {"in": In, "not-in": NotIn}

@@ -65,9 +65,11 @@ def list_read(data: bytes) -> list[ManifestFile]:
     """Read a manifest list. Raises InvalidTable for a malformed list."""
     try:
         with AvroFile[ManifestFile](
-            _memory_file(data), MANIFEST_LIST_FILE_SCHEMAS[_VERSION], read_types={-1: ManifestFile, 508: PartitionFieldSummary},
+            _memory_file(data),
+            MANIFEST_LIST_FILE_SCHEMAS[_VERSION],
+            read_types={-1: ManifestFile, 508: PartitionFieldSummary},
             read_enums={517: ManifestContent},
-        ) as reader:  # fmt: skip
+        ) as reader:
             return list(reader)
     except Exception as error:
         raise damaged_error("A manifest list", error) from error
@@ -78,10 +80,16 @@ def manifest_summary(manifest: ManifestFile) -> ManifestSummary:
     counts = (manifest.added_files_count, manifest.existing_files_count)
     first = cast("int | None", manifest[15]) if len(manifest) > 15 else None
     return ManifestSummary(
-        manifest.manifest_path, manifest.manifest_length, manifest.partition_spec_id,
-        manifest.content == ManifestContent.DELETES, manifest.sequence_number or 0, manifest.min_sequence_number or 0,
-        manifest.added_snapshot_id or 0, -1 if None in counts else sum(cast("tuple[int, int]", counts)), first,
-    )  # fmt: skip
+        manifest.manifest_path,
+        manifest.manifest_length,
+        manifest.partition_spec_id,
+        manifest.content == ManifestContent.DELETES,
+        manifest.sequence_number or 0,
+        manifest.min_sequence_number or 0,
+        manifest.added_snapshot_id or 0,
+        -1 if None in counts else sum(cast("tuple[int, int]", counts)),
+        first,
+    )
 
 
 def entries_read(data: bytes, manifest: ManifestSummary) -> list[ManifestEntry]:
@@ -92,9 +100,11 @@ def entries_read(data: bytes, manifest: ManifestSummary) -> list[ManifestEntry]:
     """
     try:
         with AvroFile[ManifestEntry](
-            _memory_file(data), MANIFEST_ENTRY_SCHEMAS[_VERSION], read_types={-1: ManifestEntry, 2: DataFile},
+            _memory_file(data),
+            MANIFEST_ENTRY_SCHEMAS[_VERSION],
+            read_types={-1: ManifestEntry, 2: DataFile},
             read_enums={0: ManifestEntryStatus, 101: FileFormat, 134: DataFileContent},
-        ) as reader:  # fmt: skip
+        ) as reader:
             entries = [entry for entry in reader if entry.status != ManifestEntryStatus.DELETED]
         _inherit(entries, manifest)
     except BadAvro as error:

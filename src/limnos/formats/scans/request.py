@@ -123,9 +123,16 @@ def scan_scope_of(metadata: Json, request: ScanRequest) -> ScanScope:
     today = _by_id(schemas, "schema-id", target_id=metadata.get("current-schema-id")) or schemas[-1]
     schema = _by_id(schemas, "schema-id", target_id=target) or today
     return ScanScope(
-        str(metadata.get("table-uuid", "")), str(metadata["location"]), last, lists, appended, schema, schemas, specs,
+        str(metadata.get("table-uuid", "")),
+        str(metadata["location"]),
+        last,
+        lists,
+        appended,
+        schema,
+        schemas,
+        specs,
         None if schema is today else today,
-    )  # fmt: skip
+    )
 
 
 def _snapshot(known: dict[int, Json], requested: int) -> Json:

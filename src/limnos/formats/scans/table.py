@@ -32,10 +32,25 @@ from limnos.formats.scans.request import Json, ScanRequest, ScanScope
 from limnos.formats.scans.values import partition_encoder
 from limnos.model.errors import BadRequest, InvalidTable
 
-_KNOWN: Final = frozenset({
-    "boolean", "int", "long", "float", "double", "date", "time", "timestamp", "timestamptz", "timestamp_ns",
-    "timestamptz_ns", "string", "uuid", "binary", "unknown",
-})  # fmt: skip
+_KNOWN: Final = frozenset(
+    {
+        "boolean",
+        "int",
+        "long",
+        "float",
+        "double",
+        "date",
+        "time",
+        "timestamp",
+        "timestamptz",
+        "timestamp_ns",
+        "timestamptz_ns",
+        "string",
+        "uuid",
+        "binary",
+        "unknown",
+    }
+)
 _WITH_NUMBERS: Final = ("decimal", "fixed")
 
 
@@ -84,9 +99,10 @@ class ScannedTable:
     def whole(self) -> frozenset[int]:
         """The ids of the unpartitioned specs."""
         return frozenset(
-            number for number, spec in self._specs.items()
+            number
+            for number, spec in self._specs.items()
             if all(isinstance(field.transform, VoidTransform) for field in spec.fields)
-        )  # fmt: skip
+        )
 
     def spec(self, number: int) -> PartitionSpec:
         """Return a partition spec by its id. Raises InvalidTable if there is none."""
@@ -152,7 +168,7 @@ class ScannedTable:
         return [
             partition_encoder(kind.field_type) if field.source_id in _lazy_id_to_field else None
             for field, kind in zip(fields, types, strict=True)
-        ]  # fmt: skip
+        ]
 
 
 def _true_on_error(evaluate: Callable[[], bool]) -> bool:

@@ -26,8 +26,10 @@ from limnos.model.errors import UnsupportedOperation
 _COUNTS: Final = (("column-sizes", 6), ("value-counts", 7), ("null-value-counts", 8), ("nan-value-counts", 9))
 _BOUNDS: Final = (("lower-bounds", 10), ("upper-bounds", 11))
 _SORTS: Final = {
-    DataFileContent.DATA: "data", DataFileContent.POSITION_DELETES: "position-deletes", DataFileContent.EQUALITY_DELETES: "equality-deletes",
-}  # fmt: skip
+    DataFileContent.DATA: "data",
+    DataFileContent.POSITION_DELETES: "position-deletes",
+    DataFileContent.EQUALITY_DELETES: "equality-deletes",
+}
 
 
 class FileScanTasks(NamedTuple):
@@ -153,9 +155,11 @@ class _TaskWriter:
     def _delete_file(self, file: DataFile) -> Iterator[tuple[str, object]]:
         yield from self._content(file)
         optional_fields = (
-            ("equality-ids", file.equality_ids), ("referenced-data-file", file[manifests.REFERENCED]), ("content-offset", file[manifests.CONTENT_OFFSET]),
+            ("equality-ids", file.equality_ids),
+            ("referenced-data-file", file[manifests.REFERENCED]),
+            ("content-offset", file[manifests.CONTENT_OFFSET]),
             ("content-size-in-bytes", file[manifests.CONTENT_SIZE]),
-        )  # fmt: skip
+        )
         yield from ((name, value) for name, value in optional_fields if value is not None)
 
     def _content(self, file: DataFile) -> Iterator[tuple[str, object]]:
@@ -167,10 +171,15 @@ class _TaskWriter:
         yield "content", _SORTS[file.content]
         yield "file-path", path
         yield "file-format", file.file_format.value.lower()
-        yield "partition", [
-            None if value is None or spell is None else spell(value)
-            for value, spell in zip((file.partition[at] for at in range(len(file.partition))), spelling, strict=True)
-        ]  # fmt: skip
+        yield (
+            "partition",
+            [
+                None if value is None or spell is None else spell(value)
+                for value, spell in zip(
+                    (file.partition[at] for at in range(len(file.partition))), spelling, strict=True
+                )
+            ],
+        )
         yield "file-size-in-bytes", file.file_size_in_bytes
         yield "record-count", file.record_count
         if file.key_metadata is not None:

@@ -170,7 +170,14 @@ def _zoned(value: object) -> object:
 
 
 _SPELLED: Final[tuple[tuple[type[IcebergType], Callable[[object], object]], ...]] = (
-    (DateType, _date), (TimeType, _time), (TimestamptzType, _zoned), (TimestampType, _timestamp),
-    (TimestampNanoType, _nanos), (TimestamptzNanoType, _zoned_nanos), (DecimalType, str),
-    (UUIDType, _uuid), (FixedType, _hex), (BinaryType, _hex),
-)  # fmt: skip
+    (DateType, _date),
+    (TimeType, _time),
+    (TimestamptzType, _zoned),
+    (TimestampType, _timestamp),
+    (TimestampNanoType, _nanos),
+    (TimestamptzNanoType, _zoned_nanos),
+    (DecimalType, str),
+    (UUIDType, _uuid),
+    (FixedType, _hex),
+    (BinaryType, _hex),
+)

@@ -26,7 +26,11 @@ from limnos.services.request.context import Context
 
 _TITLE: Final = f"Limnos {__version__}: one governed tree of names for lakehouse data."
 _ROOTS: Final = (
-    ("/iceberg", "/iceberg/v1/config", "Iceberg REST (Spark, PyIceberg, DuckDB, Trino): the catalog's uri, with warehouse=<catalog>"),
+    (
+        "/iceberg",
+        "/iceberg/v1/config",
+        "Iceberg REST (Spark, PyIceberg, DuckDB, Trino): the catalog's uri, with warehouse=<catalog>",
+    ),
     ("/lance", "", "Lance REST Namespace (LanceDB, Lance's Spark connector): the namespace's uri"),
     ("/query/service", "", "SQL++ (AsterixDB's query service)"),
     ("/api", "/api/version", "Gravitino REST (Gravitino's clients): their server uri is this page's"),
@@ -35,7 +39,7 @@ _ROOTS: Final = (
     ("/configs", "/configs", "the server's public settings"),
     ("/health", "/health", "UP, or the failed checks"),
     ("/metrics", "/metrics", "metrics for Prometheus"),
-)  # fmt: skip
+)
 """The protocols' roots, each with a path below it that a browser can open (or an empty one), and its purpose."""
 _VARY: Final = (b"vary", b"accept")
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")

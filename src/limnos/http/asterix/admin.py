@@ -49,12 +49,16 @@ async def requests_list(_request: Request, ctx: Context) -> Response:
     return json_response(
         [
             {
-                "requestId": each.request_id, "clientContextID": each.client_context_id or None, "user": each.user_name,
-                "state": "running", "statement": each.statement, "requestTime": each.started_at,
+                "requestId": each.request_id,
+                "clientContextID": each.client_context_id or None,
+                "user": each.user_name,
+                "state": "running",
+                "statement": each.statement,
+                "requestTime": each.started_at,
             }
             for each in requests
         ]
-    )  # fmt: skip
+    )
 
 
 async def request_cancel(request: Request, ctx: Context) -> Response:

@@ -46,10 +46,16 @@ MODES: Final = ("immediate", "deferred", "async")
 """
 PLAN_FORMATS: Final = ("json", "string")
 FORMATS: Final[Mapping[str, ResultFormat]] = {
-    "json": "json", "clean-json": "json", "application/json": "json", "lossless-json": "lossless-json",
-    "lossless-adm": "lossless-adm", "adm": "adm",
-    "application/x-adm": "adm", "csv": "csv", "text/csv": "csv",
-}  # fmt: skip
+    "json": "json",
+    "clean-json": "json",
+    "application/json": "json",
+    "lossless-json": "lossless-json",
+    "lossless-adm": "lossless-adm",
+    "adm": "adm",
+    "application/x-adm": "adm",
+    "csv": "csv",
+    "text/csv": "csv",
+}
 _PLANS: Final = ("logical-plan", "optimized-logical-plan", "expression-tree", "rewritten-expression-tree", "job")
 JDBC: Final = "jdbc"
 CLIENT_TYPES: Final = ("asterix", JDBC)

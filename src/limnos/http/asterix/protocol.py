@@ -37,22 +37,60 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
     asks = (Action.CATALOG_LOAD,)
     deadline_s = timeout_s + GRACE_S
     return (
-        Route("GET", "/query/service", service.query_service, "query-service-read", query=("statement", "mode", "dataverse", "pretty", "readonly", "compile-only", "plan-format", "timeout", "client_context_id", *GET_PARAMETERS), query_repeatable=("dataverse",), deadline_s=deadline_s),
         Route(
-            "POST", "/query/service", service.query_service, "query-service", deadline_s=deadline_s,
-            body_bytes_max=BODY_BYTES_MAX, takes="any", asks=asks,
+            "GET",
+            "/query/service",
+            service.query_service,
+            "query-service-read",
+            query=(
+                "statement",
+                "mode",
+                "dataverse",
+                "pretty",
+                "readonly",
+                "compile-only",
+                "plan-format",
+                "timeout",
+                "client_context_id",
+                *GET_PARAMETERS,
+            ),
+            query_repeatable=("dataverse",),
+            deadline_s=deadline_s,
+        ),
+        Route(
+            "POST",
+            "/query/service",
+            service.query_service,
+            "query-service",
+            deadline_s=deadline_s,
+            body_bytes_max=BODY_BYTES_MAX,
+            takes="any",
+            asks=asks,
         ),
         Route("OPTIONS", "/query/service", admin.options, "query-service-options"),
         Route("GET", "/query/service/status/{handle}", result_handles.status, "query-service-status"),
-        Route("GET", "/query/service/result/{handle}", result_handles.result, "query-service-result", query=("pretty",), deadline_s=deadline_s),
+        Route(
+            "GET",
+            "/query/service/result/{handle}",
+            result_handles.result,
+            "query-service-result",
+            query=("pretty",),
+            deadline_s=deadline_s,
+        ),
         Route("DELETE", "/query/service/result/{handle}", result_handles.discard, "query-service-discard"),
         Route("GET", "/connector", connector.connector, "sqlpp-connector"),
         Route("GET", "/admin/version", admin.version, "sqlpp-version"),
         Route("GET", "/admin/cluster", admin.cluster, "sqlpp-cluster"),
         Route("GET", "/admin/udf", admin.libraries, "sqlpp-libraries"),
         Route("GET", "/admin/requests/running", admin.requests_list, "sqlpp-requests"),
-        Route("DELETE", "/admin/requests/running", admin.request_cancel, "sqlpp-cancel", query=("request_id", "client_context_id")),
-    )  # fmt: skip
+        Route(
+            "DELETE",
+            "/admin/requests/running",
+            admin.request_cancel,
+            "sqlpp-cancel",
+            query=("request_id", "client_context_id"),
+        ),
+    )
 
 
 class AsterixProtocol:

@@ -33,9 +33,16 @@ class QueryResponseBody:
     """
 
     def __init__(
-        self, *, request_id: str, client_context_id: str | None, pretty: bool, has_results: bool, format_: ResultFormat = "json",
-        signature: bool = True, warnings_max: int | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        request_id: str,
+        client_context_id: str | None,
+        pretty: bool,
+        has_results: bool,
+        format_: ResultFormat = "json",
+        signature: bool = True,
+        warnings_max: int | None = None,
+    ) -> None:
         self.request_id = request_id
         self.client_context_id = client_context_id
         self.pretty = pretty

@@ -98,9 +98,12 @@ async def result(request: Request, ctx: Context) -> Response:
         return _without_results(row, RUNNING, message="The request is still running: request its status", code=409)
     outcome = _outcome(row)
     body = QueryResponseBody(
-        request_id=row.request_id, client_context_id=row.client_context_id or None,
-        pretty=request.query_flag("pretty"), has_results=outcome.has_results and row.state == "success", format_=outcome.format,
-    )  # fmt: skip
+        request_id=row.request_id,
+        client_context_id=row.client_context_id or None,
+        pretty=request.query_flag("pretty"),
+        has_results=outcome.has_results and row.state == "success",
+        format_=outcome.format,
+    )
     if row.state != "success":
         return Response(outcome.http, body.head() + body.tail_with_outcome(bytes(outcome.outcome_fields)))
     await result_require(ctx, row, datasets=outcome.datasets)

@@ -52,14 +52,24 @@ async def query_service(request: Request, ctx: Context) -> Response:
     except (SqlppError, RequestEnded) as failure:
         return error_response(failure, request_id=request.id, operation="query-service")
     body = QueryResponseBody(
-        request_id=request.id, client_context_id=query_request.client_context_id, pretty=query_request.pretty, has_results=False,
-        format_=query_request.format, signature=query_request.signature, warnings_max=query_request.max_warnings,
-    )  # fmt: skip
+        request_id=request.id,
+        client_context_id=query_request.client_context_id,
+        pretty=query_request.pretty,
+        has_results=False,
+        format_=query_request.format,
+        signature=query_request.signature,
+        warnings_max=query_request.max_warnings,
+    )
     now_ms = ctx.services.store.time.now_ms()
     running = Running(
-        request_id=request.id, asker=asker, client_context_id=query_request.client_context_id, text=query_request.statement, now_ms=now_ms,
-        mode=query_request.mode, is_gone=None if query_request.mode == "async" else request.is_gone,
-    )  # fmt: skip
+        request_id=request.id,
+        asker=asker,
+        client_context_id=query_request.client_context_id,
+        text=query_request.statement,
+        now_ms=now_ms,
+        mode=query_request.mode,
+        is_gone=None if query_request.mode == "async" else request.is_gone,
+    )
     run = _QueryRun(ctx, query_request, body=body, running=running, now_ms=now_ms)
     if query_request.mode == "immediate":
         return await _respond(run)
@@ -76,10 +86,15 @@ class _QueryRun:
         self.timeout_s = seconds if request.timeout_ms is None else min(seconds, request.timeout_ms / 1000)
         self.ctx, self.asked, self.body, self.running = ctx, request, body, running
         self.session = StatementSession(
-            ctx, now_ms, request.parameters, time.monotonic() + self.timeout_s, request.compile_only,
-            plans_as_text=request.plan_format == "string", results_tagged=request.format != "json",
+            ctx,
+            now_ms,
+            request.parameters,
+            time.monotonic() + self.timeout_s,
+            request.compile_only,
+            plans_as_text=request.plan_format == "string",
+            results_tagged=request.format != "json",
             sql_compat=request.sql_compat,
-        )  # fmt: skip
+        )
         if not request.ordered_fields:
             self.session.options[ORDERED_FIELDS] = "false"
         if request.is_tabular:

@@ -82,10 +82,15 @@ def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilte
     if before and not (before.isascii() and before.isdigit() and len(before) <= 18):
         raise BadRequest("This is not a page of the audit: start at the newest record")
     return AuditFilter(
-        user=filters["user"] or None, path=filters["path"] or None, action=_action_of(filters["action"]) or None,
-        outcome=filters["outcome"] or None, request_id=filters["request"] or None, since=_moment(filters["since"]),
-        until=_moment(filters["until"]), before=int(before) if before else None,
-    )  # fmt: skip
+        user=filters["user"] or None,
+        path=filters["path"] or None,
+        action=_action_of(filters["action"]) or None,
+        outcome=filters["outcome"] or None,
+        request_id=filters["request"] or None,
+        since=_moment(filters["since"]),
+        until=_moment(filters["until"]),
+        before=int(before) if before else None,
+    )
 
 
 def _action_of(text: str) -> str:
@@ -114,17 +119,29 @@ def _line(page_request: PageRequest, metalake: str, *, record: AuditRecord) -> A
     words = record.change or record.action or record.operation
     look = {"refused": "bad", "failed": "warn"}.get(record.outcome, "ok")
     return AuditLine(
-        record.at, record.user, _address(page_request, metalake, filters={"user": record.user}),
-        words.replace("_", " "), "" if words.startswith(f"{record.kind}_") else record.kind.replace("_", " "),
-        _address(page_request, metalake, filters={"action": words}), record.detail, record.outcome, look, record.path,
-        _address(page_request, metalake, filters={"path": record.path}), record.request_id,
-        _address(page_request, metalake, filters={"request": record.request_id}), record.client,
-    )  # fmt: skip
+        record.at,
+        record.user,
+        _address(page_request, metalake, filters={"user": record.user}),
+        words.replace("_", " "),
+        "" if words.startswith(f"{record.kind}_") else record.kind.replace("_", " "),
+        _address(page_request, metalake, filters={"action": words}),
+        record.detail,
+        record.outcome,
+        look,
+        record.path,
+        _address(page_request, metalake, filters={"path": record.path}),
+        record.request_id,
+        _address(page_request, metalake, filters={"request": record.request_id}),
+        record.client,
+    )
 
 
 ROUTES = (
     ConsoleRoute(
-        "GET", "/audit", audit_page, "audit-page",
+        "GET",
+        "/audit",
+        audit_page,
+        "audit-page",
         ("metalake", "user", "path", "action", "outcome", "request", "since", "until", "before"),
     ),
-)  # fmt: skip
+)

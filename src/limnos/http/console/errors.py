@@ -96,12 +96,21 @@ async def error_page(
     decision = visible_decision_json(error)
     factors = factors_of(decision)
     view = ErrorPage(
-        frame, status, heading, unescape_percent(str(error)), page_request.request.id, status == 403, status >= 500,
-        page_request.user, "" if decision is None else str(decision["action"]), factors, _advice(factors),
+        frame,
+        status,
+        heading,
+        unescape_percent(str(error)),
+        page_request.request.id,
+        status == 403,
+        status >= 500,
+        page_request.user,
+        "" if decision is None else str(decision["action"]),
+        factors,
+        _advice(factors),
         "" if is_form else _trash_address(page_request, error, frame=frame),
         form_url(page_request, is_page=is_page) if is_form else "",
         _forms(page_request, status),
-    )  # fmt: skip
+    )
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
     return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
 

@@ -82,17 +82,30 @@ async def fileset_page(page_request: PageRequest, address: ObjectAddress) -> Res
     location, file = query("location") or location_name(record, None), query("file") or ""
     path = file or query("directory") or ""
     heading = heading_of(
-        page_request, address, details=details, tabs=FILESET_TABS, tab=tab,
-        chips=kind_chips(details), comment=record.comment or "",
-    )  # fmt: skip
+        page_request,
+        address,
+        details=details,
+        tabs=FILESET_TABS,
+        tab=tab,
+        chips=kind_chips(details),
+        comment=record.comment or "",
+    )
     where = Fact("Location", record.locations.get(location, ""), is_code=True)
     page = FilesetPage(
-        await object_frame(page_request, address), heading, tab, (where, *facts_of(details)),
+        await object_frame(page_request, address),
+        heading,
+        tab,
+        (where, *facts_of(details)),
         properties_of(record.properties) if tab == "properties" else (),
-        tuple(Link(name, _href(page_request, address, location=name), name == location) for name in sorted(record.locations))
-        if len(record.locations) > 1 else (),
-        _trail(page_request, address, location=location, path=path), file=file,
-    )  # fmt: skip
+        tuple(
+            Link(name, _href(page_request, address, location=name), name == location)
+            for name in sorted(record.locations)
+        )
+        if len(record.locations) > 1
+        else (),
+        _trail(page_request, address, location=location, path=path),
+        file=file,
+    )
     if tab == "files":
         at = FilePath(address.levels, path or "/", location)
         page = await (_with_file if file else _with_lines)(page_request, address, page=page, at=at)

@@ -27,9 +27,16 @@ TREE_SIZE: Final = 100
 """The number of children of an object that the tree shows at once."""
 METALAKES_MAX: Final = 50
 ICONS: Final = {
-    **{word: word for word in ("catalog", "namespace", "table", "view", "fileset", "model", "topic", "function", "tag")},
-    "user": "person", "group": "person", "role": "key", "policy": "lock", "job": "run", "job_template": "run",
-}  # fmt: skip
+    **{
+        word: word for word in ("catalog", "namespace", "table", "view", "fileset", "model", "topic", "function", "tag")
+    },
+    "user": "person",
+    "group": "person",
+    "role": "key",
+    "policy": "lock",
+    "job": "run",
+    "job_template": "run",
+}
 """The icons of kinds."""
 
 
@@ -122,10 +129,20 @@ async def frame_of(
         with suppress(LimnosError):  # an error in the tree must not break the page
             tree = await tree_of(page_request, own, at=at)
     return Frame(
-        page_request.base, static_version(), title, page_request.now_ms, page_request.user, own, links, tree, _is_access_off(page_request),
-        notice=page_request.notice, sections=sections, metalake_quoted=quote(own),
+        page_request.base,
+        static_version(),
+        title,
+        page_request.now_ms,
+        page_request.user,
+        own,
+        links,
+        tree,
+        _is_access_off(page_request),
+        notice=page_request.notice,
+        sections=sections,
+        metalake_quoted=quote(own),
         question=question,
-    )  # fmt: skip
+    )
 
 
 def _sections(page_request: PageRequest, metalake: str, *, current: str) -> tuple[SectionLink, ...]:

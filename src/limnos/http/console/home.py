@@ -35,14 +35,34 @@ NAMES_SHOWN: Final = 3
 
 
 _WORDS: Final = {
-    "create": "created", "alter": "changed", "commit": "new version", "move": "moved or renamed", "drop": "dropped",
-    "undrop": "restored", "purge": "deleted for good", "protect": "protected", "unprotect": "protection removed",
-    "restrict": "read restriction set", "unrestrict": "read restriction removed", "own": "new owner",
-    "join": "joined a group", "leave": "left a group", "give": "role assigned", "take": "role revoked",
-    "attach": "attached", "detach": "detached", "start": "started", "resume": "resumed", "cancelling": "being cancelled",
-    "cancel": "cancelled", "fail": "failed", "hold": "held for review", "discard": "discarded", "publish": "published",
+    "create": "created",
+    "alter": "changed",
+    "commit": "new version",
+    "move": "moved or renamed",
+    "drop": "dropped",
+    "undrop": "restored",
+    "purge": "deleted for good",
+    "protect": "protected",
+    "unprotect": "protection removed",
+    "restrict": "read restriction set",
+    "unrestrict": "read restriction removed",
+    "own": "new owner",
+    "join": "joined a group",
+    "leave": "left a group",
+    "give": "role assigned",
+    "take": "role revoked",
+    "attach": "attached",
+    "detach": "detached",
+    "start": "started",
+    "resume": "resumed",
+    "cancelling": "being cancelled",
+    "cancel": "cancelled",
+    "fail": "failed",
+    "hold": "held for review",
+    "discard": "discarded",
+    "publish": "published",
     "succeed": "succeeded",
-}  # fmt: skip
+}
 """Labels of the operations in the change feed; others are shown by name."""
 
 
@@ -94,11 +114,14 @@ async def _catalogs(page_request: PageRequest, metalake: str) -> tuple[CatalogLi
     nodes = await page_request.ctx.read(RequestScope(metalake), catalogs_list)
     return tuple(
         CatalogLine(
-            node.name, page_request.base + catalog_address(metalake, node.name).path, getattr(node.record, "provider", ""),
-            getattr(node.record, "comment", None) or "", bool(getattr(node.record, "in_use", True)),
+            node.name,
+            page_request.base + catalog_address(metalake, node.name).path,
+            getattr(node.record, "provider", ""),
+            getattr(node.record, "comment", None) or "",
+            bool(getattr(node.record, "in_use", True)),
         )
         for node in nodes
-    )  # fmt: skip
+    )
 
 
 async def _changes(page_request: PageRequest, metalake: str) -> tuple[ChangeLine, ...]:

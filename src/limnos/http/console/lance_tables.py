@@ -60,17 +60,28 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     tab = tab_of(page_request, LANCE_TABLE_TABS)
     record = details.node.record
     heading = heading_of(
-        page_request, address, details=details, tabs=LANCE_TABLE_TABS, tab=tab, chips=(Chip("Lance", "accent", "table"),),
+        page_request,
+        address,
+        details=details,
+        tabs=LANCE_TABLE_TABS,
+        tab=tab,
+        chips=(Chip("Lance", "accent", "table"),),
         comment=getattr(record, "comment", None) or "",
-    )  # fmt: skip
+    )
     columns = await lance_columns(page_request, address) if tab in ("columns", "indexes") else LanceColumns()
     view = LanceTablePage(
-        await object_frame(page_request, address), heading, tab, (*columns.facts, *facts_of(details)),
+        await object_frame(page_request, address),
+        heading,
+        tab,
+        (*columns.facts, *facts_of(details)),
         properties_of(record.properties),
         snippets_of(page_request, address, is_lance=True) if tab == "connect" else (),
         await preview_tab(page_request, address, is_lance=True) if tab == "preview" else PreviewTab(),
-        columns.lines, columns.lines_count, columns.refusal, await _tab_part(page_request, address, tab=tab, columns=columns),
-    )  # fmt: skip
+        columns.lines,
+        columns.lines_count,
+        columns.refusal,
+        await _tab_part(page_request, address, tab=tab, columns=columns),
+    )
     return html_response(page_request.request, render("lance_table.html", view), status=view.preview.status)
 
 

@@ -99,16 +99,27 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
     record = details.node.record
     comment = getattr(record, "comment", None) or ""
     heading = heading_of(
-        page_request, address, details=details, tabs=NAMESPACE_TABS, tab=tab, chips=kind_chips(details), comment=comment,
+        page_request,
+        address,
+        details=details,
+        tabs=NAMESPACE_TABS,
+        tab=tab,
+        chips=kind_chips(details),
+        comment=comment,
         create=create,
-    )  # fmt: skip
+    )
     frame = await (object_frame(page_request, address) if failure is None else failed_frame(page_request, address))
     view = NamespacePage(
-        frame, address.path, heading, tab, facts_of(details), contents,
+        frame,
+        address.path,
+        heading,
+        tab,
+        facts_of(details),
+        contents,
         properties_of(getattr(record, "properties", {})),
         await policies_tab(page_request, address) if tab == "policies" else TabPart(),
         warning="" if failure is None else failure_text(address.catalog, failure),
-    )  # fmt: skip
+    )
     return external_response(page_request, render("namespace.html", view), failure=failure)
 
 
@@ -137,7 +148,12 @@ def _row(base: str, prefix: str, *, child: ChildObject) -> ChildRow:
     """Return a child as a row. `prefix` is the quoted path of its parent."""
     word = child.kind.word
     return ChildRow(
-        child.name, word.replace("_", " "), icon_of(word), f"{base}/o/{word}/{prefix}/{segment_of(child.name)}",
-        "" if child.node is None else child.node.format, "" if child.owner is None else child.owner.name,
-        child.comment or "", child.changed_at,
-    )  # fmt: skip
+        child.name,
+        word.replace("_", " "),
+        icon_of(word),
+        f"{base}/o/{word}/{prefix}/{segment_of(child.name)}",
+        "" if child.node is None else child.node.format,
+        "" if child.owner is None else child.owner.name,
+        child.comment or "",
+        child.changed_at,
+    )

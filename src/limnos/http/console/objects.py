@@ -70,8 +70,26 @@ async def branch(page_request: PageRequest) -> Response:
 
 ROUTES = (
     ConsoleRoute(
-        "GET", "/o/{kind}/{path...}", object_page, "object-page",
-        ("tab", "after", "kind", "starts", "done", "why", "snapshot", "limit", "before", "from", "to", "location", "directory", "file"),
+        "GET",
+        "/o/{kind}/{path...}",
+        object_page,
+        "object-page",
+        (
+            "tab",
+            "after",
+            "kind",
+            "starts",
+            "done",
+            "why",
+            "snapshot",
+            "limit",
+            "before",
+            "from",
+            "to",
+            "location",
+            "directory",
+            "file",
+        ),
     ),
     ConsoleRoute("GET", "/branch/{kind}/{path...}", branch, "branch", ("after",)),
-)  # fmt: skip
+)

@@ -111,10 +111,14 @@ async def object_page(page_request: PageRequest, address: ObjectAddress) -> Resp
         lists = (await _model_versions(page_request, address),)
     properties = record.properties if view is None else view.properties
     heading = heading_of(
-        page_request, address, details=details, tabs=OTHER_TABS, tab="about",
+        page_request,
+        address,
+        details=details,
+        tabs=OTHER_TABS,
+        tab="about",
         chips=(Chip(address.kind.word.replace("_", " ")),),
         comment=getattr(record, "comment", None) or properties.get("comment", ""),
-    )  # fmt: skip
+    )
     page = ObjectPage(
         await object_frame(page_request, address), heading, facts_of(details), blocks, lists, properties_of(properties)
     )
@@ -146,9 +150,13 @@ def _view_columns(view: _ViewMetadata) -> ListSection:
     schema_id = None if current is None else current.schema_id
     schema = next((each for each in view.schemas if each.schema_id == schema_id), _ViewSchema())
     rows = tuple(
-        (Cell(each.name, is_name=True), Cell(each.type if isinstance(each.type, str) else "nested", is_type=True), Cell(each.doc or ""))
+        (
+            Cell(each.name, is_name=True),
+            Cell(each.type if isinstance(each.type, str) else "nested", is_type=True),
+            Cell(each.doc or ""),
+        )
         for each in schema.fields
-    )  # fmt: skip
+    )
     return ListSection("Columns", ("Name", "Type", "Description"), rows, "The view declares no columns.")
 
 
@@ -161,11 +169,14 @@ async def _model_versions(page_request: PageRequest, address: ObjectAddress) -> 
     entries = await versions_list(page_request.ctx, address.scope, path=address.levels)
     rows = tuple(
         (
-            Cell(str(each.version), is_name=True), Cell(", ".join(each.aliases)),
-            Cell(_uris_text(each.uris)), Cell(each.comment or ""),
-            Cell(each.created_by), Cell(at_ms=each.created_at),
+            Cell(str(each.version), is_name=True),
+            Cell(", ".join(each.aliases)),
+            Cell(_uris_text(each.uris)),
+            Cell(each.comment or ""),
+            Cell(each.created_by),
+            Cell(at_ms=each.created_at),
         )
         for each in reversed(entries)
-    )  # fmt: skip
+    )
     columns = ("Version", "Aliases", "Files", "Description", "By", "When")
     return ListSection("Versions", columns, rows, "No version is linked yet.")

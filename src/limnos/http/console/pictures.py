@@ -95,20 +95,32 @@ def graph_picture(
         x, y = layout.corners[each.id]
         placed.append(
             PlacedNode(
-                each.name, _short(each.text or each.name, _TEXT_MAX), _short(each.place, _PLACE_MAX), each.icon, each.href, each.look,
-                round(x) + _MARGIN, round(y) + _MARGIN,
+                each.name,
+                _short(each.text or each.name, _TEXT_MAX),
+                _short(each.place, _PLACE_MAX),
+                each.icon,
+                each.href,
+                each.look,
+                round(x) + _MARGIN,
+                round(y) + _MARGIN,
             )
-        )  # fmt: skip
+        )
     lines = tuple(
         PictureLine(_path(edge.points), edge.is_back or (edge.source, edge.target) in dashed, edge.is_back)
         for edge in layout.edges
     )
     order = sorted(placed, key=lambda each: (each.x, each.y))
     return GraphPicture(
-        title, tuple(order), lines, round(layout.width) + 2 * _MARGIN, round(layout.height) + 2 * _MARGIN,
-        _SIZES.width, _SIZES.height, len(nodes) - len(drawn),
+        title,
+        tuple(order),
+        lines,
+        round(layout.width) + 2 * _MARGIN,
+        round(layout.height) + 2 * _MARGIN,
+        _SIZES.width,
+        _SIZES.height,
+        len(nodes) - len(drawn),
         len(known_edges) - len(drawn_edges),
-    )  # fmt: skip
+    )
 
 
 def _short(text: str, most: int) -> str:

@@ -42,9 +42,39 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 _MODULES = (
-    home, objects, drops, renames, creations, access_objects, changes, people, members, person_changes, person_drops, restrictions, lineage_graph, pipelines, runs, attachments, health, maintenance_overview, jobs, tasks, server_state, storage, accounts, tokens, secrets, searches, audit, trash, statements, sessions, issuer_sign_in,
+    home,
+    objects,
+    drops,
+    renames,
+    creations,
+    access_objects,
+    changes,
+    people,
+    members,
+    person_changes,
+    person_drops,
+    restrictions,
+    lineage_graph,
+    pipelines,
+    runs,
+    attachments,
+    health,
+    maintenance_overview,
+    jobs,
+    tasks,
+    server_state,
+    storage,
+    accounts,
+    tokens,
+    secrets,
+    searches,
+    audit,
+    trash,
+    statements,
+    sessions,
+    issuer_sign_in,
     static_files,
-)  # fmt: skip
+)
 CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)
 
 

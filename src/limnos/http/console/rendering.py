@@ -109,9 +109,14 @@ def duration_text(duration_ms: int) -> str:
 def environment() -> Environment:
     """Return the template engine's environment, cached for the process, so that templates are parsed once."""
     environment_of_templates = Environment(
-        loader=_template, undefined_behavior="strict", auto_escape_callback=lambda _: True, trim_blocks=True,
-        lstrip_blocks=True, pycompat=False, debug=False,
-    )  # fmt: skip
+        loader=_template,
+        undefined_behavior="strict",
+        auto_escape_callback=lambda _: True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        pycompat=False,
+        debug=False,
+    )
     environment_of_templates.add_filter("ago", time_ago)
     environment_of_templates.add_filter("exact", exact_time)
     environment_of_templates.add_filter("size", size_text)

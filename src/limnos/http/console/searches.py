@@ -104,10 +104,17 @@ async def search_page(page_request: PageRequest) -> Response:
     hits = tuple(_line(page_request, frame.metalake, hit=hit, question=question) for hit in answer.hits)
     meant = tuple(_link(page_request, corrected(text, each), metalake=frame.metalake) for each in answer.suggestions)
     view = SearchPage(
-        frame, text, hits, answer.more, answer.is_bounded, answer.unindexed_changes, meant=meant,
+        frame,
+        text,
+        hits,
+        answer.more,
+        answer.is_bounded,
+        answer.unindexed_changes,
+        meant=meant,
         facets=tuple(_facet_links(page_request, text, metalake=frame.metalake, facets=answer.facets)),
-        filters=" and ".join(filter_texts(question)), advice=_key_advice(question),
-    )  # fmt: skip
+        filters=" and ".join(filter_texts(question)),
+        advice=_key_advice(question),
+    )
     return html_response(page_request.request, render("search.html", view))
 
 
@@ -183,9 +190,15 @@ def _line(page_request: PageRequest, metalake: str, *, hit: SearchHit, question:
     matched = tuple(f"{each.where}: {each.text}" for each in hit.matched if each.where not in ("name", "filter"))
     matched += filter_texts(question) if is_filtered else ()
     return HitLine(
-        hit.path[-1], display.render(hit.path), word.replace("_", " "), icon_of(word), href, hit.table_format, matched,
+        hit.path[-1],
+        display.render(hit.path),
+        word.replace("_", " "),
+        icon_of(word),
+        href,
+        hit.table_format,
+        matched,
         hit.changed_at,
-    )  # fmt: skip
+    )
 
 
 ROUTES = (ConsoleRoute("GET", "/search", search_page, "search-page", ("q", "metalake")),)

@@ -20,8 +20,12 @@ async def secrets_sheet(page_request: PageRequest, metalake: str, *, user: str, 
     """
     secrets = await secrets_list(page_request.ctx, user=user)
     columns = (
-        SheetColumn("Secret"), SheetColumn("Created"), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
-    )  # fmt: skip
+        SheetColumn("Secret"),
+        SheetColumn("Created"),
+        SheetColumn("Ends", hides=True),
+        SheetColumn("State"),
+        SheetColumn("Action"),
+    )
     rows = tuple(_row(page_request, each, metalake=metalake, user=user) for each in reversed(secrets))
     return Sheet(title, columns, rows, "This user has no secret.")
 
@@ -29,13 +33,19 @@ async def secrets_sheet(page_request: PageRequest, metalake: str, *, user: str, 
 def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) -> tuple[SheetCell, ...]:
     state = state_of(secret, page_request.now_ms)
     end = FormView(
-        f"{page_request.base}/secrets/end", "End", hidden_fields(metalake=metalake, user=user, id=str(secret.id)),
-        label=f"End secret {secret.id}", is_danger=True,
-    )  # fmt: skip
+        f"{page_request.base}/secrets/end",
+        "End",
+        hidden_fields(metalake=metalake, user=user, id=str(secret.id)),
+        label=f"End secret {secret.id}",
+        is_danger=True,
+    )
     return (
-        SheetCell(str(secret.id), is_name=True), SheetCell(at_ms=secret.created_at), end_cell(secret), SheetCell(chips=(state,)),
+        SheetCell(str(secret.id), is_name=True),
+        SheetCell(at_ms=secret.created_at),
+        end_cell(secret),
+        SheetCell(chips=(state,)),
         SheetCell(form=end if state.look == "ok" else None),
-    )  # fmt: skip
+    )
 
 
 def state_of(token: Token, now_ms: int) -> Chip:

@@ -34,8 +34,13 @@ _BROWSERS: Final = (
     ("Safari/", "Safari"),
 )
 _SYSTEMS: Final = (
-    ("Android", "Android"), ("iPhone", "iOS"), ("iPad", "iOS"), ("Windows", "Windows"), ("Mac OS X", "macOS"), ("Linux", "Linux"),
-)  # fmt: skip
+    ("Android", "Android"),
+    ("iPhone", "iOS"),
+    ("iPad", "iOS"),
+    ("Windows", "Windows"),
+    ("Mac OS X", "macOS"),
+    ("Linux", "Linux"),
+)
 
 
 class SignInPage(msgspec.Struct, frozen=True):
@@ -91,9 +96,15 @@ def sign_in_response(
     """Return the sign-in page, with a message if an attempt failed."""
     is_allowed = page_request.site.allows_sign_in(page_request.request.headers)
     view = SignInPage(
-        plain_frame(page_request, "Sign in"), target, is_allowed, page_request.site.allows_name_only, message, user,
-        ISSUER.of(page_request.ctx.services).name, f"{page_request.base}{TO_ISSUER}?next={quote(target)}",
-    )  # fmt: skip
+        plain_frame(page_request, "Sign in"),
+        target,
+        is_allowed,
+        page_request.site.allows_name_only,
+        message,
+        user,
+        ISSUER.of(page_request.ctx.services).name,
+        f"{page_request.base}{TO_ISSUER}?next={quote(target)}",
+    )
     return html_response(page_request.request, render("sign_in.html", view), status=status, headers=headers)
 
 

@@ -158,9 +158,16 @@ def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[C
         if count <= COLUMNS_MAX:
             kind = field.type
             line = ColumnLine(
-                number, field.id, field.name, kind if isinstance(kind, str) else type_text(kind), field.required, field.id in keys, field.doc or "",
-                tags.get(field.id, no_tags), depth,
-            )  # fmt: skip
+                number,
+                field.id,
+                field.name,
+                kind if isinstance(kind, str) else type_text(kind),
+                field.required,
+                field.id in keys,
+                field.doc or "",
+                tags.get(field.id, no_tags),
+                depth,
+            )
             lines.append(line)
         if depth < DEPTH_MAX and not isinstance(field.type, str):
             waiting += [(each, "", depth + 1) for each in reversed(_fields_inside(field.type))]

@@ -164,21 +164,38 @@ async def _page(
     if is_bound:
         chips.append(Chip("You see only a part of it", "warn", "alert"))
     heading = heading_of(
-        page_request, address, details=state.details, tabs=TABLE_TABS, tab=tab, chips=tuple(chips),
+        page_request,
+        address,
+        details=state.details,
+        tabs=TABLE_TABS,
+        tab=tab,
+        chips=tuple(chips),
         comment=metadata.properties.get("comment", ""),
         query=query_url(page_request, address, details=state.details),
-    )  # fmt: skip
+    )
     text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""
     return TablePage(
-        await object_frame(page_request, address), heading, tab, _facts(state.details, metadata, columns=count),
-        columns if tab == "columns" else [], count, snapshot_lines(metadata) if tab == "snapshots" else (),
-        len(metadata.snapshots), page_request.base + run_path(address.metalake, run=""), properties_of(metadata.properties) if tab == "properties" else (),
-        _partitions(metadata), _sorting(metadata), snippets_of(page_request, address) if tab == "connect" else (),
-        text.decode("utf-8", "replace"), len(text) == METADATA_BYTES_MAX, is_bound, _masked_columns(state.visible, metadata),
+        await object_frame(page_request, address),
+        heading,
+        tab,
+        _facts(state.details, metadata, columns=count),
+        columns if tab == "columns" else [],
+        count,
+        snapshot_lines(metadata) if tab == "snapshots" else (),
+        len(metadata.snapshots),
+        page_request.base + run_path(address.metalake, run=""),
+        properties_of(metadata.properties) if tab == "properties" else (),
+        _partitions(metadata),
+        _sorting(metadata),
+        snippets_of(page_request, address) if tab == "connect" else (),
+        text.decode("utf-8", "replace"),
+        len(text) == METADATA_BYTES_MAX,
+        is_bound,
+        _masked_columns(state.visible, metadata),
         () if is_bound else tuple(await reader_problems(page_request.ctx.services, state.visible.document)),
         await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
         await _tab_part(page_request, address, metadata=metadata, tab=tab),
-    )  # fmt: skip
+    )
 
 
 async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart, tab: str) -> TabPart:
@@ -221,15 +238,18 @@ def _snapshot_line(
     size, run = summary.get("total-files-size", ""), summary.get("limnos.run", "")
     references = named.get(snapshot.snapshot_id, [])
     return SnapshotLine(
-        str(snapshot.snapshot_id), snapshot.timestamp_ms, summary.get("operation", ""),
+        str(snapshot.snapshot_id),
+        snapshot.timestamp_ms,
+        summary.get("operation", ""),
         tuple(Chip(name, "accent" if each.type == "branch" else "plain", each.type) for name, each in references),
         snapshot.snapshot_id == metadata.current_snapshot_id,
         _changed(summary.get("added-records", ""), summary.get("deleted-records", "")),
         _count(summary.get("total-records", "")),
         _changed(summary.get("added-data-files", ""), summary.get("deleted-data-files", "")),
         size_text(int(size)) if size.isdigit() and len(size) < 20 else "",
-        run[:_RUN_ID_CHARS] or summary.get("engine-name", ""), run,
-    )  # fmt: skip
+        run[:_RUN_ID_CHARS] or summary.get("engine-name", ""),
+        run,
+    )
 
 
 def _count(text: str) -> str:

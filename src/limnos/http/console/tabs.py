@@ -135,9 +135,20 @@ def heading_of(
     may_rename = details is not None and "rename" in details.rights
     rename = page_request.base + rename_path(address) if may_rename and address.kind in RENAMABLE else ""
     return ObjectHeading(
-        address.name, word.replace("_", " "), icon_of(word), display.render((address.catalog, *address.levels)),
-        crumbs_of(page_request, address), (*chips, *rights), comment, links, tags, drop, rename, create, query,
-    )  # fmt: skip
+        address.name,
+        word.replace("_", " "),
+        icon_of(word),
+        display.render((address.catalog, *address.levels)),
+        crumbs_of(page_request, address),
+        (*chips, *rights),
+        comment,
+        links,
+        tags,
+        drop,
+        rename,
+        create,
+        query,
+    )
 
 
 def access_path(address: ObjectAddress) -> str:

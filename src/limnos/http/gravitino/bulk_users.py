@@ -81,9 +81,13 @@ async def users_add(request: Request, ctx: Context, *, body: UsersAdd) -> Respon
     async def add(index: int) -> dict[str, object]:
         each = body.users[index]
         holder = await users.principal_add(
-            ctx, metalake=metalake, kind=Kind.USER, name=each.name, external_id=each.external_id,
+            ctx,
+            metalake=metalake,
+            kind=Kind.USER,
+            name=each.name,
+            external_id=each.external_id,
             enabled=each.enabled is not False,
-        )  # fmt: skip
+        )
         return dto.user(holder)
 
     return await _each([each.name for each in body.users], add, word="users")

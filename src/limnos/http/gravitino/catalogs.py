@@ -150,19 +150,28 @@ _CATALOGS = "/metalakes/{m}/catalogs"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _CATALOGS, wrap_handler(_LIST, catalogs_list), "list-catalogs", query=("details",)),
     Route(
-        "POST", _CATALOGS, wrap_body_handler(_NEW % "CREATE", CatalogCreate, catalog_create), "create-catalog",
+        "POST",
+        _CATALOGS,
+        wrap_body_handler(_NEW % "CREATE", CatalogCreate, catalog_create),
+        "create-catalog",
         asks=(Action.CATALOG_CREATE,),
     ),
     Route(
-        "POST", f"{_CATALOGS}/testConnection", wrap_body_handler(_NEW % "TEST", CatalogCreate, connection_test), "test-new-catalog",
+        "POST",
+        f"{_CATALOGS}/testConnection",
+        wrap_body_handler(_NEW % "TEST", CatalogCreate, connection_test),
+        "test-new-catalog",
         asks=(Action.CATALOG_CREATE,),
     ),
     Route("GET", f"{_CATALOGS}/{{c}}", wrap_handler(_ONE % "LOAD", catalog_load), "load-catalog"),
     Route(
-        "PUT", f"{_CATALOGS}/{{c}}", wrap_body_handler(_ONE % "ALTER", EntityUpdates, catalog_alter), "alter-catalog",
+        "PUT",
+        f"{_CATALOGS}/{{c}}",
+        wrap_body_handler(_ONE % "ALTER", EntityUpdates, catalog_alter),
+        "alter-catalog",
         asks=(Action.CATALOG_ALTER,),
     ),
     Route("PATCH", f"{_CATALOGS}/{{c}}", wrap_body_handler(_ONE % "ENABLE", InUseRequest, catalog_set), "set-catalog"),
     Route("DELETE", f"{_CATALOGS}/{{c}}", wrap_handler(_ONE % "DROP", catalog_drop), "drop-catalog", query=("force",)),
     Route("POST", f"{_CATALOGS}/{{c}}/testConnection", wrap_handler(_ONE % "TEST", catalog_test), "test-catalog"),
-)  # fmt: skip
+)

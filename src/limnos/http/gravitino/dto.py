@@ -123,9 +123,13 @@ def policy(node: Node) -> Json:
     """Encode a policy as a PolicyDTO; the content is the stored JSON, unchanged."""
     record = cast("PolicyRecord", node.record)
     return compact(
-        name=node.name, comment=record.comment, policyType=record.policy_type, enabled=record.enabled,
-        content=msgspec.Raw(record.content.encode()), audit=audit(node),
-    )  # fmt: skip
+        name=node.name,
+        comment=record.comment,
+        policyType=record.policy_type,
+        enabled=record.enabled,
+        content=msgspec.Raw(record.content.encode()),
+        audit=audit(node),
+    )
 
 
 def model(node: Node) -> Json:
@@ -154,25 +158,35 @@ def fileset(node: Node) -> Json:
     record = cast("FilesetRecord", node.record)
     default = record.properties.get(DEFAULT_NAME, UNKNOWN)
     return {
-        **_describe_object(node, record), "type": "external" if record.external else "managed",
+        **_describe_object(node, record),
+        "type": "external" if record.external else "managed",
         "storageLocation": record.locations.get(UNKNOWN) or record.locations.get(default, ""),
         "storageLocations": dict(record.locations),
-    }  # fmt: skip
+    }
 
 
 def file_info(info: FileInfo) -> Json:
     """Encode an entry of a fileset's directory."""
     return {
-        "name": info.name, "isDir": info.is_directory, "size": info.size, "lastModified": info.modified_ms, "path": info.path,
-    }  # fmt: skip
+        "name": info.name,
+        "isDir": info.is_directory,
+        "size": info.size,
+        "lastModified": info.modified_ms,
+        "path": info.path,
+    }
 
 
 def model_version(version: ModelVersion) -> Json:
     """Encode a version of a model. `uri` is the URI without a name."""
     return compact(
-        version=version.version, comment=version.comment, aliases=list(version.aliases), uri=version.uris.get(UNKNOWN_URI),
-        uris=dict(version.uris), properties=dict(version.properties), audit=audit(version),
-    )  # fmt: skip
+        version=version.version,
+        comment=version.comment,
+        aliases=list(version.aliases),
+        uri=version.uris.get(UNKNOWN_URI),
+        uris=dict(version.uris),
+        properties=dict(version.properties),
+        audit=audit(version),
+    )
 
 
 def job_template(node: Node) -> Json:
@@ -184,22 +198,46 @@ def job_template(node: Node) -> Json:
         return compact(jobType=record.job_type, name=node.name, comment=record.comment, **body, audit=audit(node))
     own = {"limnos.pipeline": node.name, "limnos.version": str(record.declared), "limnos.digest": record.digest}
     return compact(
-        jobType="spark", name=node.name, comment=record.comment, executable="limnos", arguments=[], environments={},
-        customFields={**record.properties, **own}, jars=[], files=[], archives=[], configs={}, audit=audit(node),
-    )  # fmt: skip
+        jobType="spark",
+        name=node.name,
+        comment=record.comment,
+        executable="limnos",
+        arguments=[],
+        environments={},
+        customFields={**record.properties, **own},
+        jars=[],
+        files=[],
+        archives=[],
+        configs={},
+        audit=audit(node),
+    )
 
 
 _NOTHING: Mapping[str, object] = {
-    "executable": "", "arguments": [], "environments": {}, "customFields": {}, "scripts": [], "className": None, "jars": [], "files": [],
-    "archives": [], "configs": {},
-}  # fmt: skip
+    "executable": "",
+    "arguments": [],
+    "environments": {},
+    "customFields": {},
+    "scripts": [],
+    "className": None,
+    "jars": [],
+    "files": [],
+    "archives": [],
+    "configs": {},
+}
 """The default field values of a template."""
 
 
 _STATUSES = {
-    "running": "started", "cancelling": "cancelling", "lost": "failed", "held": "started", "failed": "failed",
-    "cancelled": "cancelled", "discarded": "cancelled", "published": "succeeded",
-}  # fmt: skip
+    "running": "started",
+    "cancelling": "cancelling",
+    "lost": "failed",
+    "held": "started",
+    "failed": "failed",
+    "cancelled": "cancelled",
+    "discarded": "cancelled",
+    "published": "succeeded",
+}
 """The states of runs in Gravitino's job statuses: a held run counts as running, a discarded one as cancelled."""
 
 
@@ -243,9 +281,10 @@ def credential(credentials: VendedCredentials) -> Json:
         signature = {"adls-sas-token": keys.token, "azure-storage-account-name": keys.host.partition(".")[0]}
         return {"credentialType": "adls-token", "expireTimeInMs": keys.expires_ms, "credentialInfo": signature}
     info = {
-        "s3-access-key-id": keys.access_key_id, "s3-secret-access-key": keys.secret_access_key,
+        "s3-access-key-id": keys.access_key_id,
+        "s3-secret-access-key": keys.secret_access_key,
         "s3-session-token": keys.session_token,
-    }  # fmt: skip
+    }
     return {"credentialType": "s3-token", "expireTimeInMs": keys.expires_ms, "credentialInfo": info}
 
 

@@ -20,14 +20,18 @@ SUBJECT = "subject"
 """The key in an error's context of the sentence "Failed to operate …"."""
 
 _WORDS = {kind.word: row.gravitino_error for kind, row in KIND_TABLE.items() if row.gravitino_error} | {
-    "object": "MetadataObject", "model_version": "ModelVersion", "model_version_uri": "ModelVersionURIName", "location_name": "LocationName",
-}  # fmt: skip
+    "object": "MetadataObject",
+    "model_version": "ModelVersion",
+    "model_version_uri": "ModelVersionURIName",
+    "location_name": "LocationName",
+}
 """The name of each kind in Gravitino's exception names."""
 
 _ALREADY_EXISTS = {
-    "tag_attachment": "TagAlreadyAssociatedException", "policy_attachment": "PolicyAlreadyAssociatedException",
+    "tag_attachment": "TagAlreadyAssociatedException",
+    "policy_attachment": "PolicyAlreadyAssociatedException",
     "alias": "ModelVersionAliasesAlreadyExistException",
-}  # fmt: skip
+}
 """The exception names for things that exist already and are not objects."""
 
 _IDENTIFIER_REASONS: frozenset[Reason] = frozenset(

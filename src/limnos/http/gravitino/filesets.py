@@ -123,13 +123,34 @@ _NEW = "Failed to operate fileset(s) [{body.name}] operation [CREATE] under sche
 _ONE = "Failed to operate fileset(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _FILESETS, wrap_handler(_LIST, _LEAF.list), "list-filesets"),
-    Route("POST", _FILESETS, wrap_body_handler(_NEW, FilesetCreate, fileset_create), "create-fileset", asks=(Action.FILESET_CREATE,)),
+    Route(
+        "POST",
+        _FILESETS,
+        wrap_body_handler(_NEW, FilesetCreate, fileset_create),
+        "create-fileset",
+        asks=(Action.FILESET_CREATE,),
+    ),
     Route("GET", f"{_FILESETS}/{{fileset}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-fileset"),
     Route(
-        "PUT", f"{_FILESETS}/{{fileset}}", wrap_body_handler(_ONE % "ALTER", FilesetUpdates, fileset_alter), "alter-fileset",
+        "PUT",
+        f"{_FILESETS}/{{fileset}}",
+        wrap_body_handler(_ONE % "ALTER", FilesetUpdates, fileset_alter),
+        "alter-fileset",
         asks=(Action.FILESET_ALTER,),
     ),
     Route("DELETE", f"{_FILESETS}/{{fileset}}", wrap_handler(_ONE % "DROP", fileset_drop), "drop-fileset"),
-    Route("GET", f"{_FILESETS}/{{fileset}}/files", wrap_handler(_ONE % "LIST_FILES", files_list), "list-fileset-files", query=("sub_path", "location_name")),
-    Route("GET", f"{_FILESETS}/{{fileset}}/location", wrap_handler(_ONE % "GET", file_location), "get-file-location", query=("sub_path", "location_name")),
-)  # fmt: skip
+    Route(
+        "GET",
+        f"{_FILESETS}/{{fileset}}/files",
+        wrap_handler(_ONE % "LIST_FILES", files_list),
+        "list-fileset-files",
+        query=("sub_path", "location_name"),
+    ),
+    Route(
+        "GET",
+        f"{_FILESETS}/{{fileset}}/location",
+        wrap_handler(_ONE % "GET", file_location),
+        "get-file-location",
+        query=("sub_path", "location_name"),
+    ),
+)

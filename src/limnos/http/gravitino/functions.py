@@ -91,13 +91,19 @@ _ONE = "Failed to operate function(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _FUNCTIONS, wrap_handler(_LIST, functions_list), "list-functions", query=("details",)),
     Route(
-        "POST", _FUNCTIONS, wrap_body_handler(_NEW, FunctionRegister, function_register), "register-function",
+        "POST",
+        _FUNCTIONS,
+        wrap_body_handler(_NEW, FunctionRegister, function_register),
+        "register-function",
         asks=(Action.FUNCTION_CREATE,),
     ),
     Route("GET", f"{_FUNCTIONS}/{{function}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-function"),
     Route(
-        "PUT", f"{_FUNCTIONS}/{{function}}", wrap_body_handler(_ONE % "ALTER", FunctionUpdates, function_alter), "alter-function",
+        "PUT",
+        f"{_FUNCTIONS}/{{function}}",
+        wrap_body_handler(_ONE % "ALTER", FunctionUpdates, function_alter),
+        "alter-function",
         asks=(Action.FUNCTION_ALTER,),
     ),
     Route("DELETE", f"{_FUNCTIONS}/{{function}}", wrap_handler(_ONE % "DROP", function_drop), "drop-function"),
-)  # fmt: skip
+)

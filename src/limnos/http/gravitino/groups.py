@@ -44,10 +44,24 @@ _ONE = "Failed to operate group {1} operation [%s] under metalake [{0}]"
 _GROUPS = "/metalakes/{m}/groups"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET", _GROUPS, wrap_handler(_LIST, partial(principals_list, kind=Kind.GROUP), access=True), "list-groups",
-        query=("details",), query_refused=PAGING,
+        "GET",
+        _GROUPS,
+        wrap_handler(_LIST, partial(principals_list, kind=Kind.GROUP), access=True),
+        "list-groups",
+        query=("details",),
+        query_refused=PAGING,
     ),
     Route("POST", _GROUPS, wrap_body_handler(_NEW, GroupAdd, group_add, access=True), "add-group"),
-    Route("GET", f"{_GROUPS}/{{g}}", wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.GROUP), access=True), "load-group"),
-    Route("DELETE", f"{_GROUPS}/{{g}}", wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.GROUP), access=True), "remove-group"),
-)  # fmt: skip
+    Route(
+        "GET",
+        f"{_GROUPS}/{{g}}",
+        wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.GROUP), access=True),
+        "load-group",
+    ),
+    Route(
+        "DELETE",
+        f"{_GROUPS}/{{g}}",
+        wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.GROUP), access=True),
+        "remove-group",
+    ),
+)

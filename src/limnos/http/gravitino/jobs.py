@@ -177,10 +177,20 @@ def builtin_template_body(template: BuiltinTemplate) -> dict[str, object]:
     fields = ("catalog_name", "table_identifier", *template.fields)
     arguments = [word for field in fields for word in (f"--{field.replace('_', '-')}", f"{{{{{field}}}}}")]
     return {
-        "jobType": "spark", "name": template.name, "comment": template.comment, "executable": "limnos",
-        "arguments": arguments, "environments": {}, "customFields": {"limnos.operation": template.kind},
-        "className": None, "jars": [], "files": [], "archives": [], "configs": {}, "audit": _AUDIT,
-    }  # fmt: skip
+        "jobType": "spark",
+        "name": template.name,
+        "comment": template.comment,
+        "executable": "limnos",
+        "arguments": arguments,
+        "environments": {},
+        "customFields": {"limnos.operation": template.kind},
+        "className": None,
+        "jars": [],
+        "files": [],
+        "archives": [],
+        "configs": {},
+        "audit": _AUDIT,
+    }
 
 
 def builtin_job_body(job: BuiltinJob) -> dict[str, object]:
@@ -190,8 +200,12 @@ def builtin_job_body(job: BuiltinJob) -> dict[str, object]:
     audit = dto.compact(creator=row.user, createTime=queued, lastModifiedTime=ended)
     times = dto.compact(queuedAt=queued, startedAt=instant(job.began_at), finishedAt=ended)
     return {
-        "jobId": job.id, "jobTemplateName": job.template, "status": job.status, "audit": audit, **times,
-    }  # fmt: skip
+        "jobId": job.id,
+        "jobTemplateName": job.template,
+        "status": job.status,
+        "audit": audit,
+        **times,
+    }
 
 
 _UNDER = "under metalake [{0}]"
@@ -203,15 +217,21 @@ _ALL, _RUNS = "/metalakes/{m}/jobs/templates", "/metalakes/{m}/jobs/runs"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _ALL, wrap_handler(_TEMPLATES % "LIST", templates_list), "list-job-templates", query=("details",)),
     Route(
-        "POST", _ALL, wrap_body_handler(_TEMPLATES % "REGISTER", TemplateRegister, template_register), "register-job-template"
+        "POST",
+        _ALL,
+        wrap_body_handler(_TEMPLATES % "REGISTER", TemplateRegister, template_register),
+        "register-job-template",
     ),
     Route("GET", f"{_ALL}/{{template}}", wrap_handler(_TEMPLATE % "GET", template_load), "load-job-template"),
     Route(
-        "PUT", f"{_ALL}/{{template}}", wrap_body_handler(_TEMPLATE % "ALTER", TemplateUpdates, template_alter), "alter-job-template"
+        "PUT",
+        f"{_ALL}/{{template}}",
+        wrap_body_handler(_TEMPLATE % "ALTER", TemplateUpdates, template_alter),
+        "alter-job-template",
     ),
     Route("DELETE", f"{_ALL}/{{template}}", wrap_handler(_TEMPLATE % "DELETE", template_drop), "drop-job-template"),
     Route("GET", _RUNS, wrap_handler(_JOBS % "LIST", jobs_list), "list-jobs", query=("jobTemplateName",)),
     Route("POST", _RUNS, wrap_body_handler(_JOBS % "RUN", JobRun, job_run), "run-job"),
     Route("GET", f"{_RUNS}/{{job}}", wrap_handler(_JOB % "GET", job_load), "load-job"),
     Route("POST", f"{_RUNS}/{{job}}", wrap_handler(_JOB % "CANCEL", job_cancel), "cancel-job"),
-)  # fmt: skip
+)

@@ -80,16 +80,27 @@ async def metalake_drop(request: Request, ctx: Context) -> Response:
 _ONE = "Failed to operate metalake(s) [{0}] operation "
 _NEW = "Failed to operate metalake(s) [{body.name}] operation [CREATE]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes", wrap_handler("Failed to operate metalake(s) operation [LIST]", metalakes_list), "list-metalakes"),
     Route(
-        "POST", "/metalakes", wrap_body_handler(_NEW, MetalakeCreate, metalake_create), "create-metalake",
+        "GET",
+        "/metalakes",
+        wrap_handler("Failed to operate metalake(s) operation [LIST]", metalakes_list),
+        "list-metalakes",
+    ),
+    Route(
+        "POST",
+        "/metalakes",
+        wrap_body_handler(_NEW, MetalakeCreate, metalake_create),
+        "create-metalake",
         asks=(Action.METALAKE_CREATE,),
     ),
     Route("GET", "/metalakes/{m}", wrap_handler(_ONE + "[LOAD]", metalake_load), "load-metalake"),
     Route(
-        "PUT", "/metalakes/{m}", wrap_body_handler(_ONE + "[ALTER]", EntityUpdates, metalake_alter), "alter-metalake",
+        "PUT",
+        "/metalakes/{m}",
+        wrap_body_handler(_ONE + "[ALTER]", EntityUpdates, metalake_alter),
+        "alter-metalake",
         asks=(Action.METALAKE_ALTER,),
     ),
     Route("PATCH", "/metalakes/{m}", wrap_body_handler(_ONE + "[ENABLE]", InUseRequest, metalake_set), "set-metalake"),
     Route("DELETE", "/metalakes/{m}", wrap_handler(_ONE + "[DROP]", metalake_drop), "drop-metalake", query=("force",)),
-)  # fmt: skip
+)

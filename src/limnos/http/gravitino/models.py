@@ -116,9 +116,14 @@ async def version_link(request: Request, ctx: Context, *, body: VersionLink) -> 
     """Add a version to a model."""
     schema_path, name = object_path_of(request)
     await models.version_link(
-        ctx, schema_path.scope, path=await schema_path.path(ctx, name), uris=models.uris_of(body.uri, body.uris),
-        aliases=tuple(body.aliases or ()), comment=body.comment, properties=check_properties(body.properties),
-    )  # fmt: skip
+        ctx,
+        schema_path.scope,
+        path=await schema_path.path(ctx, name),
+        uris=models.uris_of(body.uri, body.uris),
+        aliases=tuple(body.aliases or ()),
+        comment=body.comment,
+        properties=check_properties(body.properties),
+    )
     return ok()
 
 
@@ -239,27 +244,54 @@ def _of_version(
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _MODELS, wrap_handler(_LIST, _LEAF.list), "list-models"),
-    Route("POST", _MODELS, wrap_body_handler(_NEW, ModelRegister, model_register), "register-model", asks=(Action.MODEL_CREATE,)),
-    Route("GET", f"{_MODELS}/{{model}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-model"),
-    Route("PUT", f"{_MODELS}/{{model}}", wrap_body_handler(_ONE % "ALTER", EntityUpdates, model_alter), "alter-model", asks=(Action.MODEL_ALTER,)),
-    Route("DELETE", f"{_MODELS}/{{model}}", wrap_handler(_ONE % "DELETE", _LEAF.drop), "delete-model"),
-    Route("GET", f"{_MODELS}/{{model}}/versions", wrap_handler(_ONE % "LIST_VERSIONS", versions_list), "list-model-versions", query=("details",)),
     Route(
-        "POST", f"{_MODELS}/{{model}}/versions", wrap_body_handler(_ONE % "LINK", VersionLink, version_link), "link-model-version",
+        "POST",
+        _MODELS,
+        wrap_body_handler(_NEW, ModelRegister, model_register),
+        "register-model",
+        asks=(Action.MODEL_CREATE,),
+    ),
+    Route("GET", f"{_MODELS}/{{model}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-model"),
+    Route(
+        "PUT",
+        f"{_MODELS}/{{model}}",
+        wrap_body_handler(_ONE % "ALTER", EntityUpdates, model_alter),
+        "alter-model",
+        asks=(Action.MODEL_ALTER,),
+    ),
+    Route("DELETE", f"{_MODELS}/{{model}}", wrap_handler(_ONE % "DELETE", _LEAF.drop), "delete-model"),
+    Route(
+        "GET",
+        f"{_MODELS}/{{model}}/versions",
+        wrap_handler(_ONE % "LIST_VERSIONS", versions_list),
+        "list-model-versions",
+        query=("details",),
+    ),
+    Route(
+        "POST",
+        f"{_MODELS}/{{model}}/versions",
+        wrap_body_handler(_ONE % "LINK", VersionLink, version_link),
+        "link-model-version",
         asks=(Action.MODEL_LINK,),
     ),
     *_of_version(
-        ONE_VERSION, "version",
+        ONE_VERSION,
+        "version",
         handlers=(
-            wrap_handler(_VERSION % "LOAD", version_load), wrap_handler(_VERSION % "LOAD", version_uri),
-            wrap_body_handler(_VERSION % "ALTER", VersionUpdates, version_alter), wrap_handler(_VERSION % "DELETE", version_delete),
+            wrap_handler(_VERSION % "LOAD", version_load),
+            wrap_handler(_VERSION % "LOAD", version_uri),
+            wrap_body_handler(_VERSION % "ALTER", VersionUpdates, version_alter),
+            wrap_handler(_VERSION % "DELETE", version_delete),
         ),
     ),
     *_of_version(
-        ONE_ALIAS, "alias",
+        ONE_ALIAS,
+        "alias",
         handlers=(
-            wrap_handler(_VERSION % "LOAD", alias_load), wrap_handler(_VERSION % "LOAD", alias_uri),
-            wrap_body_handler(_VERSION % "ALTER", VersionUpdates, alias_alter), wrap_handler(_VERSION % "DELETE", alias_delete),
+            wrap_handler(_VERSION % "LOAD", alias_load),
+            wrap_handler(_VERSION % "LOAD", alias_uri),
+            wrap_body_handler(_VERSION % "ALTER", VersionUpdates, alias_alter),
+            wrap_handler(_VERSION % "DELETE", alias_delete),
         ),
     ),
-)  # fmt: skip
+)

@@ -102,29 +102,50 @@ _OVERRIDE = "Failed to operate role {1} operation [GRANT] under metalake [{0}]"
 _PERMISSIONS = "/metalakes/{m}/permissions"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "PUT", f"{_PERMISSIONS}/users/{{u}}/grant", _roles("GRANT", "user", Kind.USER, gives=True), "grant-roles-to-user",
+        "PUT",
+        f"{_PERMISSIONS}/users/{{u}}/grant",
+        _roles("GRANT", "user", Kind.USER, gives=True),
+        "grant-roles-to-user",
         asks=(Action.ROLE_ASSIGN,),
     ),
     Route(
-        "PUT", f"{_PERMISSIONS}/users/{{u}}/revoke", _roles("REVOKE", "user", Kind.USER, gives=False), "revoke-roles-from-user",
+        "PUT",
+        f"{_PERMISSIONS}/users/{{u}}/revoke",
+        _roles("REVOKE", "user", Kind.USER, gives=False),
+        "revoke-roles-from-user",
         asks=(Action.ROLE_ASSIGN,),
     ),
     Route(
-        "PUT", f"{_PERMISSIONS}/groups/{{g}}/grant", _roles("GRANT", "group", Kind.GROUP, gives=True), "grant-roles-to-group",
+        "PUT",
+        f"{_PERMISSIONS}/groups/{{g}}/grant",
+        _roles("GRANT", "group", Kind.GROUP, gives=True),
+        "grant-roles-to-group",
         asks=(Action.ROLE_ASSIGN,),
     ),
     Route(
-        "PUT", f"{_PERMISSIONS}/groups/{{g}}/revoke", _roles("REVOKE", "group", Kind.GROUP, gives=False), "revoke-roles-from-group",
+        "PUT",
+        f"{_PERMISSIONS}/groups/{{g}}/revoke",
+        _roles("REVOKE", "group", Kind.GROUP, gives=False),
+        "revoke-roles-from-group",
         asks=(Action.ROLE_ASSIGN,),
     ),
     Route(
-        "PUT", f"{_PERMISSIONS}/roles/{{r}}/{{type}}/{{fullName}}/grant", _privileges("GRANT", grants_them=True), "grant-privileges",
+        "PUT",
+        f"{_PERMISSIONS}/roles/{{r}}/{{type}}/{{fullName}}/grant",
+        _privileges("GRANT", grants_them=True),
+        "grant-privileges",
     ),
     Route(
-        "PUT", f"{_PERMISSIONS}/roles/{{r}}/{{type}}/{{fullName}}/revoke", _privileges("REVOKE", grants_them=False), "revoke-privileges",
+        "PUT",
+        f"{_PERMISSIONS}/roles/{{r}}/{{type}}/{{fullName}}/revoke",
+        _privileges("REVOKE", grants_them=False),
+        "revoke-privileges",
     ),
     Route(
-        "PUT", f"{_PERMISSIONS}/roles/{{r}}", wrap_body_handler(_OVERRIDE, RoleOverrideRequest, role_override, access=True), "override-role",
+        "PUT",
+        f"{_PERMISSIONS}/roles/{{r}}",
+        wrap_body_handler(_OVERRIDE, RoleOverrideRequest, role_override, access=True),
+        "override-role",
         asks=(Action.ROLE_ASSIGN,),
     ),
-)  # fmt: skip
+)

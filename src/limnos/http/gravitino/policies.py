@@ -115,13 +115,28 @@ _ON = "Failed to operate policy(s) operation [%s] under object [{1} {2}]"
 _POLICIES, _OBJECTS = "/metalakes/{m}/policies", "/metalakes/{m}/objects/{type}/{fullName}/policies"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _POLICIES, wrap_handler(_LIST, _POLICY.list), "list-policies", query=("details",)),
-    Route("POST", _POLICIES, wrap_body_handler(_NEW, PolicyCreate, policy_create), "create-policy", asks=(Action.POLICY_CREATE,)),
+    Route(
+        "POST",
+        _POLICIES,
+        wrap_body_handler(_NEW, PolicyCreate, policy_create),
+        "create-policy",
+        asks=(Action.POLICY_CREATE,),
+    ),
     Route("GET", f"{_POLICIES}/{{policy}}", wrap_handler(_ONE % "GET", _POLICY.load), "load-policy"),
-    Route("PUT", f"{_POLICIES}/{{policy}}", wrap_body_handler(_ONE % "ALTER", PolicyUpdates, policy_alter), "alter-policy"),
+    Route(
+        "PUT", f"{_POLICIES}/{{policy}}", wrap_body_handler(_ONE % "ALTER", PolicyUpdates, policy_alter), "alter-policy"
+    ),
     Route("PATCH", f"{_POLICIES}/{{policy}}", wrap_body_handler(_ONE % "ENABLE", PolicySet, policy_set), "set-policy"),
     Route("DELETE", f"{_POLICIES}/{{policy}}", wrap_handler(_ONE % "DELETE", _POLICY.drop), "drop-policy"),
-    Route("GET", f"{_POLICIES}/{{policy}}/objects", wrap_handler(_ONE % "LIST", _POLICY.objects), "list-policy-objects"),
+    Route(
+        "GET", f"{_POLICIES}/{{policy}}/objects", wrap_handler(_ONE % "LIST", _POLICY.objects), "list-policy-objects"
+    ),
     Route("GET", _OBJECTS, wrap_handler(_ON % "LIST", _POLICY.list_on), "list-object-policies", query=("details",)),
-    Route("POST", _OBJECTS, wrap_body_handler(_ON % "ASSOCIATE", PoliciesAssociate, policies_associate), "associate-policies"),
+    Route(
+        "POST",
+        _OBJECTS,
+        wrap_body_handler(_ON % "ASSOCIATE", PoliciesAssociate, policies_associate),
+        "associate-policies",
+    ),
     Route("GET", f"{_OBJECTS}/{{policy}}", wrap_handler(_ON % "GET", _POLICY.load_on), "load-object-policy"),
-)  # fmt: skip
+)

@@ -83,9 +83,11 @@ async def statistics_drop(request: Request, ctx: Context, *, body: StatisticsDro
 async def partition_statistics_list(request: Request, ctx: Context) -> Response:
     """Return the statistics of a range of partitions, by partition name."""
     within = PartitionRange(
-        request.query("from"), request.query("to"), above_too=request.query_flag("fromInclusive", default=True),
+        request.query("from"),
+        request.query("to"),
+        above_too=request.query_flag("fromInclusive", default=True),
         below_too=request.query_flag("toInclusive"),
-    )  # fmt: skip
+    )
     partition_statistics = await statistics.partition_statistics_list(ctx, object_of(request), within=within)
     groups = groupby(partition_statistics, key=lambda each: each.partition)
     entries = [{"partitionName": name, "statistics": [dto.statistic(each) for each in group]} for name, group in groups]
@@ -121,14 +123,32 @@ _TABLE, _PARTITIONS = (
 )
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _TABLE, wrap_handler(_ON % "LIST", statistics_list), "list-statistics"),
-    Route("PUT", _TABLE, wrap_body_handler(_ON % "UPDATE", StatisticsUpdate, statistics_update), "update-statistics", asks=(Action.TABLE_ALTER,)),
+    Route(
+        "PUT",
+        _TABLE,
+        wrap_body_handler(_ON % "UPDATE", StatisticsUpdate, statistics_update),
+        "update-statistics",
+        asks=(Action.TABLE_ALTER,),
+    ),
     Route("POST", _TABLE, wrap_body_handler(_ON % "DROP", StatisticsDrop, statistics_drop), "drop-statistics"),
-    Route("GET", _PARTITIONS, wrap_handler(_ON % "LIST", partition_statistics_list), "list-partition-statistics", query=("from", "to", "fromInclusive", "toInclusive")),
     Route(
-        "PUT", _PARTITIONS, wrap_body_handler(_ON % "UPDATE", PartitionsUpdate, partition_statistics_update),
-        "update-partition-statistics", asks=(Action.TABLE_ALTER,),
+        "GET",
+        _PARTITIONS,
+        wrap_handler(_ON % "LIST", partition_statistics_list),
+        "list-partition-statistics",
+        query=("from", "to", "fromInclusive", "toInclusive"),
     ),
     Route(
-        "POST", _PARTITIONS, wrap_body_handler(_ON % "DROP", PartitionsDrop, partition_statistics_drop), "drop-partition-statistics"
+        "PUT",
+        _PARTITIONS,
+        wrap_body_handler(_ON % "UPDATE", PartitionsUpdate, partition_statistics_update),
+        "update-partition-statistics",
+        asks=(Action.TABLE_ALTER,),
     ),
-)  # fmt: skip
+    Route(
+        "POST",
+        _PARTITIONS,
+        wrap_body_handler(_ON % "DROP", PartitionsDrop, partition_statistics_drop),
+        "drop-partition-statistics",
+    ),
+)

@@ -197,22 +197,43 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
         ctx, scope, path_of=lambda request_view: (*schema_path.levels(request_view), body.name)
     )
     create = GravitinoCreate(
-        body.comment, body.columns, body.properties or {}, body.partitioning or (), body.sort_orders or (), body.distribution,
+        body.comment,
+        body.columns,
+        body.properties or {},
+        body.partitioning or (),
+        body.sort_orders or (),
+        body.distribution,
         body.indexes or (),
-    )  # fmt: skip
+    )
     if draft is None:
         table = await source_tables.table_create(ctx, scope, path=path, definition=create)
         return ok(table=_source_table(table, name=body.name))
     iceberg_create = iceberg_create_of(create)
     table_request = TableRequest(
-        check_gravitino_name(body.name, kind="TABLE"), iceberg_create.location, iceberg_create.schema, iceberg_create.partition_spec, iceberg_create.write_order,
+        check_gravitino_name(body.name, kind="TABLE"),
+        iceberg_create.location,
+        iceberg_create.schema,
+        iceberg_create.partition_spec,
+        iceberg_create.write_order,
         iceberg_create.properties,
-    )  # fmt: skip
+    )
     document, _ = await iceberg_tables.table_create(ctx, scope, namespace=path[:-1], request=table_request, draft=draft)
     node = Node(
-        document.node_id, 0, 0, Kind.TABLE, "", table_request.name, ICEBERG, False, draft.permit.actor, ctx.services.store.time.now_ms(), None, None, 0,
+        document.node_id,
+        0,
+        0,
+        Kind.TABLE,
+        "",
+        table_request.name,
+        ICEBERG,
+        False,
+        draft.permit.actor,
+        ctx.services.store.time.now_ms(),
+        None,
+        None,
+        0,
         BLANK_TABLE,
-    )  # fmt: skip
+    )
     return ok(table=_iceberg_table(node, document))  # nothing is read after the commit: that could fail
 
 
@@ -350,10 +371,16 @@ def _lance_table(state: TableDescription, *, name: str) -> Json:
     if description is not None:
         properties["lance.version"] = str(description.version)
     return compact(
-        name=name, comment=properties.pop(COMMENT, None), properties=properties, audit=dto.audit(table.node),
+        name=name,
+        comment=properties.pop(COMMENT, None),
+        properties=properties,
+        audit=dto.audit(table.node),
         columns=[] if description is None else lance_columns.columns_of(description.logical_fields),
-        distribution=distribution_of(None), sortOrders=[], partitioning=[], indexes=[],
-    )  # fmt: skip
+        distribution=distribution_of(None),
+        sortOrders=[],
+        partitioning=[],
+        indexes=[],
+    )
 
 
 _TABLES = "/metalakes/{m}/catalogs/{c}/schemas/{s}/tables"
@@ -364,17 +391,31 @@ _PARTITIONS = "Failed to operate partition(s) operation [%s] of table [{3}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _TABLES, wrap_handler(_LIST, tables_list), "list-tables"),
     Route(
-        "POST", _TABLES, wrap_body_handler(_NEW, TableCreate, table_create), "create-schema-table", asks=(Action.TABLE_CREATE,),
+        "POST",
+        _TABLES,
+        wrap_body_handler(_NEW, TableCreate, table_create),
+        "create-schema-table",
+        asks=(Action.TABLE_CREATE,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
     Route("GET", f"{_TABLES}/{{t}}", wrap_handler(_ONE % "LOAD", table_load), "load-table", query=("privileges",)),
     Route(
-        "PUT", f"{_TABLES}/{{t}}", wrap_body_handler(_ONE % "ALTER", TableUpdates, table_alter), "alter-schema-table", asks=(Action.TABLE_ALTER,),
+        "PUT",
+        f"{_TABLES}/{{t}}",
+        wrap_body_handler(_ONE % "ALTER", TableUpdates, table_alter),
+        "alter-schema-table",
+        asks=(Action.TABLE_ALTER,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
     Route("DELETE", f"{_TABLES}/{{t}}", wrap_handler(_ONE % "DROP", table_drop), "drop-schema-table", query=("purge",)),
     Route("GET", f"{_TABLES}/{{t}}/partitions", wrap_handler(_PARTITIONS % "LIST", partitions), "list-partitions"),
     Route("POST", f"{_TABLES}/{{t}}/partitions", wrap_handler(_PARTITIONS % "CREATE", partitions), "add-partitions"),
     Route("GET", f"{_TABLES}/{{t}}/partitions/{{p}}", wrap_handler(_PARTITIONS % "GET", partitions), "load-partition"),
-    Route("DELETE", f"{_TABLES}/{{t}}/partitions/{{p}}", wrap_handler(_PARTITIONS % "DROP", partitions), "drop-partition", query_ignored=("purge",)),
-)  # fmt: skip
+    Route(
+        "DELETE",
+        f"{_TABLES}/{{t}}/partitions/{{p}}",
+        wrap_handler(_PARTITIONS % "DROP", partitions),
+        "drop-partition",
+        query_ignored=("purge",),
+    ),
+)

@@ -116,11 +116,17 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", f"{_TAGS}/{{tag}}", wrap_handler(_ONE % "GET", _TAG.load), "load-tag"),
     Route("PUT", f"{_TAGS}/{{tag}}", wrap_body_handler(_ONE % "ALTER", EntityUpdates, tag_alter), "alter-tag"),
     Route("DELETE", f"{_TAGS}/{{tag}}", wrap_handler(_ONE % "DELETE", _TAG.drop), "drop-tag"),
-    Route("GET", f"{_TAGS}/{{tag}}/objects", wrap_handler(_ONE % "LIST", tag_objects), "list-tag-objects", query=("value",)),
+    Route(
+        "GET",
+        f"{_TAGS}/{{tag}}/objects",
+        wrap_handler(_ONE % "LIST", tag_objects),
+        "list-tag-objects",
+        query=("value",),
+    ),
     Route("GET", _OBJECTS, _list_on, "list-object-tags", query=("details",)),
     Route("POST", _OBJECTS, _associate, "associate-tags"),
     Route("GET", f"{_OBJECTS}/{{tag}}", _load_on, "load-object-tag"),
     Route("GET", _OLD, _list_on, "list-object-tags-old", query=("details",)),
     Route("POST", _OLD, _associate, "associate-tags-old"),
     Route("GET", f"{_OLD}/{{tag}}", _load_on, "load-object-tag-old"),
-)  # fmt: skip
+)

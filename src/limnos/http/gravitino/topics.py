@@ -125,8 +125,16 @@ _NEW = "Failed to operate topic(s) [{body.name}] operation [CREATE] under schema
 _ONE = "Failed to operate topic(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _TOPICS, wrap_handler(_LIST, topics_list), "list-topics"),
-    Route("POST", _TOPICS, wrap_body_handler(_NEW, TopicCreate, topic_create), "create-topic", asks=(Action.TOPIC_CREATE,)),
+    Route(
+        "POST", _TOPICS, wrap_body_handler(_NEW, TopicCreate, topic_create), "create-topic", asks=(Action.TOPIC_CREATE,)
+    ),
     Route("GET", f"{_TOPICS}/{{topic}}", wrap_handler(_ONE % "LOAD", topic_load), "load-topic"),
-    Route("PUT", f"{_TOPICS}/{{topic}}", wrap_body_handler(_ONE % "ALTER", TopicUpdates, topic_alter), "alter-topic", asks=(Action.TOPIC_ALTER,)),
+    Route(
+        "PUT",
+        f"{_TOPICS}/{{topic}}",
+        wrap_body_handler(_ONE % "ALTER", TopicUpdates, topic_alter),
+        "alter-topic",
+        asks=(Action.TOPIC_ALTER,),
+    ),
     Route("DELETE", f"{_TOPICS}/{{topic}}", wrap_handler(_ONE % "DROP", topic_drop), "drop-topic"),
-)  # fmt: skip
+)

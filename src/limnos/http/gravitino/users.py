@@ -89,10 +89,24 @@ _ONE = "Failed to operate user {1} operation [%s] under metalake [{0}]"
 _USERS = "/metalakes/{m}/users"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET", _USERS, wrap_handler(_LIST, partial(principals_list, kind=Kind.USER), access=True), "list-users",
-        query=("details",), query_refused=PAGING,
+        "GET",
+        _USERS,
+        wrap_handler(_LIST, partial(principals_list, kind=Kind.USER), access=True),
+        "list-users",
+        query=("details",),
+        query_refused=PAGING,
     ),
     Route("POST", _USERS, wrap_body_handler(_NEW, UserAdd, user_add, access=True), "add-user"),
-    Route("GET", f"{_USERS}/{{u}}", wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.USER), access=True), "load-user"),
-    Route("DELETE", f"{_USERS}/{{u}}", wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.USER), access=True), "remove-user"),
-)  # fmt: skip
+    Route(
+        "GET",
+        f"{_USERS}/{{u}}",
+        wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.USER), access=True),
+        "load-user",
+    ),
+    Route(
+        "DELETE",
+        f"{_USERS}/{{u}}",
+        wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.USER), access=True),
+        "remove-user",
+    ),
+)

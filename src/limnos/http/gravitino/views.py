@@ -75,7 +75,9 @@ class ViewCreate(ViewText, frozen=True, kw_only=True):
     properties: dict[str, str] | None = None
 
 
-class ReplaceView(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type", tag="replaceView"):  # fmt: skip
+class ReplaceView(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type", tag="replaceView"
+):
     """The change `replaceView`: replaces a view's columns, queries, defaults for resolving names, and comment."""
 
     columns: tuple[dict[str, object], ...] = ()
@@ -241,13 +243,31 @@ _ONE = "Failed to operate view(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views", wrap_handler(_LIST, views_list), "list-schema-views"),
     Route(
-        "POST", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views", wrap_body_handler(_NEW, ViewCreate, view_create), "create-schema-view",
-        asks=(Action.VIEW_CREATE,), body_bytes_max=ANY_BODY_BYTES,
+        "POST",
+        "/metalakes/{m}/catalogs/{c}/schemas/{s}/views",
+        wrap_body_handler(_NEW, ViewCreate, view_create),
+        "create-schema-view",
+        asks=(Action.VIEW_CREATE,),
+        body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", wrap_handler(_ONE % "LOAD", view_load), "load-schema-view"),
     Route(
-        "PUT", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", wrap_body_handler(_ONE % "ALTER", ViewUpdates, view_alter), "alter-schema-view",
-        asks=(Action.VIEW_ALTER,), body_bytes_max=ANY_BODY_BYTES,
+        "GET",
+        "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
+        wrap_handler(_ONE % "LOAD", view_load),
+        "load-schema-view",
     ),
-    Route("DELETE", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}", wrap_handler(_ONE % "DROP", view_drop), "drop-schema-view"),
-)  # fmt: skip
+    Route(
+        "PUT",
+        "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
+        wrap_body_handler(_ONE % "ALTER", ViewUpdates, view_alter),
+        "alter-schema-view",
+        asks=(Action.VIEW_ALTER,),
+        body_bytes_max=ANY_BODY_BYTES,
+    ),
+    Route(
+        "DELETE",
+        "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
+        wrap_handler(_ONE % "DROP", view_drop),
+        "drop-schema-view",
+    ),
+)

@@ -78,9 +78,14 @@ def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]
     if isinstance(error, errors.NotFound):
         return 404, _NOT_FOUND.get(error.kind, "NotFoundException")
     if isinstance(error, errors.UnsupportedOperation):
-        return (405, "UnsupportedOperationException") if operation == "unknown-method" else (
-            406, "UnsupportedOperationException",
-        )  # fmt: skip
+        return (
+            (405, "UnsupportedOperationException")
+            if operation == "unknown-method"
+            else (
+                406,
+                "UnsupportedOperationException",
+            )
+        )
     if isinstance(error, errors.SourceLoop):
         return 508, "LoopDetectedException"  # a server of another catalog recognizes it, and passes it on
     if isinstance(error, errors.SourceFailed):

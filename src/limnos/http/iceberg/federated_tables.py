@@ -101,15 +101,29 @@ async def table_register(request: Request, ctx: Context) -> Response:
     )
 
 
-async def _make_table(request: Request, ctx: Context, *, action: Action, sent: dict[str, object], endpoint: str, stages: bool = False,
+async def _make_table(
+    request: Request,
+    ctx: Context,
+    *,
+    action: Action,
+    sent: dict[str, object],
+    endpoint: str,
+    stages: bool = False,
     overwrites: bool = False,
-) -> Response:  # fmt: skip
+) -> Response:
     scope, params = split_path(request, ctx, 1)
     namespace, name = levels_of(params[0]), str(sent["name"])
     call = RestCall(endpoint, namespace, name, body=msgspec.json.encode(sent), conflict_meaning="table")
     vending = call._replace(headers=DELEGATING) if delegates_of(request) else None
-    reply, vending_decision = await federation.forward_create(ctx, scope, thing=SourceObjectRequest(Kind.TABLE, call.path, action), call=call, vending=vending, stages=stages, overwrites=overwrites
-    )  # fmt: skip
+    reply, vending_decision = await federation.forward_create(
+        ctx,
+        scope,
+        thing=SourceObjectRequest(Kind.TABLE, call.path, action),
+        call=call,
+        vending=vending,
+        stages=stages,
+        overwrites=overwrites,
+    )
     return federated_bodies.source_load_response(
         call,
         reply,

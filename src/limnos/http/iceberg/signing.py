@@ -65,7 +65,11 @@ def signing_configuration(
     """Encode the end of a table response for request signing, with deprecated properties for older clients."""
     endpoint = f"{route_of(scope, levels)}/sign"
     config = {
-        **mode_of(scan_mode), **store_properties_of(signing.properties), "s3.remote-signing-enabled": "true", "s3.signer": SIGNER,
-        "s3.signer.endpoint": endpoint, "signer.endpoint": endpoint,
-    }  # fmt: skip
+        **mode_of(scan_mode),
+        **store_properties_of(signing.properties),
+        "s3.remote-signing-enabled": "true",
+        "s3.signer": SIGNER,
+        "s3.signer.endpoint": endpoint,
+        "signer.endpoint": endpoint,
+    }
     return b"".join((b',"config":', msgspec.json.encode(config), b',"remote-signing-config":{}}'))

@@ -56,8 +56,15 @@ def etag_of(document: MetadataDocument, mode: str, *, end: TableResponseEnd) -> 
 
 
 async def response_end(
-    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd, is_new: bool = False
-) -> TableResponseEnd:  # fmt: skip
+    request: Request,
+    ctx: Context,
+    *,
+    scope: RequestScope,
+    levels: Levels,
+    catalog: CatalogRecord,
+    plain: TableResponseEnd,
+    is_new: bool = False,
+) -> TableResponseEnd:
     """Return the end of a response, with credentials or signing if the client requests them.
 
     If `is_new`, the request created the object, and errors of credential vending are ignored: the client can request
@@ -79,8 +86,14 @@ async def response_end(
 
 
 async def _signing_end(
-    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, catalog: CatalogRecord, plain: TableResponseEnd
-) -> TableResponseEnd:  # fmt: skip
+    request: Request,
+    ctx: Context,
+    *,
+    scope: RequestScope,
+    levels: Levels,
+    catalog: CatalogRecord,
+    plain: TableResponseEnd,
+) -> TableResponseEnd:
     if not is_signing_requested(request, ctx, catalog=catalog):
         return plain
     signing = await table_signing(ctx, scope, levels=levels)
@@ -92,7 +105,13 @@ async def _signing_end(
 
 
 async def created_response(
-    request: Request, ctx: Context, *, scope: RequestScope, levels: Levels, document_and_catalog: tuple[MetadataDocument, CatalogRecord]) -> Response:  # fmt: skip
+    request: Request,
+    ctx: Context,
+    *,
+    scope: RequestScope,
+    levels: Levels,
+    document_and_catalog: tuple[MetadataDocument, CatalogRecord],
+) -> Response:
     """Build the response for a table that this request, or an earlier request with the same key, created."""
     document, catalog = document_and_catalog
     plain = PLAIN_ENDS[await table_scan_mode(ctx, document, properties=catalog.properties)]

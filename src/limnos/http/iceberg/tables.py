@@ -278,9 +278,14 @@ async def table_create(request: Request, ctx: Context) -> Response:
     else:
         body = request.decode(data, CreateTable)
         table_request = iceberg_tables.TableRequest(
-            _new_name(body.name), body.location, body.schema, body.partition_spec, body.write_order, body.properties,
+            _new_name(body.name),
+            body.location,
+            body.schema,
+            body.partition_spec,
+            body.write_order,
+            body.properties,
             delegates=delegates,
-        )  # fmt: skip
+        )
         stages = body.stage_create
     if stages:
         metadata, vended = await iceberg_tables.table_stage(ctx, scope, namespace=namespace, request=table_request)
@@ -313,9 +318,15 @@ async def table_commit(request: Request, ctx: Context) -> Response:
     large = len(data) > REQUEST_BYTES_MAX
     body = _decode_create_part(request, data) if large else request.decode(data, CommitTable)
     document, _ = await commits.table_commit(
-        ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]), requirements=body.requirements,
-        updates=body.updates, raw=data if large else None, proof=_proof_of(request),
-    )  # fmt: skip
+        ctx,
+        scope,
+        namespace=levels_of(params[0]),
+        name=name_of(params[1]),
+        requirements=body.requirements,
+        updates=body.updates,
+        raw=data if large else None,
+        proof=_proof_of(request),
+    )
     return commit_response(document)
 
 
@@ -427,9 +438,14 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
     if body.snapshot_id is not None and abs(body.snapshot_id) >= 1 << 63:
         raise BadRequest("Field 'snapshot-id' is not a 64-bit number")
     await reports.report_take(
-        ctx, scope, namespace=levels_of(params[0]), name=name_of(params[1]),
-        kind=body.report_type.removesuffix("-report"), snapshot_id=body.snapshot_id, body=data,
-    )  # fmt: skip
+        ctx,
+        scope,
+        namespace=levels_of(params[0]),
+        name=name_of(params[1]),
+        kind=body.report_type.removesuffix("-report"),
+        snapshot_id=body.snapshot_id,
+        body=data,
+    )
     return no_content()
 
 

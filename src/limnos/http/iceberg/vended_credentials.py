@@ -31,8 +31,11 @@ from limnos.sources.gcs import HOST, PROJECT, GcsToken
 
 DELEGATION: Final = b"x-iceberg-access-delegation"
 _PASSED_ON: Final = (
-    ("s3.endpoint", S3_ENDPOINT), ("s3.region", REGION), ("client.region", REGION), ("s3.path-style-access", PATH_STYLE),
-)  # fmt: skip
+    ("s3.endpoint", S3_ENDPOINT),
+    ("s3.region", REGION),
+    ("client.region", REGION),
+    ("s3.path-style-access", PATH_STYLE),
+)
 
 
 def delegates_of(request: Request) -> bool:

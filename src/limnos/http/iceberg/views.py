@@ -107,9 +107,12 @@ async def view_register(request: Request, ctx: Context) -> Response:
     scope, params = split_path(request, ctx, 1)
     body = request.decode(await request.body(), RegisterView)
     state = await iceberg_views.view_register(
-        ctx, scope, namespace=levels_of(params[0]), name=new_view_name(request, body.name),
+        ctx,
+        scope,
+        namespace=levels_of(params[0]),
+        name=new_view_name(request, body.name),
         metadata_location=body.metadata_location,
-    )  # fmt: skip
+    )
     return _load_response(state.document)
 
 

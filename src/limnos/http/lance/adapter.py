@@ -47,9 +47,31 @@ ROWS_BYTES_MAX: Final = 256 << 20
 FIELDS_BYTES_MAX: Final = 16 << 20
 _ARROW: Final = (b"content-type", b"application/vnd.apache.arrow.file")
 _STATUS: Final = {
-    0: 406, 1: 404, 2: 409, 3: 409, 4: 404, 5: 409, 6: 404, 7: 409, 8: 404, 9: 409, 10: 404, 11: 404, 12: 404, 13: 400, 14: 409,
-    15: 403, 16: 401, 17: 503, 18: 500, 19: 409, 20: 400, 21: 429, 22: 404, 23: 409,
-}  # fmt: skip
+    0: 406,
+    1: 404,
+    2: 409,
+    3: 409,
+    4: 404,
+    5: 409,
+    6: 404,
+    7: 409,
+    8: 404,
+    9: 409,
+    10: 404,
+    11: 404,
+    12: 404,
+    13: 400,
+    14: 409,
+    15: 403,
+    16: 401,
+    17: 503,
+    18: 500,
+    19: 409,
+    20: 400,
+    21: 429,
+    22: 404,
+    23: 409,
+}
 
 
 def _routes() -> Iterator[Route[ProtocolOperation]]:
@@ -89,8 +111,13 @@ class LanceAdapter:
         await send({"type": "http.response.body", "body": response.body})
 
     async def _stream(
-        self, pieces: AsyncGenerator[bytes, None], headers: tuple[tuple[bytes, bytes], ...], *, receive: Receive, send: Send
-    ) -> None:  # fmt: skip
+        self,
+        pieces: AsyncGenerator[bytes, None],
+        headers: tuple[tuple[bytes, bytes], ...],
+        *,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         """Send a response while it is produced, until it ends or the client disconnects.
 
         After a failure the connection is closed before the last chunk.

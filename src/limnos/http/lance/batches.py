@@ -67,7 +67,7 @@ async def tables_commit(request: Request, ctx: Context) -> Response:
     done = await _commit_batch(ctx, places, operations=operations)
     results = [
         {word: _result(word, place, result=one)} for (word, _), place, one in zip(named, places, done, strict=True)
-    ]  # fmt: skip
+    ]
     return json_response({"results": results})
 
 

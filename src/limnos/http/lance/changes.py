@@ -118,7 +118,7 @@ class BranchBody(IdentifiedBody):
 
 async def change_table(
     rows: LanceRows, *, question: LanceQuestion, shape: type[T], branch: str | None = None, version: int | None = None
-) -> T:  # fmt: skip
+) -> T:
     """Execute a change of a table's data, `question`, as a new version of its branch, and decode the result as `shape`.
 
     `version` is the version to change from; None for the newest.
@@ -247,10 +247,12 @@ async def table_stats(request: Request, where: Where) -> Response:
     fragments = {"num_fragments": size.num_fragments, "num_small_fragments": size.num_small_fragments}
     return json_response(
         {
-            "total_bytes": size.total_bytes, "num_rows": size.num_rows, "num_indices": size.num_indices,
+            "total_bytes": size.total_bytes,
+            "num_rows": size.num_rows,
+            "num_indices": size.num_indices,
             "fragment_stats": {**fragments, "lengths": size.lengths},
         }
-    )  # fmt: skip
+    )
 
 
 async def transaction_describe(request: Request, where: Where) -> Response:
@@ -298,5 +300,8 @@ async def _transaction(request: Request, where: Where, *, body: IdentifiedBody) 
 
 def _properties(summary: TransactionSummary) -> dict[str, str]:
     return {
-        "operation": summary.operation, "uuid": summary.uuid, "version": str(summary.version), "read_version": str(summary.read_version)
-    }  # fmt: skip
+        "operation": summary.operation,
+        "uuid": summary.uuid,
+        "version": str(summary.version),
+        "read_version": str(summary.read_version),
+    }

@@ -33,9 +33,18 @@ _MISSING: Final = (
     "'x-api-key: lim_…': clients read it from their property header.Authorization or as their api_key; make one with 'limnos token create'"
 )
 _NOT_FOUND: Final = {
-    "metalake": 1, "catalog": 1, "namespace": 1, "table": 4, "index": 6, "tag": 8, "transaction": 10, "version": 11, "column": 12,
-    "branch": 22, "route": UNSUPPORTED,
-}  # fmt: skip
+    "metalake": 1,
+    "catalog": 1,
+    "namespace": 1,
+    "table": 4,
+    "index": 6,
+    "tag": 8,
+    "transaction": 10,
+    "version": 11,
+    "column": 12,
+    "branch": 22,
+    "route": UNSUPPORTED,
+}
 _TAKEN: Final = {"index": 7, "tag": 9, "branch": 23}
 _TABLE: Final[tuple[tuple[type[LimnosError], int, int], ...]] = (
     (errors.NotEmpty, 409, 3),

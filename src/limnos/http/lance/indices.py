@@ -128,8 +128,14 @@ async def _create_index(request: Request, where: Where, *, kinds: tuple[str, ...
     if len(columns) != 1 or not columns[0]:
         raise BadRequest("An index must be on exactly one column: name it")
     question = questions.CreateIndex(
-        "", {}, column=columns[0], index_type=kind, name=body.name or None, replace=_replaces(request, body), details=_details_of(body, kind)
-    )  # fmt: skip
+        "",
+        {},
+        column=columns[0],
+        index_type=kind,
+        name=body.name or None,
+        replace=_replaces(request, body),
+        details=_details_of(body, kind),
+    )
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response({"transaction_id": done.transaction_id, "version": done.version})
 
@@ -149,10 +155,16 @@ def _details_of(body: CreateIndex, kind: str) -> dict[str, object]:
         if metric not in METRICS:
             raise BadRequest(f"distance_type must be one of {', '.join(METRICS)}, not {metric[:40]}")
         response: dict[str, object] = {
-            "metric": metric, "num_partitions": body.num_partitions, "num_sub_vectors": body.num_sub_vectors, "num_bits": body.num_bits,
-            "sample_rate": body.sample_rate, "max_iters": body.max_iterations, "target_partition_size": body.target_partition_size,
-            "m": body.m, "ef_construction": body.ef_construction,
-        }  # fmt: skip
+            "metric": metric,
+            "num_partitions": body.num_partitions,
+            "num_sub_vectors": body.num_sub_vectors,
+            "num_bits": body.num_bits,
+            "sample_rate": body.sample_rate,
+            "max_iters": body.max_iterations,
+            "target_partition_size": body.target_partition_size,
+            "m": body.m,
+            "ef_construction": body.ef_construction,
+        }
     elif kind in _TEXT:
         response = {name: getattr(body, name) for name in TEXT_OPTIONS}
     else:

@@ -89,18 +89,30 @@ OPERATIONS: Final = (
 NUMBERS: Final = frozenset({"limit"})
 FLAGS: Final = frozenset(
     {
-        "include_declared", "descending", "with_table_uri", "load_detailed_metadata", "check_declared", "when_matched_update_all",
-        "when_not_matched_insert_all", "when_not_matched_by_source_delete", "use_index",
+        "include_declared",
+        "descending",
+        "with_table_uri",
+        "load_detailed_metadata",
+        "check_declared",
+        "when_matched_update_all",
+        "when_not_matched_insert_all",
+        "when_not_matched_by_source_delete",
+        "use_index",
     }
-)  # fmt: skip
+)
 MAPS: Final = frozenset({"properties", "storage_options"})
 REPEATED: Final = frozenset({"on"})
 """Query parameters that may be repeated. The sets above list the parameters of other types than string."""
 TEXTS: Final = frozenset(
     {
-        "delimiter", "page_token", "branch", "mode", "when_matched_update_all_filt", "when_not_matched_by_source_delete_filt",
+        "delimiter",
+        "page_token",
+        "branch",
+        "mode",
+        "when_matched_update_all_filt",
+        "when_not_matched_by_source_delete_filt",
         "timeout",
     }
-)  # fmt: skip
+)
 PARAMETERS: Final = NUMBERS | FLAGS | MAPS | REPEATED | TEXTS
 """All query parameters of the protocol."""

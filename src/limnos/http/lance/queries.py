@@ -144,12 +144,23 @@ def query_of(body: QueryBody) -> Query:
         if number is not None and number < 0:
             raise BadRequest(f"{name} must be a non-negative integer, not {number}")
     return Query(
-        "", {}, limit=None if body.k is None or body.k >= EVERY else body.k, offset=body.offset or 0, columns=columns, aliases=aliases,
-        filter=body.filter or None, prefilter=True if body.prefilter is None else body.prefilter, vectors=vectors,
+        "",
+        {},
+        limit=None if body.k is None or body.k >= EVERY else body.k,
+        offset=body.offset or 0,
+        columns=columns,
+        aliases=aliases,
+        filter=body.filter or None,
+        prefilter=True if body.prefilter is None else body.prefilter,
+        vectors=vectors,
         order_by=body.order_by or [],
-        vector_column=body.vector_column or None, text=text, text_columns=text_columns, nearest=_nearest_of(body),
-        with_row_id=bool(body.with_row_id), fast_search=bool(body.fast_search),
-    )  # fmt: skip
+        vector_column=body.vector_column or None,
+        text=text,
+        text_columns=text_columns,
+        nearest=_nearest_of(body),
+        with_row_id=bool(body.with_row_id),
+        fast_search=bool(body.fast_search),
+    )
 
 
 def _vectors_of(body: QueryBody) -> list[list[float]]:

@@ -116,9 +116,12 @@ async def branches_list(request: Request, ctx: Context) -> Response:
 
 def _encode_branch(branch: BranchReference) -> dict[str, object]:
     body = {
-        "parentVersion": branch.parent_version, "parentBranch": branch.parent_branch, "createAt": branch.created_at or 0,
-        "manifestSize": branch.manifest_size or 0, "metadata": branch.metadata or None,
-    }  # fmt: skip
+        "parentVersion": branch.parent_version,
+        "parentBranch": branch.parent_branch,
+        "createAt": branch.created_at or 0,
+        "manifestSize": branch.manifest_size or 0,
+        "metadata": branch.metadata or None,
+    }
     return {key: value for key, value in body.items() if value is not None}
 
 

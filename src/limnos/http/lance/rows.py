@@ -107,12 +107,18 @@ async def rows_merge(request: Request, where: Where) -> Response:
     deletes_if = request.query("when_not_matched_by_source_delete_filt") or None
     updates_if = request.query("when_matched_update_all_filt") or None
     question = Merge(
-        "", {}, on=keys, batch_bytes_max=rows.batch_bytes_max,
-        updates=request.query_flag("when_matched_update_all") or updates_if is not None, updates_if=updates_if,
+        "",
+        {},
+        on=keys,
+        batch_bytes_max=rows.batch_bytes_max,
+        updates=request.query_flag("when_matched_update_all") or updates_if is not None,
+        updates_if=updates_if,
         inserts=request.query_flag("when_not_matched_insert_all"),
-        deletes=request.query_flag("when_not_matched_by_source_delete") or deletes_if is not None, deletes_if=deletes_if,
-        use_index=request.query_flag("use_index", default=True), timeout_s=_seconds_of(request.query("timeout")),
-    )  # fmt: skip
+        deletes=request.query_flag("when_not_matched_by_source_delete") or deletes_if is not None,
+        deletes_if=deletes_if,
+        use_index=request.query_flag("use_index", default=True),
+        timeout_s=_seconds_of(request.query("timeout")),
+    )
     body = request.stream(bytes_max=rows.body_bytes_max)
     done = await rows.feed(question, branch=branch_of(request), body=body)
     counts = {"num_updated_rows": done.updated, "num_inserted_rows": done.inserted, "num_deleted_rows": done.deleted}

@@ -90,9 +90,14 @@ async def table_declare(request: Request, ctx: Context) -> Response:
     body = request.decode(data, DeclareTable)
     place = place_of(request, ctx, body=body)
     table = await lance_tables.table_declare(
-        ctx, place.scope, levels=place.levels, location=body.location or None, properties=body.properties or {},
-        delegates=delegates_of(request, body.vend_credentials), dry=(dry := _is_dry(request)),
-    )  # fmt: skip
+        ctx,
+        place.scope,
+        levels=place.levels,
+        location=body.location or None,
+        properties=body.properties or {},
+        delegates=delegates_of(request, body.vend_credentials),
+        dry=(dry := _is_dry(request)),
+    )
     if dry:
         return credentials_response({**encode_location(table), "managed_versioning": table.record.managed})
     opened = await options_of(request, ctx, place=place, table=table, is_requested=body.vend_credentials, is_new=True)
@@ -108,9 +113,14 @@ async def table_register(request: Request, ctx: Context) -> Response:
     if not body.location:
         raise BadRequest("Field 'location' is empty: give the table's location")
     table = await lance_tables.table_register(
-        ctx, place.scope, levels=place.levels, location=body.location, properties=body.properties or {},
-        overwrite=overwrite, dry=_is_dry(request),
-    )  # fmt: skip
+        ctx,
+        place.scope,
+        levels=place.levels,
+        location=body.location,
+        properties=body.properties or {},
+        overwrite=overwrite,
+        dry=_is_dry(request),
+    )
     return json_response(encode_location(table))
 
 

@@ -32,10 +32,20 @@ if TYPE_CHECKING:
 
 _THROUGH = frozenset(
     {
-        "Project", "Filter", "SubqueryAlias", "View", "Generate", "Sort", "CollectMetrics", "ResolvedHint", "RepartitionByExpression",
-        "Repartition", "CTERelationDef", "Union",
+        "Project",
+        "Filter",
+        "SubqueryAlias",
+        "View",
+        "Generate",
+        "Sort",
+        "CollectMetrics",
+        "ResolvedHint",
+        "RepartitionByExpression",
+        "Repartition",
+        "CTERelationDef",
+        "Union",
     }
-)  # fmt: skip
+)
 _LEFT = frozenset({"Inner", "Cross", "LeftOuter", "LeftSemi", "LeftAnti"})
 _RIGHT = frozenset({"Inner", "Cross", "RightOuter"})
 

@@ -122,13 +122,28 @@ FILE = Record(
     name="the file",
     keys={
         "pipeline": RecordKey(PIPELINE_NAME, "Name of the pipeline.", "pipeline: flights", required=True),
-        "catalog": RecordKey(WORD, "The catalog of all steps' tables: one commit publishes them.", "catalog: main", required=True),
+        "catalog": RecordKey(
+            WORD, "The catalog of all steps' tables: one commit publishes them.", "catalog: main", required=True
+        ),
         "comment": RecordKey(TEXT, "Purpose of the pipeline.", "comment: Delays by carrier and day."),
-        "parameters": RecordKey(MapOf(WORD, PARAMETER), "Values for each run; SQL refers to them as `:name`.", "parameters: {day: date}"),
-        "sources": RecordKey(MapOf(WORD, SOURCE), "Inputs other than tables, by names of one part.", "sources: {flights: data/flights.csv}"),
-        "steps": RecordKey(MapOf(TableName(word="a table's name"), STEP), "The step of each table, by the table's name below the catalog.", "steps: {curated.nyc.delays: {sql: SELECT 1}}", required=True),
-        "python_files": RecordKey(ListOf(TEXT), "Further Python files and packages that are sent to executors.", "python_files: [units.py]"),
+        "parameters": RecordKey(
+            MapOf(WORD, PARAMETER), "Values for each run; SQL refers to them as `:name`.", "parameters: {day: date}"
+        ),
+        "sources": RecordKey(
+            MapOf(WORD, SOURCE),
+            "Inputs other than tables, by names of one part.",
+            "sources: {flights: data/flights.csv}",
+        ),
+        "steps": RecordKey(
+            MapOf(TableName(word="a table's name"), STEP),
+            "The step of each table, by the table's name below the catalog.",
+            "steps: {curated.nyc.delays: {sql: SELECT 1}}",
+            required=True,
+        ),
+        "python_files": RecordKey(
+            ListOf(TEXT), "Further Python files and packages that are sent to executors.", "python_files: [units.py]"
+        ),
     },
     build=build_pipeline,
-)  # fmt: skip
+)
 """The schema of the whole file."""

@@ -17,9 +17,17 @@ from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Valu
 from limnos.pipeline.reader_options import option_problem
 
 SUFFIXES: Mapping[str, str] = {
-    ".csv": "csv", ".tsv": "csv", ".json": "json", ".jsonl": "json", ".ndjson": "json", ".parquet": "parquet",
-    ".orc": "orc", ".txt": "text", ".text": "text", ".log": "text",
-}  # fmt: skip
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".parquet": "parquet",
+    ".orc": "orc",
+    ".txt": "text",
+    ".text": "text",
+    ".log": "text",
+}
 """File suffixes and their formats. A suffix of a compression format may follow."""
 _COMPRESSED = re.compile(r"\.(gz|bz2|zst|snappy|lz4|deflate)$")
 SHORT_FILES = Text(

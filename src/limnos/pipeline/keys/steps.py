@@ -107,36 +107,51 @@ _INPUTS = RecordKey(
     "inputs: {flights: flights, airlines: raw.nyc.airlines}",
 )
 _BODIES = {
-        "sql": RecordKey(SQL, "One query. Its inputs are found with Spark's own grammar.", "sql: SELECT * FROM flights"),
-        "sql_file": RecordKey(TEXT, "A file with the query, in the pipeline's directory or below.", "sql_file: sql/delays.sql"),
-        "python": RecordKey(FUNCTION, "A function from DataFrames to a DataFrame.", "python: delays:make"),
-        "inputs": _INPUTS,
-        "load": RecordKey(WORD, "A source, loaded without changes.", "load: flights"),
-}  # fmt: skip
+    "sql": RecordKey(SQL, "One query. Its inputs are found with Spark's own grammar.", "sql: SELECT * FROM flights"),
+    "sql_file": RecordKey(
+        TEXT, "A file with the query, in the pipeline's directory or below.", "sql_file: sql/delays.sql"
+    ),
+    "python": RecordKey(FUNCTION, "A function from DataFrames to a DataFrame.", "python: delays:make"),
+    "inputs": _INPUTS,
+    "load": RecordKey(WORD, "A source, loaded without changes.", "load: flights"),
+}
 _TABLE = {
-        "write": RecordKey(WRITE, "How the rows are written to the table.", "write: append", default="replace"),
-        "incremental": RecordKey(Boolean(), "Read only rows that are new since the last publication, where the result is the same.", "incremental: true", default="false"),
-        "partition": RecordKey(ListOf(TRANSFORM, single=True), "Partitioning of a new table.", "partition: days(day)"),
-        "sort": RecordKey(ListOf(ORDER, single=True), "The order of rows in files.", "sort: [carrier, day desc]"),
-        "properties": RecordKey(OPTIONS, "Properties of the table.", "properties: {write.target-file-size-bytes: 134217728}"),
-        "columns": RecordKey(MapOf(Text(word="a column"), COLUMN), "Comments of columns.", "columns: {delay: Minutes late.}"),
-        "comment": RecordKey(TEXT, "Comment of the table.", "comment: Delays by day."),
-        "allow": RecordKey(
-            Record(
-                name="'allow'",
-                some_of=("drop", "narrow"),
-                keys={
-                    "drop": RecordKey(COLUMNS, "Columns that may be dropped.", "drop: [old_code]"),
-                    "narrow": RecordKey(COLUMNS, "Columns whose type may become narrower.", "narrow: [price]"),
-                },
-                build=_allowed_changes,
-            ),
-            "Changes of the table's columns that lose data, by name.",
-            "allow: {drop: [old_code]}",
+    "write": RecordKey(WRITE, "How the rows are written to the table.", "write: append", default="replace"),
+    "incremental": RecordKey(
+        Boolean(),
+        "Read only rows that are new since the last publication, where the result is the same.",
+        "incremental: true",
+        default="false",
+    ),
+    "partition": RecordKey(ListOf(TRANSFORM, single=True), "Partitioning of a new table.", "partition: days(day)"),
+    "sort": RecordKey(ListOf(ORDER, single=True), "The order of rows in files.", "sort: [carrier, day desc]"),
+    "properties": RecordKey(
+        OPTIONS, "Properties of the table.", "properties: {write.target-file-size-bytes: 134217728}"
+    ),
+    "columns": RecordKey(
+        MapOf(Text(word="a column"), COLUMN), "Comments of columns.", "columns: {delay: Minutes late.}"
+    ),
+    "comment": RecordKey(TEXT, "Comment of the table.", "comment: Delays by day."),
+    "allow": RecordKey(
+        Record(
+            name="'allow'",
+            some_of=("drop", "narrow"),
+            keys={
+                "drop": RecordKey(COLUMNS, "Columns that may be dropped.", "drop: [old_code]"),
+                "narrow": RecordKey(COLUMNS, "Columns whose type may become narrower.", "narrow: [price]"),
+            },
+            build=_allowed_changes,
         ),
-        "expect": RecordKey(ListOf(RULE), "Rules for the rows.", "expect: [delay >= -120]"),
-        "after": RecordKey(ListOf(TableName(), single=True), "Steps that run before this one although it does not read them.", "after: curated.nyc.days"),
-}  # fmt: skip
+        "Changes of the table's columns that lose data, by name.",
+        "allow: {drop: [old_code]}",
+    ),
+    "expect": RecordKey(ListOf(RULE), "Rules for the rows.", "expect: [delay >= -120]"),
+    "after": RecordKey(
+        ListOf(TableName(), single=True),
+        "Steps that run before this one although it does not read them.",
+        "after: curated.nyc.days",
+    ),
+}
 STEP = Record(
     name="a step",
     one_of=("sql", "sql_file", "python", "load"),

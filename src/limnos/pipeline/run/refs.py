@@ -77,9 +77,12 @@ def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: st
 
 def _begin(branch: StepBranch, name: str) -> dict[str, object]:
     ref: dict[str, object] = {
-        "action": "set-snapshot-ref", "ref-name": name, "type": "branch", "snapshot-id": branch.head,
+        "action": "set-snapshot-ref",
+        "ref-name": name,
+        "type": "branch",
+        "snapshot-id": branch.head,
         "max-ref-age-ms": RETAINED_MS,
-    }  # fmt: skip
+    }
     uuid = {"type": "assert-table-uuid", "uuid": branch.uuid}
     return {"do": "commit-table", "path": list(branch.table[1:]), "requirements": [uuid], "updates": [ref]}
 

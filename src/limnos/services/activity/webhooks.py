@@ -172,9 +172,12 @@ def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
     if tx.webhooks.count(command.metalake_id) >= WEBHOOKS_MAX:
         raise BadRequest(f"A metalake has at most {WEBHOOKS_MAX} webhooks: drop one first, see 'limnos webhook list'")
     return tx.webhooks.create(
-        metalake_id=command.metalake_id, user_id=permit.actor_id or 0, url=command.url, secret=command.secret,
+        metalake_id=command.metalake_id,
+        user_id=permit.actor_id or 0,
+        url=command.url,
+        secret=command.secret,
         position=command.position,
-    )  # fmt: skip
+    )
 
 
 async def webhooks_list(ctx: Context, metalake: str) -> list[WebhookStatus]:

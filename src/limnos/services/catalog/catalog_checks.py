@@ -55,9 +55,15 @@ _ADDRESSES = ("bootstrap.servers", "jdbc-url", "oauth2-server-uri", "uri")
 
 
 def catalog_check(
-    *, name: str, catalog_type: str | None, provider: str | None, properties: dict[str, str], defaults: RequestDefaults,
-    metalake: MetalakeLabel, catalog_id: int | None = 0,
-) -> CatalogRecord:  # fmt: skip
+    *,
+    name: str,
+    catalog_type: str | None,
+    provider: str | None,
+    properties: dict[str, str],
+    defaults: RequestDefaults,
+    metalake: MetalakeLabel,
+    catalog_id: int | None = 0,
+) -> CatalogRecord:
     """Check the fields of a new catalog, and return its record.
 
     Args:
@@ -127,9 +133,14 @@ async def metalake_label(ctx: Context, metalake: str) -> MetalakeLabel:
 
 
 async def catalog_test(
-    ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None,
+    ctx: Context,
+    *,
+    metalake: str,
+    name: str,
+    catalog_type: str | None,
+    provider: str | None,
     properties: dict[str, str],
-) -> None:  # fmt: skip
+) -> None:
     """Check that a catalog with these properties could be created, without creating it.
 
     Raises the errors of `catalog_create`, ServiceUnavailable or StorageFailed if the warehouse does not respond, and
@@ -147,9 +158,13 @@ async def catalog_test(
 
     await ctx.read(RequestScope(metalake), decide)
     record = catalog_check(
-        name=name, catalog_type=catalog_type, provider=provider, properties=properties,
-        defaults=ctx.services.defaults, metalake=await metalake_label(ctx, metalake),
-    )  # fmt: skip
+        name=name,
+        catalog_type=catalog_type,
+        provider=provider,
+        properties=properties,
+        defaults=ctx.services.defaults,
+        metalake=await metalake_label(ctx, metalake),
+    )
     check_backend(record.provider, record.properties)
     if record.provider in kinds.SOURCE_PROVIDERS:
         SOURCES.of(ctx.services).check(record.provider, record.properties)

@@ -135,18 +135,28 @@ async def _label(ctx: Context, metalake: str, *, properties: Mapping[str, str]) 
 
 
 async def catalog_create(
-    ctx: Context, *, metalake: str, name: str, catalog_type: str | None, provider: str | None, comment: str | None,
+    ctx: Context,
+    *,
+    metalake: str,
+    name: str,
+    catalog_type: str | None,
+    provider: str | None,
+    comment: str | None,
     properties: dict[str, str],
-) -> Node:  # fmt: skip
+) -> Node:
     """Create a catalog; the caller owns it.
 
     Raises AlreadyExists, BadRequest for an invalid field, InvalidName, NotInUse (a disabled metalake),
     PermissionDenied.
     """
     checked = catalog_check(
-        name=name, catalog_type=catalog_type, provider=provider, properties=properties,
-        defaults=ctx.services.defaults, metalake=await _label(ctx, metalake, properties=properties),
-    )  # fmt: skip
+        name=name,
+        catalog_type=catalog_type,
+        provider=provider,
+        properties=properties,
+        defaults=ctx.services.defaults,
+        metalake=await _label(ctx, metalake, properties=properties),
+    )
     check_backend(checked.provider, properties)
     defaults = ctx.services.defaults
     sealed = defaults.storages.keys.sealed(properties)
@@ -177,9 +187,15 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
     catalog_id = tx.next_id()
     tx.new_zone(catalog_id)
     node = tx.nodes.create(
-        kind=Kind.CATALOG, space="catalog", name=command.name, parent_id=command.metalake.id,
-        zone=command.metalake.id, record=command.record, owner_id=command.owner_id, node_id=catalog_id,
-    )  # fmt: skip
+        kind=Kind.CATALOG,
+        space="catalog",
+        name=command.name,
+        parent_id=command.metalake.id,
+        zone=command.metalake.id,
+        record=command.record,
+        owner_id=command.owner_id,
+        node_id=catalog_id,
+    )
     catalog_locations_claim(tx, catalog_id, record=command.record, warehouse=command.warehouse)
     return node
 

@@ -152,20 +152,27 @@ async def file_preview(ctx: Context, scope: RequestScope, *, at: FilePath, rows:
     )
     what = f"{len(preview.rows)} rows" if preview.columns else f"{len(preview.text or '')} characters"
     ctx.audit_rows(
-        file.node_id, (scope.catalog or "", *at.fileset), kind=Kind.FILESET.word, action=Action.FILESET_READ, user=user,
+        file.node_id,
+        (scope.catalog or "", *at.fileset),
+        kind=Kind.FILESET.word,
+        action=Action.FILESET_READ,
+        user=user,
         detail=f"preview of {what} of {at.path.strip('/')[:200]}",
-    )  # fmt: skip
+    )
     return preview
 
 
 async def _preview_read(ctx: Context, file: FilesetPath, *, rows: int, user: str) -> FilePreview | None:
     """Read the beginning of a file in a worker process; None if the file is missing."""
     question = {
-        "location": file.location, "root": file.base, "properties": file.place.catalog.properties,
-        "kept": file.place.allowed.own_directories, "open_within": file.place.allowed.open_within,
+        "location": file.location,
+        "root": file.base,
+        "properties": file.place.catalog.properties,
+        "kept": file.place.allowed.own_directories,
+        "open_within": file.place.allowed.open_within,
         "read_bytes_max": READ_BYTES_MAX,
         "limits": {"rows_max": rows, "columns_max": COLUMNS_MAX, "bytes_max": ANSWER_BYTES_MAX},
-    }  # fmt: skip
+    }
 
     async def read() -> FilePreview | None:
         with ended_process_explained():

@@ -257,8 +257,13 @@ def place_identity(fileset: FilesetPath) -> tuple[int, str]:
 
 
 def fileset_path(
-    request_view: RequestView, path: Levels, *, sub_path: str | None, name: str | None, action: Action = Action.FILESET_LOAD
-) -> FilesetPath:  # fmt: skip
+    request_view: RequestView,
+    path: Levels,
+    *,
+    sub_path: str | None,
+    name: str | None,
+    action: Action = Action.FILESET_LOAD,
+) -> FilesetPath:
     """Return the location of a path in a fileset, for a caller who may do the action on the fileset.
 
     Raises NotFound (the fileset, or no location of that name), PermissionDenied, BadRequest (no `sub_path`, or one that

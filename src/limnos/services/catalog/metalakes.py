@@ -118,9 +118,15 @@ def metalake_insert(tx: Tx, permit: Permit[MetalakeCreate]) -> Node:
     tx.drafts = drafts
     tx.setting_names.assign(metalake_id, command.name)
     return tx.nodes.create(
-        kind=Kind.METALAKE, space="metalake", name=command.name, parent_id=ROOT_ID, zone=ROOT_ID, record=record,
-        owner_id=user.id, node_id=metalake_id,
-    )  # fmt: skip
+        kind=Kind.METALAKE,
+        space="metalake",
+        name=command.name,
+        parent_id=ROOT_ID,
+        zone=ROOT_ID,
+        record=record,
+        owner_id=user.id,
+        node_id=metalake_id,
+    )
 
 
 async def metalake_alter(ctx: Context, *, name: str, edits: PropertyEdits) -> Node:

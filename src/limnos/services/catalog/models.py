@@ -101,9 +101,7 @@ async def version_load(
     return _existing(version, path=path, which=which)
 
 
-async def _read_of_model(
-    ctx: Context, scope: RequestScope, *, path: Levels, load: Callable[[int], Load[T]]
-) -> T:  # fmt: skip
+async def _read_of_model(ctx: Context, scope: RequestScope, *, path: Levels, load: Callable[[int], Load[T]]) -> T:
     """Read rows of a model by its id, for a caller who may load the model before and after the read."""
     _, rows = await ctx.read_confirmed(
         scope,
@@ -152,9 +150,15 @@ async def version_uri(
 
 
 async def version_link(
-    ctx: Context, scope: RequestScope, *, path: Levels, uris: Mapping[str, str], aliases: tuple[str, ...], comment: str | None,
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    path: Levels,
+    uris: Mapping[str, str],
+    aliases: tuple[str, ...],
+    comment: str | None,
     properties: Mapping[str, str],
-) -> int:  # fmt: skip
+) -> int:
     """Add a version to a model and return its number.
 
     Raises NotFound, AlreadyExists (an alias belongs to another version), NotInUse, PermissionDenied, BadRequest (an
@@ -248,9 +252,11 @@ def version_update(tx: Tx, permit: Permit[VersionAlter]) -> ModelVersion:
     if version is None:
         raise _missing_version_error(command.path, command.which)
     changed = msgspec.structs.replace(
-        version, comment=edits.edits.edited_comment(version.comment), properties=edits.edits.over(version.properties),
+        version,
+        comment=edits.edits.edited_comment(version.comment),
+        properties=edits.edits.over(version.properties),
         uris=_edited_uris(version.uris, edits),
-    )  # fmt: skip
+    )
     if version.properties.get(DEFAULT_URI) in (None, *version.uris):  # an older release stored others
         _check_default_uri(changed.properties, changed.uris)
     tx.models.update(node.id, changed)

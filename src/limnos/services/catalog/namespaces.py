@@ -134,9 +134,15 @@ def namespaces_list(request_view: RequestView, parent: Levels, page_request: Pag
 
 
 async def namespace_create(
-    ctx: Context, scope: RequestScope, *, levels: Levels, comment: str | None = None, properties: dict[str, str],
-    check: Callable[[str], object] = check_part, parents: bool = True,
-) -> tuple[Node, str]:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    levels: Levels,
+    comment: str | None = None,
+    properties: dict[str, str],
+    check: Callable[[str], object] = check_part,
+    parents: bool = True,
+) -> tuple[Node, str]:
     """Create a namespace and its missing parents in one transaction; the caller owns all of them.
 
     Args:
@@ -178,9 +184,13 @@ async def namespace_create(
 
 
 def namespace_create_of(
-    request_view: RequestView, levels: Levels, record: NamespaceRecord, *, check: Callable[[str], object] = check_part,
+    request_view: RequestView,
+    levels: Levels,
+    record: NamespaceRecord,
+    *,
+    check: Callable[[str], object] = check_part,
     parents: bool = True,
-) -> tuple[Permit[NamespaceCreate], str]:  # fmt: skip
+) -> tuple[Permit[NamespaceCreate], str]:
     """Decide on creating a namespace.
 
     Returns the permit and the parent's location. Raises as `namespace_create` does.
@@ -275,10 +285,15 @@ def namespace_insert(tx: Tx, permit: Permit[NamespaceCreate]) -> Node:
         if node is not None and node.kind is Kind.NAMESPACE:
             tx.stale()  # a parent was created concurrently: decide on it
         parent = tx.nodes.create(
-            kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=parent.id, zone=permit.zone,
+            kind=Kind.NAMESPACE,
+            space=command.space,
+            name=name,
+            parent_id=parent.id,
+            zone=permit.zone,
             record=command.record if last else BLANK_NAMESPACE,
-            implicit=not last, owner_id=command.owner_id,
-        )  # fmt: skip
+            implicit=not last,
+            owner_id=command.owner_id,
+        )
     return parent
 
 

@@ -312,9 +312,15 @@ def _create_parents(tx: Tx, path: Levels, *, command: NestingStep) -> int | None
             return None
         if node is None:
             node = tx.nodes.create(
-                kind=Kind.NAMESPACE, space=command.space, name=name, parent_id=at, zone=command.catalog.id,
-                record=BLANK_NAMESPACE, implicit=True, owner_id=command.owner_id,
-            )  # fmt: skip
+                kind=Kind.NAMESPACE,
+                space=command.space,
+                name=name,
+                parent_id=at,
+                zone=command.catalog.id,
+                record=BLANK_NAMESPACE,
+                implicit=True,
+                owner_id=command.owner_id,
+            )
         at = node.id
     return None
 
@@ -365,8 +371,12 @@ class _NestingBatch(Protocol):
 
 
 _BATCHES: Final[Mapping[str, _NestingBatch]] = {
-    "planning": _plan, "renaming": _rename, "nesting": _nest, "unnesting": _unnest, "unrenaming": _unrename,
-}  # fmt: skip
+    "planning": _plan,
+    "renaming": _rename,
+    "nesting": _nest,
+    "unnesting": _unnest,
+    "unrenaming": _unrename,
+}
 
 
 def _live(tx: Tx, row: NameChangeRow, *, name: str | None, parent_id: int) -> Node | None:

@@ -65,10 +65,13 @@ async def protection_load(ctx: Context, *, metalake: str, kind: Kind, full_name:
 
     scope = scope_for(metalake, kind, full_name)
     (chain, node_id), protection = await read_attached_rows(
-        ctx, scope, reader=read, otherwise=lambda request_view, chain: (chain, request_view.catalog.id),
+        ctx,
+        scope,
+        reader=read,
+        otherwise=lambda request_view, chain: (chain, request_view.catalog.id),
         work=lambda target: ctx.look_up(lambda: protection_read(target[1])),
         identity=lambda target: ([link.id for link in target[0]], target[1]),
-    )  # fmt: skip
+    )
     links = {link.id: (link.kind, name) for link, name in zip(chain, display_names(chain), strict=True)}
     if protection is None or protection.node_id not in links:
         return ProtectionView(None)

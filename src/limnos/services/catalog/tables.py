@@ -94,8 +94,13 @@ class TableMove(msgspec.Struct, frozen=True):
 
 
 def table_find(
-    request_view: RequestView, namespace: Levels, name: str, action: Action, *, required_format: str | None = table_formats.ICEBERG
-) -> AuthorizedObject[Node]:  # fmt: skip
+    request_view: RequestView,
+    namespace: Levels,
+    name: str,
+    action: Action,
+    *,
+    required_format: str | None = table_formats.ICEBERG,
+) -> AuthorizedObject[Node]:
     """Find a table for a caller who may do the action on it.
 
     Args:
@@ -254,10 +259,16 @@ def table_insert(tx: Tx, permit: Permit[TableCreate]) -> MetadataDocument:
     """Insert the table with its owner, its document and its locations."""
     command = permit.command
     node = tx.nodes.create(
-        kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
-        record=command.record, owner_id=command.owner_id, node_format="iceberg",
+        kind=Kind.TABLE,
+        space=command.space,
+        name=command.name,
+        parent_id=command.namespace.id,
+        zone=permit.zone,
+        record=command.record,
+        owner_id=command.owner_id,
+        node_format="iceberg",
         under=command.namespace,
-    )  # fmt: skip
+    )
     document = msgspec.structs.replace(command.document, node_id=node.id)
     documents = tx.documents
     locations_lock(tx, documents=(document,), locations=command.data_paths)
@@ -386,7 +397,7 @@ def table_unregister_write(tx: Tx, permit: Permit[TableUnregister]) -> None:
 
 async def table_move(
     ctx: Context, scope: RequestScope, *, source: Levels, target: Levels, required_format: str | None = None
-) -> None:  # fmt: skip
+) -> None:
     """Rename a table, or move it to another namespace of its catalog.
 
     `required_format` is the only format that may be moved, None for any. Raises NotFound (the table, also one of
@@ -402,7 +413,7 @@ async def table_move(
 
 def table_move_of(
     request_view: RequestView, source: Levels, target: Levels, *, required_format: str | None = None
-) -> Permit[TableMove]:  # fmt: skip
+) -> Permit[TableMove]:
     """Decide on renaming or moving a table, and return the permit. Raises as `table_move`."""
     if min(len(source), len(target)) < table_formats.least_levels(request_view):
         raise BadRequest("A table must be in a namespace: give at least two levels")

@@ -142,9 +142,16 @@ def view_insert(tx: Tx, permit: Permit[ViewCreate]) -> ViewState:
     """Insert the view with its owner, its document and its location."""
     command = permit.command
     node = tx.nodes.create(
-        kind=Kind.VIEW, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
-        record=command.record, owner_id=command.owner_id, node_format="iceberg", under=command.namespace,
-    )  # fmt: skip
+        kind=Kind.VIEW,
+        space=command.space,
+        name=command.name,
+        parent_id=command.namespace.id,
+        zone=permit.zone,
+        record=command.record,
+        owner_id=command.owner_id,
+        node_format="iceberg",
+        under=command.namespace,
+    )
     document = msgspec.structs.replace(command.document, node_id=node.id)
     locations_lock(tx, documents=(document,))
     location_claim(

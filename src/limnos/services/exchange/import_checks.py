@@ -54,8 +54,16 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.exchange")
 _REPORTED_ERRORS: Final = (
-    errors.BadRequest, InvalidName, errors.MissingFile, errors.StorageFailed, errors.AlreadyExists, errors.UnsupportedOperation, UnreadableRecord, errors.InvalidTable, errors.NotFound,
-)  # fmt: skip
+    errors.BadRequest,
+    InvalidName,
+    errors.MissingFile,
+    errors.StorageFailed,
+    errors.AlreadyExists,
+    errors.UnsupportedOperation,
+    UnreadableRecord,
+    errors.InvalidTable,
+    errors.NotFound,
+)
 _TYPE_WORDS: Final = {1: "RELATIONAL", 2: "FILE", 3: "STREAM", 4: "ML"}
 KINDS: Final[Mapping[str, Kind]] = {kind.word: kind for kind in RESTS}
 """The kinds of entity records, by name."""
@@ -122,9 +130,14 @@ def catalog_of(
         if keeps_warehouse and record.warehouse and message.provider in PROVIDERS_WITH_WAREHOUSE:
             properties.setdefault(WAREHOUSE, record.warehouse)
         checked = catalog_check(
-            name=message.name, catalog_type=_TYPE_WORDS.get(message.type), provider=message.provider, properties=properties,
-            defaults=defaults, metalake=metalake, catalog_id=None,
-        )  # fmt: skip
+            name=message.name,
+            catalog_type=_TYPE_WORDS.get(message.type),
+            provider=message.provider,
+            properties=properties,
+            defaults=defaults,
+            metalake=metalake,
+            catalog_id=None,
+        )
         sealed = defaults.storages.keys.sealed(properties)
         return replace(
             checked, properties=sealed, comment=_comment(message), in_use=message.in_use, unknown=record.unknown
@@ -228,9 +241,12 @@ def _policy(record: PolicyRecord) -> PolicyRecord:
                 "a policy of Polaris was imported in part", type=record.policy_type, left_out=translated.left_out
             )
         return replace(
-            record, policy_type=translated.policy_type, content=translated.content, comment=comment,
+            record,
+            policy_type=translated.policy_type,
+            content=translated.content,
+            comment=comment,
             enabled=record.enabled and translated.enabled,
-        )  # fmt: skip
+        )
     try:
         content = msgspec.json.decode(record.content)
     except msgspec.DecodeError as error:

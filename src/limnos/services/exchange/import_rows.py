@@ -90,10 +90,22 @@ class ImportPart(ImportWriter):
         stored = MetalakeRecord(comment, dict(message.properties), message.in_use, unknown=record.unknown)
         new = self._define(message.id, Kind.METALAKE)
         self._progress = self._progress._replace(metalake_id=new.new_id, owner_id=record.owner_id)
-        self._add_row(imports.NODE, {
-            "id": new.new_id, "zone": ROOT_ID, "parent": ROOT_ID, "kind": int(Kind.METALAKE), "space": imports.STAGE, "name": str(self._progress.id),
-            "folded": None, "format": "", "implicit": False, "record": encode(stored), **self._audit_columns(message.audit_info),
-        })  # fmt: skip
+        self._add_row(
+            imports.NODE,
+            {
+                "id": new.new_id,
+                "zone": ROOT_ID,
+                "parent": ROOT_ID,
+                "kind": int(Kind.METALAKE),
+                "space": imports.STAGE,
+                "name": str(self._progress.id),
+                "folded": None,
+                "format": "",
+                "implicit": False,
+                "record": encode(stored),
+                **self._audit_columns(message.audit_info),
+            },
+        )
         self._tx.new_zone(new.new_id)
 
     def principal(self, ready: CheckedRecord) -> None:
@@ -105,10 +117,19 @@ class ImportPart(ImportWriter):
         self._check_name(message.name, kinds[message.kind], statement=imports.PRINCIPAL)
         new = self._define(message.id, kinds[message.kind])
         external = message.external_id if message.HasField("external_id") else None
-        self._add_row(imports.PRINCIPAL, {
-            "id": new.new_id, "metalake": self._progress.metalake_id, "kind": int(new.kind), "name": message.name, "external_id": external,
-            "enabled": message.enabled, "tokens_from": self._tx.next_id() if message.successor else 0, **self._audit_columns(message.audit_info),
-        })  # fmt: skip
+        self._add_row(
+            imports.PRINCIPAL,
+            {
+                "id": new.new_id,
+                "metalake": self._progress.metalake_id,
+                "kind": int(new.kind),
+                "name": message.name,
+                "external_id": external,
+                "enabled": message.enabled,
+                "tokens_from": self._tx.next_id() if message.successor else 0,
+                **self._audit_columns(message.audit_info),
+            },
+        )
 
     def catalog(self, ready: CheckedRecord) -> None:
         """Add a catalog, with the clock of its zone."""
@@ -173,10 +194,16 @@ class ImportPart(ImportWriter):
         message = ready.record.role
         self._check_name(message.name, Kind.ROLE, statement=imports.ROLE)
         new = self._define(message.id, Kind.ROLE)
-        self._add_row(imports.ROLE, {
-            "id": new.new_id, "metalake": self._progress.metalake_id, "name": message.name,
-            "record": encode(RoleRecord.read(message.rest.SerializeToString())), **self._audit_columns(message.audit_info),
-        })  # fmt: skip
+        self._add_row(
+            imports.ROLE,
+            {
+                "id": new.new_id,
+                "metalake": self._progress.metalake_id,
+                "name": message.name,
+                "record": encode(RoleRecord.read(message.rest.SerializeToString())),
+                **self._audit_columns(message.audit_info),
+            },
+        )
         self._set_owner(ready.record, new.new_id)
 
     # -- attachments and links --------------------------------------------------------------------------------------
@@ -187,9 +214,16 @@ class ImportPart(ImportWriter):
         role, target = self._require(message.role_id, Kind.ROLE), self._require(message.object_id)
         privilege = parse_privilege(message.privilege)
         check_binding(privilege, target.kind, None)
-        self._add_row(imports.GRANT, {
-            "role": role.new_id, "object": target.new_id, "privilege": int(privilege), "kind": int(target.kind), "allowed": message.allowed,
-        })  # fmt: skip
+        self._add_row(
+            imports.GRANT,
+            {
+                "role": role.new_id,
+                "object": target.new_id,
+                "privilege": int(privilege),
+                "kind": int(target.kind),
+                "allowed": message.allowed,
+            },
+        )
 
     def link(self, ready: CheckedRecord) -> None:
         """Add a link between two objects, such as a membership, a role assignment or an attached tag; or an object's
@@ -199,9 +233,16 @@ class ImportPart(ImportWriter):
         if message.kind == "protected":
             target = self._require(message.from_id)
             zone = ROOT_ID if target.kind is Kind.METALAKE else self._zone(target)
-            self._add_row(imports.PROTECTED, {
-                "id": target.new_id, "zone": zone, "below": message.below, "set_by": message.set_by, "set_at": millis(message.set_at),
-            })  # fmt: skip
+            self._add_row(
+                imports.PROTECTED,
+                {
+                    "id": target.new_id,
+                    "zone": zone,
+                    "below": message.below,
+                    "set_by": message.set_by,
+                    "set_at": millis(message.set_at),
+                },
+            )
             return
         if message.kind in _ATTACHED:
             self._attach(message)
@@ -234,10 +275,18 @@ class ImportPart(ImportWriter):
         """Add a version of a model under its number, with its aliases."""
         message = ready.record.model_version
         model = self._require(message.model_id, Kind.MODEL).new_id
-        self._insert_unique(imports.MODEL_VERSION, {
-            "id": model, "version": message.number, "comment": message.comment if message.HasField("comment") else None,
-            "properties": json.dumps(dict(message.properties)), "uris": json.dumps(dict(message.uris)), **self._audit_columns(message.audit_info),
-        }, what=f"version {message.number} of the model")  # fmt: skip
+        self._insert_unique(
+            imports.MODEL_VERSION,
+            {
+                "id": model,
+                "version": message.number,
+                "comment": message.comment if message.HasField("comment") else None,
+                "properties": json.dumps(dict(message.properties)),
+                "uris": json.dumps(dict(message.uris)),
+                **self._audit_columns(message.audit_info),
+            },
+            what=f"version {message.number} of the model",
+        )
         for alias in message.aliases:
             self._insert_unique(
                 imports.ALIAS, {"id": model, "alias": alias, "version": message.number}, what=f"alias {alias}"
@@ -251,12 +300,22 @@ class ImportPart(ImportWriter):
             raise BadRequest(f"{message.staged[:100]!r} is not the name of a staged manifest")
         if message.scheme not in SCHEMES.values() or message.number < 0:
             raise BadRequest(f"version {message.number} of scheme {message.scheme} is not a version of a Lance table")
-        self._insert_unique(imports.LANCE_VERSION, {
-            "id": self._require(message.table_id, Kind.TABLE).new_id, "branch": message.branch, "version": message.number,
-            "scheme": message.scheme, "staged": message.staged, "size": message.size if message.HasField("size") else None,
-            "e_tag": message.e_tag if message.HasField("e_tag") else None, "metadata": message.metadata,
-            "created_at": millis(message.created_at), "settled": message.settled,
-        }, what=f"version {message.number} of the table")  # fmt: skip
+        self._insert_unique(
+            imports.LANCE_VERSION,
+            {
+                "id": self._require(message.table_id, Kind.TABLE).new_id,
+                "branch": message.branch,
+                "version": message.number,
+                "scheme": message.scheme,
+                "staged": message.staged,
+                "size": message.size if message.HasField("size") else None,
+                "e_tag": message.e_tag if message.HasField("e_tag") else None,
+                "metadata": message.metadata,
+                "created_at": millis(message.created_at),
+                "settled": message.settled,
+            },
+            what=f"version {message.number} of the table",
+        )
 
     def statistic(self, ready: CheckedRecord) -> None:
         """Add a statistic of a table, or of one of its partitions or columns."""
@@ -266,9 +325,11 @@ class ImportPart(ImportWriter):
         except msgspec.DecodeError:
             raise BadRequest(f"the value of statistic {message.name[:100]} is not JSON") from None
         row: Params = {
-            "id": self._require(message.table_id, Kind.TABLE).new_id, "name": message.name, "value": message.value,
+            "id": self._require(message.table_id, Kind.TABLE).new_id,
+            "name": message.name,
+            "value": message.value,
             **self._audit_columns(message.audit_info),
-        }  # fmt: skip
+        }
         what = f"statistic {message.name[:100]} of the table"
         if not message.field_id:
             self._insert_unique(imports.STATISTIC, {**row, "partition": message.partition}, what=what)
@@ -290,18 +351,34 @@ class ImportPart(ImportWriter):
                 [imported_object.new_id for each in ids if (imported_object := self._refs.get(each)) is not None]
             ),
         )
-        self._insert_unique(imports.RESTRICTION, {
-            "id": target.new_id, "name": check_part(message.name), "zone": self._zone(target), "terms": msgspec.json.encode(terms).decode(),
-            "set_by": message.set_by, "set_at": millis(message.set_at),
-        }, what=f"restriction {message.name[:100]} of the {target.kind.word}")  # fmt: skip
+        self._insert_unique(
+            imports.RESTRICTION,
+            {
+                "id": target.new_id,
+                "name": check_part(message.name),
+                "zone": self._zone(target),
+                "terms": msgspec.json.encode(terms).decode(),
+                "set_by": message.set_by,
+                "set_at": millis(message.set_at),
+            },
+            what=f"restriction {message.name[:100]} of the {target.kind.word}",
+        )
 
     def declaration(self, ready: CheckedRecord) -> None:
         """Add a version of a pipeline's declaration, under its version number."""
         message = ready.record.declaration
-        self._insert_unique(imports.DECLARATION, {
-            "id": self._require(message.pipeline_id, Kind.JOB_TEMPLATE).new_id, "version": message.number, "digest": message.digest,
-            "text": message.text, "declared_by": message.declared_by, "declared_at": millis(message.declared_at),
-        }, what=f"declaration {message.number} of the pipeline")  # fmt: skip
+        self._insert_unique(
+            imports.DECLARATION,
+            {
+                "id": self._require(message.pipeline_id, Kind.JOB_TEMPLATE).new_id,
+                "version": message.number,
+                "digest": message.digest,
+                "text": message.text,
+                "declared_by": message.declared_by,
+                "declared_at": millis(message.declared_at),
+            },
+            what=f"declaration {message.number} of the pipeline",
+        )
 
     def trailer(self, ready: CheckedRecord) -> None:
         """Verify the trailer's record count and mark the import complete. Raises BadRequest if the counts differ."""
@@ -331,7 +408,19 @@ def _check_held(kind: Kind, above: ImportedObject) -> None:
 
 
 _TAKE: Final[Mapping[str, Callable[[ImportPart, CheckedRecord], None]]] = {
-    "metalake": ImportPart.metalake, "principal": ImportPart.principal, "catalog": ImportPart.catalog, "namespace": ImportPart.namespace, "table": ImportPart.table,
-    "entity": ImportPart.entity, "role": ImportPart.role, "grant": ImportPart.grant, "link": ImportPart.link, "model_version": ImportPart.model_version,
-    "lance_version": ImportPart.lance_version, "statistic": ImportPart.statistic, "restriction": ImportPart.restriction, "declaration": ImportPart.declaration, "trailer": ImportPart.trailer,
-}  # fmt: skip
+    "metalake": ImportPart.metalake,
+    "principal": ImportPart.principal,
+    "catalog": ImportPart.catalog,
+    "namespace": ImportPart.namespace,
+    "table": ImportPart.table,
+    "entity": ImportPart.entity,
+    "role": ImportPart.role,
+    "grant": ImportPart.grant,
+    "link": ImportPart.link,
+    "model_version": ImportPart.model_version,
+    "lance_version": ImportPart.lance_version,
+    "statistic": ImportPart.statistic,
+    "restriction": ImportPart.restriction,
+    "declaration": ImportPart.declaration,
+    "trailer": ImportPart.trailer,
+}

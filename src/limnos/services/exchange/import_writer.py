@@ -47,7 +47,19 @@ def named_ids(record: ExportRecord) -> Iterator[int]:
     """Yield the ids to which a record refers, as in the file."""
     word = record.WhichOneof("record") or ""
     message = getattr(record, word)
-    for field in ("parent_id", "namespace_id", "catalog_id", "metalake_id", "role_id", "object_id", "from_id", "to_id", "model_id", "table_id", "pipeline_id"):  # fmt: skip
+    for field in (
+        "parent_id",
+        "namespace_id",
+        "catalog_id",
+        "metalake_id",
+        "role_id",
+        "object_id",
+        "from_id",
+        "to_id",
+        "model_id",
+        "table_id",
+        "pipeline_id",
+    ):
         if field in message.DESCRIPTOR.fields_by_name:
             yield getattr(message, field)
     for field in ("to_ids", "except_ids"):
@@ -176,10 +188,22 @@ class ImportWriter:
     ) -> None:
         stored = cast("NodeRecord", ready.stored)
         table_format = TABLE_FORMATS.get(new.provider, "") if new.kind is Kind.TABLE else ready.record.entity.format
-        self._add_row(imports.NODE, {
-            "id": new.new_id, "zone": self._zone(new), "parent": parent_id, "kind": int(new.kind), "space": name_space_of(new.kind, new.provider),
-            "name": name, "folded": fold(name), "format": table_format, "implicit": ready.record.implicit, "record": encode(stored), **self._audit_columns(audit),
-        })  # fmt: skip
+        self._add_row(
+            imports.NODE,
+            {
+                "id": new.new_id,
+                "zone": self._zone(new),
+                "parent": parent_id,
+                "kind": int(new.kind),
+                "space": name_space_of(new.kind, new.provider),
+                "name": name,
+                "folded": fold(name),
+                "format": table_format,
+                "implicit": ready.record.implicit,
+                "record": encode(stored),
+                **self._audit_columns(audit),
+            },
+        )
         if isinstance(stored, FilesetRecord):
             for row in fileset_location_rows(new.new_id, stored.locations.values(), managed=not stored.external):
                 self._add_row(PLACE_PUT, row)
@@ -196,9 +220,11 @@ class ImportWriter:
         """Return the audit columns of a record; without a creator, the importing user counts as creator."""
         changed = millis(audit.last_modified_time) if audit.HasField("last_modified_time") else None
         return {
-            "created_by": audit.creator or self._tx.actor, "created_at": millis(audit.create_time) or self._tx.now_ms,
-            "modified_by": audit.last_modifier if audit.HasField("last_modifier") else None, "modified_at": changed,
-        }  # fmt: skip
+            "created_by": audit.creator or self._tx.actor,
+            "created_at": millis(audit.create_time) or self._tx.now_ms,
+            "modified_by": audit.last_modifier if audit.HasField("last_modifier") else None,
+            "modified_at": changed,
+        }
 
     def _add_row(self, statement: Sql, row: Params) -> None:
         self._rows_by_statement.setdefault(statement, []).append(row)

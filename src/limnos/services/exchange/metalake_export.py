@@ -180,12 +180,18 @@ class _MetalakeExport:
             (exports.POLICED, lambda row: messages.attachment_record("policed", row)),
             (exports.STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[1:]))),
             (exports.COLUMN_STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[2:]), field_id=row[1])),
-            (exports.PROTECTED, lambda row: messages.protection_record(row[0], below=bool(row[1]), set_by=row[2], set_at=row[3])),
+            (
+                exports.PROTECTED,
+                lambda row: messages.protection_record(row[0], below=bool(row[1]), set_by=row[2], set_at=row[3]),
+            ),
             (exports.ROLES, _role),
             (exports.RESTRICTIONS, lambda row: messages.restriction(restriction_of(row))),
-            (exports.GRANTS, lambda row: messages.grant(row[0], row[1], privilege=Privilege(row[2]).word, allowed=bool(row[3]))),
+            (
+                exports.GRANTS,
+                lambda row: messages.grant(row[0], row[1], privilege=Privilege(row[2]).word, allowed=bool(row[3])),
+            ),
             (exports.HOLDERS, lambda row: messages.link("holder", from_id=row[0], to_id=row[1])),
-        )  # fmt: skip
+        )
         for statement, make in plain:
             async for page in self._rows(statement, make):
                 yield page

@@ -170,9 +170,15 @@ def _decide_vending(request_view: RequestView, origin: CatalogSource, *, chain: 
 
 
 async def forward_create(
-    ctx: Context, scope: RequestScope, *, thing: SourceObjectRequest, call: RestCall, vending: RestCall | None = None, stages: bool = False,
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    thing: SourceObjectRequest,
+    call: RestCall,
+    vending: RestCall | None = None,
+    stages: bool = False,
     overwrites: bool = False,
-) -> tuple[RestReply, VendingDecision]:  # fmt: skip
+) -> tuple[RestReply, VendingDecision]:
     """Forward a request that creates an object, which the caller then owns.
 
     Args:

@@ -91,9 +91,16 @@ def decide_after_move(request_view: RequestView, kind: Kind, *, source: Levels, 
 
 
 async def rename_in_source(
-    ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, target: Levels, of: Callable[[BaseCatalog], C | None],
-    rename: Callable[[C], None], load: Callable[[C], T],
-) -> tuple[T, Node | None, Node]:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    kind: Kind,
+    path: Levels,
+    target: Levels,
+    of: Callable[[BaseCatalog], C | None],
+    rename: Callable[[C], None],
+    load: Callable[[C], T],
+) -> tuple[T, Node | None, Node]:
     """Rename or move an object of the source with its placeholder node, and load it again.
 
     Args:
@@ -120,10 +127,14 @@ async def rename_in_source(
     await placeholder_follow(ctx, permit)
     loaded = await shown_after_change(
         ask_confirmed(
-            ctx, scope, of=of, question=load, first=source_lookup.origin,
+            ctx,
+            scope,
+            of=of,
+            question=load,
+            first=source_lookup.origin,
             decide=lambda request_view: decide_after_move(request_view, kind, source=path, target=target),
         )
-    )  # fmt: skip
+    )
     return loaded, source_lookup.node, source_lookup.origin.catalog
 
 

@@ -314,9 +314,14 @@ async def _first_existing_path(ctx: Context, lacking: MissingPlaceholder) -> Lev
 
 
 async def placeholder_make(
-    ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, allowed: Callable[[RequestView, SecurableChain], Decision],
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    kind: Kind,
+    path: Levels,
+    allowed: Callable[[RequestView, SecurableChain], Decision],
     record: NodeRecord | None = None,
-) -> Node:  # fmt: skip
+) -> Node:
     """Create the placeholder node of an object that exists in the source.
 
     Args:
@@ -339,8 +344,14 @@ async def placeholder_make(
 
 
 def placeholder_permit(
-    request_view: RequestView, kind: Kind, *, path: Levels, decision: Decision, made_here: bool = True, record: NodeRecord | None = None
-) -> Permit[PlaceholderCreate]:  # fmt: skip
+    request_view: RequestView,
+    kind: Kind,
+    *,
+    path: Levels,
+    decision: Decision,
+    made_here: bool = True,
+    record: NodeRecord | None = None,
+) -> Permit[PlaceholderCreate]:
     """Return the permit for the placeholder node of an object that the source will create or change.
 
     Get the permit before the call of the source, so that the decision precedes the change.
@@ -416,8 +427,13 @@ def placeholder_insert(tx: Tx, permit: Permit[PlaceholderCreate]) -> Node:
             tx.nodes.drop(node)
             node = None
         at = node or tx.nodes.create(
-            kind=kind, space=space, name=name, parent_id=at.id, zone=permit.zone,
+            kind=kind,
+            space=space,
+            name=name,
+            parent_id=at.id,
+            zone=permit.zone,
             node_format=SOURCE if kind in (Kind.TABLE, Kind.VIEW) else "",
-            record=command.record if last else _RECORDS[kind], owner_id=command.owner_id if last else None,
-        )  # fmt: skip
+            record=command.record if last else _RECORDS[kind],
+            owner_id=command.owner_id if last else None,
+        )
     return at

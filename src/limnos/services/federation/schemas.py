@@ -70,10 +70,15 @@ async def schema_create(
     UnsupportedOperation for properties that the source cannot store.
     """
     created = await source_objects.create_in_source(
-        ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_CREATE, of=with_schemas,
+        ctx,
+        scope,
+        kind=Kind.NAMESPACE,
+        path=path,
+        action=Action.NAMESPACE_CREATE,
+        of=with_schemas,
         question=lambda namespaces: namespaces.schema_create(path, comment=comment, properties=properties),
         load=lambda namespaces: namespaces.schema_load(path),
-    )  # fmt: skip
+    )
     return FederatedSchema(*created)
 
 
@@ -105,6 +110,11 @@ async def schema_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> Non
     schemas.
     """
     await source_objects.drop_in_source(
-        ctx, scope, kind=Kind.NAMESPACE, path=path, action=Action.NAMESPACE_DROP, of=with_schemas,
+        ctx,
+        scope,
+        kind=Kind.NAMESPACE,
+        path=path,
+        action=Action.NAMESPACE_DROP,
+        of=with_schemas,
         question=lambda namespaces: namespaces.schema_drop(path),
-    )  # fmt: skip
+    )

@@ -76,9 +76,13 @@ def visible_names_of_container(
 
 
 async def names_in_source(
-    ctx: Context, seen: VisibleSourceNames, *, visible: Callable[[RequestView, Levels], VisibleSourceNames], of: Callable[[BaseCatalog], C | None],
+    ctx: Context,
+    seen: VisibleSourceNames,
+    *,
+    visible: Callable[[RequestView, Levels], VisibleSourceNames],
+    of: Callable[[BaseCatalog], C | None],
     question: Callable[[C], list[str]],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """List names in a source. Returns those that are visible to the caller both before and after the source's response.
 
     A name may become hidden during the call, or lose the placeholder node that hides it. `visible` computes the filter
@@ -89,9 +93,12 @@ async def names_in_source(
         return current.of(await ask_source(ctx, current.origin, of=of, question=question))
 
     current, names = await ctx.read_confirmed(
-        seen.scope, lambda request_view: visible(request_view, seen.path), work=work,
-        identity=lambda each: each.origin.identity, first=seen,
-    )  # fmt: skip
+        seen.scope,
+        lambda request_view: visible(request_view, seen.path),
+        work=work,
+        identity=lambda each: each.origin.identity,
+        first=seen,
+    )
     return current.of(names)
 
 
@@ -164,9 +171,17 @@ async def read_in_source(
 
 
 async def create_in_source(
-    ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
-    question: Callable[[C], None], load: Callable[[C], T], record: NodeRecord | None = None,
-) -> tuple[T, Node | None, Node]:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    kind: Kind,
+    path: Levels,
+    action: Action,
+    of: Callable[[BaseCatalog], C | None],
+    question: Callable[[C], None],
+    load: Callable[[C], T],
+    record: NodeRecord | None = None,
+) -> tuple[T, Node | None, Node]:
     """Create an object in the source; the caller owns its placeholder node.
 
     Args:
@@ -214,9 +229,15 @@ async def create_in_source(
 
 
 async def drop_in_source(
-    ctx: Context, scope: RequestScope, *, kind: Kind, path: Levels, action: Action, of: Callable[[BaseCatalog], C | None],
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    kind: Kind,
+    path: Levels,
+    action: Action,
+    of: Callable[[BaseCatalog], C | None],
     question: Callable[[C], None],
-) -> None:  # fmt: skip
+) -> None:
     """Drop an object in the source, and its placeholder node.
 
     Raises NotFound, NotEmpty, ProtectedObject, NotInUse, PermissionDenied, UnsupportedOperation if the source has no

@@ -218,9 +218,14 @@ async def next_hops(ctx: Context) -> tuple[str, ...]:
 
 
 async def ask_confirmed(
-    ctx: Context, scope: RequestScope, *, decide: Callable[[RequestView], CatalogSource], of: Callable[[BaseCatalog], C | None],
-    question: Callable[[C], T], first: CatalogSource | None = None,
-) -> T:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    decide: Callable[[RequestView], CatalogSource],
+    of: Callable[[BaseCatalog], C | None],
+    question: Callable[[C], T],
+    first: CatalogSource | None = None,
+) -> T:
     """Call the external system for a read, and decide again after its response: the right may have been revoked
     meanwhile, and the data changed after that.
 
@@ -228,9 +233,12 @@ async def ask_confirmed(
     `ask_source` does.
     """
     _, result = await ctx.read_confirmed(
-        scope, decide, work=lambda origin: ask_source(ctx, origin, of=of, question=question),
-        identity=lambda origin: origin.identity, first=first,
-    )  # fmt: skip
+        scope,
+        decide,
+        work=lambda origin: ask_source(ctx, origin, of=of, question=question),
+        identity=lambda origin: origin.identity,
+        first=first,
+    )
     return result
 
 

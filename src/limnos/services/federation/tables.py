@@ -66,10 +66,15 @@ async def table_create(
     """
     schema, name = path[:-1], path[-1]
     created = await source_objects.create_in_source(
-        ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_CREATE, of=with_tables,
+        ctx,
+        scope,
+        kind=Kind.TABLE,
+        path=path,
+        action=Action.TABLE_CREATE,
+        of=with_tables,
         question=lambda catalog: catalog.table_create(schema, name, definition=definition),
         load=lambda catalog: catalog.table_load(schema, name),
-    )  # fmt: skip
+    )
     return FederatedTable(*created)
 
 
@@ -103,10 +108,15 @@ async def table_rename(ctx: Context, scope: RequestScope, *, path: Levels, targe
     """
     check_gravitino_name(target[-1], kind="TABLE")
     renamed = await rename_in_source(
-        ctx, scope, kind=Kind.TABLE, path=path, target=target, of=with_tables,
+        ctx,
+        scope,
+        kind=Kind.TABLE,
+        path=path,
+        target=target,
+        of=with_tables,
         rename=lambda catalog: catalog.table_rename(path[:-1], path[-1], target=target),
         load=lambda catalog: catalog.table_load(target[:-1], target[-1]),
-    )  # fmt: skip
+    )
     return FederatedTable(*renamed)
 
 
@@ -119,6 +129,11 @@ async def table_drop(ctx: Context, scope: RequestScope, *, path: Levels, purge: 
     PermissionDenied.
     """
     await source_objects.drop_in_source(
-        ctx, scope, kind=Kind.TABLE, path=path, action=Action.TABLE_DROP, of=with_tables,
+        ctx,
+        scope,
+        kind=Kind.TABLE,
+        path=path,
+        action=Action.TABLE_DROP,
+        of=with_tables,
         question=lambda catalog: catalog.table_drop(path[:-1], path[-1], purge=purge),
-    )  # fmt: skip
+    )

@@ -81,10 +81,16 @@ async def topic_create(
     """
     schema, name = path
     created = await source_objects.create_in_source(
-        ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_CREATE, of=with_topics,
-        question=lambda catalog: catalog.topic_create(schema, name, properties=properties), record=TopicRecord(comment, {}),
+        ctx,
+        scope,
+        kind=Kind.TOPIC,
+        path=path,
+        action=Action.TOPIC_CREATE,
+        of=with_topics,
+        question=lambda catalog: catalog.topic_create(schema, name, properties=properties),
+        record=TopicRecord(comment, {}),
         load=lambda catalog: catalog.topic_load(schema, name),
-    )  # fmt: skip
+    )
     return FederatedTopic(*created)
 
 
@@ -104,9 +110,12 @@ async def topic_alter(ctx: Context, scope: RequestScope, *, path: Levels, edits:
     source_lookup, permit = await ctx.read(scope, decide)
     if edits.sets or edits.removes:
         await ask_source(
-            ctx, source_lookup.origin, of=with_topics,
-            question=lambda catalog: catalog.topic_alter(schema, name, sets=edits.sets, removes=edits.removes), changes=True,
-        )  # fmt: skip
+            ctx,
+            source_lookup.origin,
+            of=with_topics,
+            question=lambda catalog: catalog.topic_alter(schema, name, sets=edits.sets, removes=edits.removes),
+            changes=True,
+        )
         loaded = await shown_after_change(topic_load(ctx, source_lookup))
     else:
         loaded = await topic_load(ctx, source_lookup)
@@ -135,6 +144,11 @@ async def topic_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None
     """
     schema, name = path
     await source_objects.drop_in_source(
-        ctx, scope, kind=Kind.TOPIC, path=path, action=Action.TOPIC_DROP, of=with_topics,
+        ctx,
+        scope,
+        kind=Kind.TOPIC,
+        path=path,
+        action=Action.TOPIC_DROP,
+        of=with_topics,
         question=lambda catalog: catalog.topic_drop(schema, name),
-    )  # fmt: skip
+    )

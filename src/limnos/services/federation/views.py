@@ -74,10 +74,15 @@ async def view_create(
     """
     schema, name = path[:-1], path[-1]
     created = await source_objects.create_in_source(
-        ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_CREATE, of=with_views,
+        ctx,
+        scope,
+        kind=Kind.VIEW,
+        path=path,
+        action=Action.VIEW_CREATE,
+        of=with_views,
         question=lambda catalog: catalog.view_create(schema, name, definition=definition),
         load=lambda catalog: catalog.view_load(schema, name),
-    )  # fmt: skip
+    )
     return FederatedView(*created)
 
 
@@ -107,10 +112,15 @@ async def view_rename(ctx: Context, scope: RequestScope, *, path: Levels, target
     views, NotInUse, PermissionDenied.
     """
     renamed = await rename_in_source(
-        ctx, scope, kind=Kind.VIEW, path=path, target=target, of=with_views,
+        ctx,
+        scope,
+        kind=Kind.VIEW,
+        path=path,
+        target=target,
+        of=with_views,
         rename=lambda catalog: catalog.view_rename(path[:-1], path[-1], target=target),
         load=lambda catalog: catalog.view_load(target[:-1], target[-1]),
-    )  # fmt: skip
+    )
     return FederatedView(*renamed)
 
 
@@ -120,6 +130,11 @@ async def view_drop(ctx: Context, scope: RequestScope, *, path: Levels) -> None:
     Raises NotFound, ProtectedObject, PermissionDenied, UnsupportedOperation if the source has no views.
     """
     await source_objects.drop_in_source(
-        ctx, scope, kind=Kind.VIEW, path=path, action=Action.VIEW_DROP, of=with_views,
+        ctx,
+        scope,
+        kind=Kind.VIEW,
+        path=path,
+        action=Action.VIEW_DROP,
+        of=with_views,
         question=lambda catalog: catalog.view_drop(path[:-1], path[-1]),
-    )  # fmt: skip
+    )

@@ -155,9 +155,15 @@ def _may_load(request_view: RequestView, node: Node) -> bool:
 
 @with_placeholders
 async def attachments_associate(
-    ctx: Context, on: AttachmentTarget, *, kind: Kind, adds: tuple[str, ...], removes: tuple[str, ...],
-    check: Callable[[Node], None] = lambda _: None, action_on_target: Callable[[Node], Action | None] = lambda _: None,
-) -> tuple[str, ...]:  # fmt: skip
+    ctx: Context,
+    on: AttachmentTarget,
+    *,
+    kind: Kind,
+    adds: tuple[str, ...],
+    removes: tuple[str, ...],
+    check: Callable[[Node], None] = lambda _: None,
+    action_on_target: Callable[[Node], Action | None] = lambda _: None,
+) -> tuple[str, ...]:
     """Attach tags or policies to an object and detach others, atomically.
 
     Args:
@@ -200,9 +206,13 @@ async def attachments_associate(
         for node in nodes[: len(added)]:
             check(node)
         command = AttachmentsChange(
-            kind, place.node, place.field_id, nodes[: len(added)], nodes[len(added) :],
+            kind,
+            place.node,
+            place.field_id,
+            nodes[: len(added)],
+            nodes[len(added) :],
             visible_ids_of(request_view, place, kind=kind, named=nodes),
-        )  # fmt: skip
+        )
         return request_view.permit(command, *decisions, zone=request_view.metalake.id)
 
     return await ctx.write(on.scope, decide, attachments_change)
@@ -250,7 +260,7 @@ def names_on(tx: Tx, target: Node, *, kind: Kind, field_id: int, visible_ids: fr
 
 async def attached_objects_list(
     ctx: Context, *, metalake: str, kind: Kind, name: str, value: str | None = None
-) -> list[AttachedObject]:  # fmt: skip
+) -> list[AttachedObject]:
     """Return the visible objects and columns that a tag or policy is attached to, in the order of their paths.
 
     With `value`, only those where the tag has this value. Raises NotFound, PermissionDenied.

@@ -80,9 +80,14 @@ async def policy_create(ctx: Context, *, metalake: str, name: str, request: Poli
 
 
 async def policy_alter(
-    ctx: Context, *, metalake: str, name: str, edits: PropertyEdits, content: PolicyContent | None = None,
+    ctx: Context,
+    *,
+    metalake: str,
+    name: str,
+    edits: PropertyEdits,
+    content: PolicyContent | None = None,
     enabled: bool | None = None,
-) -> Node:  # fmt: skip
+) -> Node:
     """Rename a policy, change its comment or content, or enable or disable it.
 
     Raises NotFound, AlreadyExists (the new name), InvalidName, BadRequest for invalid content, PermissionDenied.

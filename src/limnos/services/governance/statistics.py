@@ -110,9 +110,13 @@ async def _read_statistics(
         request_view.require_in_use()
 
     _, statistics = await read_attached_rows(
-        ctx, on.scope, reader=decide, otherwise=otherwise, work=work,
+        ctx,
+        on.scope,
+        reader=decide,
+        otherwise=otherwise,
+        work=work,
         identity=lambda target: None if target is None else (target.table.id, target.field_id),
-    )  # fmt: skip
+    )
     return statistics
 
 

@@ -130,9 +130,17 @@ class CommitResult(NamedTuple):
 
 
 async def table_commit(
-    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, requirements: list[object], updates: list[object],
-    raw: bytes | None = None, proof: dataset_fence.LockProof | None = None, version: int | None = None,
-) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    namespace: Levels,
+    name: str,
+    requirements: list[object],
+    updates: list[object],
+    raw: bytes | None = None,
+    proof: dataset_fence.LockProof | None = None,
+    version: int | None = None,
+) -> tuple[MetadataDocument, CatalogRecord]:
     """Commit updates to a table, or create the table of a staged create.
 
     Args:
@@ -434,9 +442,14 @@ async def commit_guards(
 
 
 async def _commit_create(
-    ctx: Context, scope: RequestScope, namespace: Levels, name: str, updates: list[object], *,
+    ctx: Context,
+    scope: RequestScope,
+    namespace: Levels,
+    name: str,
+    updates: list[object],
+    *,
     raw: bytes | None,
-) -> tuple[MetadataDocument, CatalogRecord]:  # fmt: skip
+) -> tuple[MetadataDocument, CatalogRecord]:
     """Create the table of a staged create from the commit's updates. Raises CommitConflict if the table exists, and as
     `tables.table_create`.
     """

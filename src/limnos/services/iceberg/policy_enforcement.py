@@ -59,8 +59,10 @@ def narrow_request(request: ScanRequest, bound: BoundRestrictions) -> ScanReques
     of the user's.
     """
     planned = ScanRequest(
-        snapshot_id=request.snapshot_id, start_snapshot_id=request.start_snapshot_id, end_snapshot_id=request.end_snapshot_id
-    )  # fmt: skip
+        snapshot_id=request.snapshot_id,
+        start_snapshot_id=request.start_snapshot_id,
+        end_snapshot_id=request.end_snapshot_id,
+    )
     if bound.row_filter is None:
         return planned
     return msgspec.structs.replace(planned, filter=msgspec.Raw(msgspec.json.encode(bound.row_filter)))
@@ -233,9 +235,16 @@ class _RestrictedRewrite:
         place = self._scanned.place
         name = hashlib.sha256(msgspec.json.encode([self._specification, task["data-file"], own])).hexdigest()[:32]
         question = {
-            "shape": self._specification, "task": task, "deletes": own, "roots": self._scan.roots, "into": self._into, "name": name,
-            "properties": place.catalog.properties, "kept": place.allowed.own_directories, "open_within": place.allowed.open_within,
-        }  # fmt: skip
+            "shape": self._specification,
+            "task": task,
+            "deletes": own,
+            "roots": self._scan.roots,
+            "into": self._into,
+            "name": name,
+            "properties": place.catalog.properties,
+            "kept": place.allowed.own_directories,
+            "open_within": place.allowed.open_within,
+        }
 
         async def rewrite() -> bytes:
             answer, size = await SCAN_OFFLOADER.of(self._ctx.services).do(
@@ -251,9 +260,14 @@ class _RestrictedRewrite:
     def _task(self, fields: Json) -> bytes:
         """Encode a rewritten file as a scan task, with the reader's filter and the requested statistics."""
         file: Json = {
-            "spec-id": 0, "content": "data", "file-path": fields["file-path"], "file-format": "parquet", "partition": [],
-            "file-size-in-bytes": fields["file-size-in-bytes"], "record-count": fields["record-count"],
-        }  # fmt: skip
+            "spec-id": 0,
+            "content": "data",
+            "file-path": fields["file-path"],
+            "file-format": "parquet",
+            "partition": [],
+            "file-size-in-bytes": fields["file-size-in-bytes"],
+            "record-count": fields["record-count"],
+        }
         for name in _STATISTICS:
             values = fields.get(name)
             entries = (

@@ -89,9 +89,13 @@ async def _scanned_preview(
     snapshot = "no snapshot" if preview.snapshot_id is None else f"snapshot {preview.snapshot_id}"
     detail = f"preview of {len(preview.rows)} rows of {len(preview.columns)} columns, {snapshot}"
     ctx.audit_rows(
-        scanned.document.node_id, (scope.catalog or "", *path), kind=Kind.TABLE.word, action=Action.TABLE_READ,
-        user=scanned.asker.name, detail=detail,
-    )  # fmt: skip
+        scanned.document.node_id,
+        (scope.catalog or "", *path),
+        kind=Kind.TABLE.word,
+        action=Action.TABLE_READ,
+        user=scanned.asker.name,
+        detail=detail,
+    )
     return preview
 
 
@@ -195,13 +199,21 @@ class _PreviewReading:
         self._files += 1
         place = self._scanned.place
         head = {
-            "shape": self._specification, "task": task, "deletes": deletes, "columns": self._columns,
-            "rows_max": self._rows_max - len(self.rows), "bytes_max": self._answer_left,
-        }  # fmt: skip
+            "shape": self._specification,
+            "task": task,
+            "deletes": deletes,
+            "columns": self._columns,
+            "rows_max": self._rows_max - len(self.rows),
+            "bytes_max": self._answer_left,
+        }
         question = {
-            "head": head, "roots": self._scan.roots, "properties": place.catalog.properties, "kept": place.allowed.own_directories,
-            "open_within": place.allowed.open_within, "read_bytes_max": self._bytes_left,
-        }  # fmt: skip
+            "head": head,
+            "roots": self._scan.roots,
+            "properties": place.catalog.properties,
+            "kept": place.allowed.own_directories,
+            "open_within": place.allowed.open_within,
+            "read_bytes_max": self._bytes_left,
+        }
         (answer,) = await self._offload(msgspec.json.encode(question))
         rows, is_whole, read = msgspec.json.decode(answer, type=tuple[list[list[object]], bool, int])
         self.rows += rows

@@ -145,11 +145,13 @@ async def table_read_registered(
     metadata = whole.metadata
     refuse_class_properties(iceberg_metadata.properties_of(metadata))
     document = MetadataDocument(
-        node_id=0, version=1, uuid=cast("str", metadata["table-uuid"]),
+        node_id=0,
+        version=1,
+        uuid=cast("str", metadata["table-uuid"]),
         location=place.normal_location(cast("str", metadata["location"]), ""),
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
-    )  # fmt: skip
+    )
     data_paths = tables.new_data_paths(metadata, before=None, place=place)
     await check_registered_paths(ctx, paths, replaced=replaced, places=(document.location, *data_paths), place=place)
     return RegisteredTable(document, metadata, data_paths)

@@ -126,9 +126,10 @@ async def reports_list(
 
     count = max(1, min(limit, PAGE_MAX))
     _, page = await ctx.read_confirmed(
-        scope, look,
+        scope,
+        look,
         work=lambda node_id: ctx.look_up(lambda: reports_read(node_id, kind=kind, before=before, limit=count)),
-    )  # fmt: skip
+    )
     return page
 
 

@@ -199,8 +199,12 @@ async def _store_plan(ctx: Context, scanned: ScanTarget, *, plan: ScanPlan, snap
                 plan.id, table_id=scanned.document.node_id, snapshots=snapshots, keep_ms=defaults.scan_keep_ms
             )
         tx.scan_plans.insert(
-            plan, asker=scanned.asker, table_id=scanned.document.node_id, keep_ms=defaults.scan_keep_ms, most=defaults.scan_plans_max
-        )  # fmt: skip
+            plan,
+            asker=scanned.asker,
+            table_id=scanned.document.node_id,
+            keep_ms=defaults.scan_keep_ms,
+            most=defaults.scan_plans_max,
+        )
 
     await ctx.services.store.submit(_PERMIT, mutation)
 

@@ -39,11 +39,20 @@ REFUSED: Final = "refused"
 """The problem of a metadata document that some readers refuse."""
 _ADVICE: Final = {
     ("metadata", MISSING): "restore it, or register the table again with its newest existing metadata file",
-    ("manifest list", MISSING): "its snapshot cannot be read: restore it, or roll the table back to another snapshot and expire this one",
-    ("manifest", MISSING): "snapshots that list it cannot be read: restore it, or roll the table back to a snapshot without it",
-    ("file", MISSING): "scans that need it fail: restore it, roll the table back to a snapshot without it, or delete it from the table and write its rows again",
+    (
+        "manifest list",
+        MISSING,
+    ): "its snapshot cannot be read: restore it, or roll the table back to another snapshot and expire this one",
+    (
+        "manifest",
+        MISSING,
+    ): "snapshots that list it cannot be read: restore it, or roll the table back to a snapshot without it",
+    (
+        "file",
+        MISSING,
+    ): "scans that need it fail: restore it, roll the table back to a snapshot without it, or delete it from the table and write its rows again",
     ("statistics", MISSING): "only statistics are lost: compute them again, or remove them from the table",
-}  # fmt: skip
+}
 _WRONG: Final = {
     SIZE: "it was truncated or overwritten: restore the original file, or treat it as missing",
     UNREADABLE: "restore the original file, or treat it as missing",
@@ -301,9 +310,7 @@ class _SliceCheck:
         self.files_left -= count
 
     @staticmethod
-    def _finding(
-        error: LimnosError, file: ListedFile, *, kind: str, snapshot: SnapshotFiles | None
-    ) -> FileFinding:  # fmt: skip
+    def _finding(error: LimnosError, file: ListedFile, *, kind: str, snapshot: SnapshotFiles | None) -> FileFinding:
         """Convert an error of reading a file to a finding. Re-raises errors of the storage that do not concern the
         file.
         """

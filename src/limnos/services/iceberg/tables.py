@@ -233,9 +233,14 @@ async def build_metadata(ctx: Context, request: TableRequest, draft: NewTable) -
         terms = msgspec.json.encode(CreateTerms(table_uuid, now_ms, location))
         return new_metadata_of(await ctx.services.offloader.do("iceberg-create", request.raw, terms))
     metadata = new_table(
-        uuid=table_uuid, location=location, schema=request.schema, partition_spec=request.partition_spec,
-        write_order=request.write_order, properties=request.properties, now_ms=now_ms,
-    )  # fmt: skip
+        uuid=table_uuid,
+        location=location,
+        schema=request.schema,
+        partition_spec=request.partition_spec,
+        write_order=request.write_order,
+        properties=request.properties,
+        now_ms=now_ms,
+    )
     return NewMetadata(metadata)
 
 
@@ -286,9 +291,13 @@ async def table_make(
 
 
 async def insert_table(
-    ctx: Context, scope: RequestScope, *, decide: Callable[[RequestView], Permit[TableCreate]], path: Levels,
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    decide: Callable[[RequestView], Permit[TableCreate]],
+    path: Levels,
     first: Permit[TableCreate] | None = None,
-) -> MetadataDocument:  # fmt: skip
+) -> MetadataDocument:
     """Decide on and insert the table. Raises AlreadyExists with the whole path if the name is taken."""
     try:
         return await ctx.write(scope, decide, table_insert, first=first)
@@ -349,10 +358,13 @@ def document_of(
     name = location if stays else place.normal_location(location, table_uuid)
     directory, file_uuid = _directory(metadata, before), new_uuid(time.time_ns() // 1_000_000)
     document = MetadataDocument(
-        node_id=node_id, version=1 if previous is None else previous.version + 1, uuid=table_uuid, location=name,
+        node_id=node_id,
+        version=1 if previous is None else previous.version + 1,
+        uuid=table_uuid,
+        location=name,
         metadata_location=f"{directory}/{iceberg_metadata.file_name(version, uuid=file_uuid, gzip=packs)}",
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
-    )  # fmt: skip
+    )
     return document, (whole.packed or iceberg_metadata.pack(document.body)) if packs else document.body
 
 
@@ -399,9 +411,11 @@ def _directory(metadata: Json, before: Json | None) -> str:
     check_size(directory)
     if is_within(directory, [location]):
         return directory
-    if before is not None and iceberg_metadata.stated_path(before) == iceberg_metadata.stated_path(metadata) and (
-        before["location"] == location or not is_within(directory, [cast("str", before["location"])])
-    ):  # fmt: skip
+    if (
+        before is not None
+        and iceberg_metadata.stated_path(before) == iceberg_metadata.stated_path(metadata)
+        and (before["location"] == location or not is_within(directory, [cast("str", before["location"])]))
+    ):
         return default
     raise BadRequest(
         f"Property '{iceberg_metadata.METADATA_PATH}' is {directory}, which is not below the location {location}: "

@@ -134,9 +134,14 @@ async def view_build(ctx: Context, request: ViewRequest, draft: NewTable) -> New
         terms = msgspec.json.encode(CreateTerms(uuid, now_ms, location, ahead_ms))
         return new_metadata_of(await ctx.services.offloader.do("iceberg-view-create", request.raw, terms))
     metadata = view_updates.new_view(
-        uuid=uuid, location=location, schema=request.schema, version=request.version, properties=request.properties,
-        now_ms=now_ms, ahead_ms=ahead_ms,
-    )  # fmt: skip
+        uuid=uuid,
+        location=location,
+        schema=request.schema,
+        version=request.version,
+        properties=request.properties,
+        now_ms=now_ms,
+        ahead_ms=ahead_ms,
+    )
     return NewMetadata(metadata)
 
 
@@ -144,9 +149,7 @@ async def _insert(ctx: Context, scope: RequestScope, path: Levels, document: Met
     def decide(request_view: RequestView) -> Permit[ViewCreate]:
         draft = new_view_of(request_view, path[:-1], path[-1])
         record = ViewRecord(None, {}, writer_of(request_view))
-        return draft.permit.about(
-            ViewCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
-        )  # fmt: skip
+        return draft.permit.about(ViewCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record))
 
     try:
         return await ctx.write(scope, decide, view_insert)
@@ -175,11 +178,13 @@ async def view_read_registered(ctx: Context, place: CatalogStorage, *, metadata_
     whole = await add_metadata_scheme(ctx.services.offloader, await _registrable_view(ctx, data))
     metadata = whole.metadata
     return MetadataDocument(
-        node_id=0, version=1, uuid=cast("str", metadata["view-uuid"]),
+        node_id=0,
+        version=1,
+        uuid=cast("str", metadata["view-uuid"]),
         location=place.normal_location(cast("str", metadata["location"]), ""),
         metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
         body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
-    )  # fmt: skip
+    )
 
 
 async def _registrable_view(ctx: Context, data: bytes) -> NewMetadata:

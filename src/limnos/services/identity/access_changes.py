@@ -128,8 +128,12 @@ async def classes_of(
         )
         owner = facts.owners.get(link.id)
         key = (
-            link.kind, above, own, owner if owner in users.own else 0, link.id if link.id in facts.restrictions else 0
-        )  # fmt: skip
+            link.kind,
+            above,
+            own,
+            owner if owner in users.own else 0,
+            link.id if link.id in facts.restrictions else 0,
+        )
         by_id[link.id] = numbers.setdefault(key, len(numbers) + 1)
         return by_id[link.id]
 

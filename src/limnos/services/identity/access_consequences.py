@@ -421,18 +421,26 @@ async def _compare_levels(
         set().union(*(ids for key, ids in tally.users.items() if key[2] is gains)) for gains in (True, False)
     )
     return Consequence(
-        sum(sizes), sum(sizes[each] for each in gaining), sum(sizes[each] for each in losing), len(facts.objects), lines,
-        is_bounded, is_enforced,
-    )  # fmt: skip
+        sum(sizes),
+        sum(sizes[each] for each in gaining),
+        sum(sizes[each] for each in losing),
+        len(facts.objects),
+        lines,
+        is_bounded,
+        is_enforced,
+    )
 
 
 def _lines(tally: _Tally, *, people: list[UserClass], objects: list[ObjectClass]) -> tuple[ConsequenceLine, ...]:
     lines = [
         ConsequenceLine(
-            level, kind, gains, sum(people[each].size for each in classes),
+            level,
+            kind,
+            gains,
+            sum(people[each].size for each in classes),
             sum(objects[each].size for each in tally.objects[level, kind, gains]),
             tuple(sorted(name for each in classes for name in people[each].names)[:NAMES_MAX]),
         )
         for (level, kind, gains), classes in tally.users.items()
-    ]  # fmt: skip
+    ]
     return tuple(sorted(lines, key=lambda line: (not line.gains, LEVELS.index(line.level), line.kind)))

@@ -402,12 +402,17 @@ async def _rules(
     counts = await ctx.look_up(partial(holder_counts_read, {row.role_id for row in page}))
     rules = [
         AccessRule(
-            row.role, row.privilege, row.allowed, chain[place[row.object_id]].kind, names[place[row.object_id]],
-            place[row.object_id] > 0, counts.get(row.role_id, {}).get(Kind.USER, 0),
+            row.role,
+            row.privilege,
+            row.allowed,
+            chain[place[row.object_id]].kind,
+            names[place[row.object_id]],
+            place[row.object_id] > 0,
+            counts.get(row.role_id, {}).get(Kind.USER, 0),
             counts.get(row.role_id, {}).get(Kind.GROUP, 0),
         )
         for row in page
-    ]  # fmt: skip
+    ]
     following = after + limit if len(keyed) > after + limit else None
     hidden = len(access.rows) - len(keyed)
     return AccessRules(chain[0].kind, owners, rules, hidden, following, access.target.is_enforced)

@@ -101,9 +101,14 @@ def target_of(request_view: RequestView, question: AccessQuestion, *, unknown: K
         ).by_object
     rules = request_view.rules
     return AccessTarget(
-        request_view.scope, request_view.metalake.id, request_view.settled.zones, chain, restrictions,
-        frozenset(rules.service_admins), rules.access_enabled,
-    )  # fmt: skip
+        request_view.scope,
+        request_view.metalake.id,
+        request_view.settled.zones,
+        chain,
+        restrictions,
+        frozenset(rules.service_admins),
+        rules.access_enabled,
+    )
 
 
 def _kind_at(request_view: RequestView, path: tuple[str, ...], *, unknown: Kind) -> Kind:
@@ -174,9 +179,13 @@ class ObjectAccess:
         """Return a user as the subject of decisions, with the roles and groups that affect this object."""
         roles = [HeldRole(self._role(row.role_id), row.group) for row in user.roles if row.role_id in self.role_names]
         return Subject.of(
-            user.id, user.name, groups=[each for each, _ in user.groups], group_names=[name for _, name in user.groups],
-            roles=roles, service_admin=user.name in self.target.admins,
-        )  # fmt: skip
+            user.id,
+            user.name,
+            groups=[each for each, _ in user.groups],
+            group_names=[name for _, name in user.groups],
+            roles=roles,
+            service_admin=user.name in self.target.admins,
+        )
 
     def build_roles(self, rows: Iterable[HeldRoleRow]) -> None:
         """Build some roles of a user with many, so that other requests run before the user is decided for."""

@@ -155,10 +155,15 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
     objects, following = page.result()
     reached = sum(each.size for each in classes.values() if each.levels)
     return Reach(
-        reach_view.user.user_name, counts, objects, following, looked if reach_view.is_manager else reached,
+        reach_view.user.user_name,
+        counts,
+        objects,
+        following,
+        looked if reach_view.is_manager else reached,
         reached - sum(each.size for each in classes.values() if each.is_visible),
-        facts.is_bounded, reach_view.target.is_enforced,
-    )  # fmt: skip
+        facts.is_bounded,
+        reach_view.target.is_enforced,
+    )
 
 
 class _PageBuilder:

@@ -118,10 +118,16 @@ async def session_open_with_password(
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
         return ConsoleSessionOpen(
-            user=known.user, client=client, secret_hash=secret_hash, purpose=TokenPurpose.CONSOLE,
-            origin=CredentialOrigin(known.trust, known.root_id), lives_s=ctx.services.defaults.console_idle_s,
-            rules=ctx.services.rules, password=known, session_s=ctx.services.defaults.console_session_s,
-        )  # fmt: skip
+            user=known.user,
+            client=client,
+            secret_hash=secret_hash,
+            purpose=TokenPurpose.CONSOLE,
+            origin=CredentialOrigin(known.trust, known.root_id),
+            lives_s=ctx.services.defaults.console_idle_s,
+            rules=ctx.services.rules,
+            password=known,
+            session_s=ctx.services.defaults.console_session_s,
+        )
 
     return await _open(bearer, command)
 
@@ -187,10 +193,16 @@ async def session_open_with_code(ctx: Context, *, code: str, client: str) -> Con
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
         origin = CredentialOrigin(token.trust, token.root_id, token.opened_by, token.ends_at, token.signed_in_at)
         return ConsoleSessionOpen(
-            user=token.user, client=client, secret_hash=secret_hash, purpose=TokenPurpose.CONSOLE, origin=origin,
-            lives_s=ctx.services.defaults.console_idle_s, rules=ctx.services.rules, code=token,
+            user=token.user,
+            client=client,
+            secret_hash=secret_hash,
+            purpose=TokenPurpose.CONSOLE,
+            origin=origin,
+            lives_s=ctx.services.defaults.console_idle_s,
+            rules=ctx.services.rules,
+            code=token,
             session_s=ctx.services.defaults.console_session_s,
-        )  # fmt: skip
+        )
 
     return await _open(bearer, command)
 
@@ -223,10 +235,15 @@ def _with_credential(
     require_minting(ctx, request_view)
     is_code = purpose is TokenPurpose.CONSOLE_CODE
     return ConsoleSessionOpen(
-        user=user, client=client, secret_hash=secret_hash, purpose=purpose,
-        origin=origin_of(ctx, request_view, user=user), lives_s=CODE_S if is_code else defaults.console_idle_s,
-        rules=request_view.rules, session_s=None if is_code else defaults.console_session_s,
-    )  # fmt: skip
+        user=user,
+        client=client,
+        secret_hash=secret_hash,
+        purpose=purpose,
+        origin=origin_of(ctx, request_view, user=user),
+        lives_s=CODE_S if is_code else defaults.console_idle_s,
+        rules=request_view.rules,
+        session_s=None if is_code else defaults.console_session_s,
+    )
 
 
 async def _open(bearer: Context, command: OpenCommand) -> ConsoleSession:
@@ -265,11 +282,17 @@ def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
     tx.tokens.forget_ended(command.user)
     origin = origin._replace(expires_ms=origin.end_ms(tx.now_ms, lives_s=command.session_s))
     return tx.tokens.create(
-        user=command.user, name=command.client[:CLIENT_NAME_MAX], secret_hash=command.secret_hash,
-        expires_at=origin.end_ms(tx.now_ms, lives_s=command.lives_s), trust=origin.trust, root_id=origin.root_id,
-        purpose=command.purpose, opened_by=origin.opened_by, ends_at=origin.expires_ms,
+        user=command.user,
+        name=command.client[:CLIENT_NAME_MAX],
+        secret_hash=command.secret_hash,
+        expires_at=origin.end_ms(tx.now_ms, lives_s=command.lives_s),
+        trust=origin.trust,
+        root_id=origin.root_id,
+        purpose=command.purpose,
+        opened_by=origin.opened_by,
+        ends_at=origin.expires_ms,
         signed_in_at=tx.now_ms if command.password is not None else origin.signed_in_ms,
-    )  # fmt: skip
+    )
 
 
 async def session_extend(ctx: Context) -> str:

@@ -25,9 +25,15 @@ from limnos.view.keys import name_key
 
 
 async def access_explain(
-    ctx: Context, *, metalake: str, user: str | None, action: Action, kind: Kind | None, path: tuple[str, ...],
+    ctx: Context,
+    *,
+    metalake: str,
+    user: str | None,
+    action: Action,
+    kind: Kind | None,
+    path: tuple[str, ...],
     through: ViewChain = (),
-) -> tuple[Decision, list[str]]:  # fmt: skip
+) -> tuple[Decision, list[str]]:
     """Explain the access decision on an action on an object, for the caller or another user.
 
     A missing object is explained as one without grants of its own. For a caller who may know that it is missing, the

@@ -312,9 +312,15 @@ def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[Token]:
     purposes = (TokenPurpose.SESSION, TokenPurpose.REFRESH)
     return [
         tx.tokens.create(
-            user=known.user, name="login", secret_hash=secret, trust=origin.trust, root_id=origin.root_id,
-            expires_at=origin.end_ms(tx.now_ms, lives_s=life_s), purpose=purpose, opened_by=origin.opened_by,
+            user=known.user,
+            name="login",
+            secret_hash=secret,
+            trust=origin.trust,
+            root_id=origin.root_id,
+            expires_at=origin.end_ms(tx.now_ms, lives_s=life_s),
+            purpose=purpose,
+            opened_by=origin.opened_by,
             signed_in_at=origin.signed_in_ms,
         )
         for secret, life_s, purpose in zip(command.secrets, command.lives_s, purposes, strict=False)
-    ]  # fmt: skip
+    ]

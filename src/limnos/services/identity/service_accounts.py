@@ -145,10 +145,13 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
             kind="secret",
         )
     return tx.tokens.create(
-        user=command.user, name="client", secret_hash=command.secret_hash,
-        expires_at=command.origin.end_ms(tx.now_ms, lives_s=command.expires_in_s), trust=command.origin.trust,
+        user=command.user,
+        name="client",
+        secret_hash=command.secret_hash,
+        expires_at=command.origin.end_ms(tx.now_ms, lives_s=command.expires_in_s),
+        trust=command.origin.trust,
         purpose=TokenPurpose.CLIENT,
-    )  # fmt: skip
+    )
 
 
 async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
@@ -297,7 +300,12 @@ def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:
     tx.tokens.forget_ended(secret.user)
     ends = tx.now_ms + command.lives_s * 1000
     return tx.tokens.create(
-        user=secret.user, name="access", secret_hash=command.secret_hash,
+        user=secret.user,
+        name="access",
+        secret_hash=command.secret_hash,
         expires_at=ends if secret.expires_at is None else min(ends, secret.expires_at),
-        trust=secret.trust, root_id=secret.root_id, purpose=TokenPurpose.ACCESS, opened_by=command.opened_by,
-    )  # fmt: skip
+        trust=secret.trust,
+        root_id=secret.root_id,
+        purpose=TokenPurpose.ACCESS,
+        opened_by=command.opened_by,
+    )

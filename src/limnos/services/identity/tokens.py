@@ -283,10 +283,16 @@ def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
     elif tx.tokens.count_valid(command.user) >= TOKENS_MAX:
         raise InUse(f"{escape_percent(command.user)} has {TOKENS_MAX} valid tokens: revoke some first", kind="token")
     return tx.tokens.create(
-        user=command.user, name=command.name, secret_hash=command.secret_hash,
-        expires_at=origin.end_ms(tx.now_ms, lives_s=command.expires_in_s), trust=origin.trust, root_id=origin.root_id,
-        purpose=command.purpose, opened_by=origin.opened_by, signed_in_at=origin.signed_in_ms,
-    )  # fmt: skip
+        user=command.user,
+        name=command.name,
+        secret_hash=command.secret_hash,
+        expires_at=origin.end_ms(tx.now_ms, lives_s=command.expires_in_s),
+        trust=origin.trust,
+        root_id=origin.root_id,
+        purpose=command.purpose,
+        opened_by=origin.opened_by,
+        signed_in_at=origin.signed_in_ms,
+    )
 
 
 async def token_revoke(ctx: Context, *, token_id: int) -> bool:

@@ -217,9 +217,13 @@ def principal_insert(tx: Tx, permit: Permit[PrincipalAdd]) -> RoleHolder:
     """Insert the user or group."""
     command = permit.command
     principal = principal_create(
-        tx, command.metalake_id, kind=command.kind, name=command.name, external_id=command.external_id,
+        tx,
+        command.metalake_id,
+        kind=command.kind,
+        name=command.name,
+        external_id=command.external_id,
         enabled=command.enabled,
-    )  # fmt: skip
+    )
     return RoleHolder(principal, ())
 
 

@@ -179,9 +179,13 @@ def readable_identity(decided: CatalogDirectory | LanceTable) -> tuple[int, str]
 
 
 async def table_read_confirmed(
-    ctx: Context, scope: RequestScope, *, levels: Levels, work: Callable[[LanceTable], Awaitable[T]],
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    levels: Levels,
+    work: Callable[[LanceTable], Awaitable[T]],
     action: Action = Action.TABLE_LOAD,
-) -> T:  # fmt: skip
+) -> T:
     """Find a table, read data of it, and decide again, so that no data from after a revoke are returned.
 
     Args:
@@ -208,8 +212,11 @@ async def table_read_confirmed(
         return await work(table)
 
     _, result = await ctx.read_confirmed(
-        scope, lambda request_view: readable_table_of(request_view, levels, action=action), work=read, identity=readable_identity,
-    )  # fmt: skip
+        scope,
+        lambda request_view: readable_table_of(request_view, levels, action=action),
+        work=read,
+        identity=readable_identity,
+    )
     return result
 
 

@@ -155,9 +155,16 @@ async def new_row(ctx: Context, manifests: BranchManifests, *, new_version: NewV
     size = await manifests.check_staged(name, version=new_version.version, size=new_version.size)
     stated = staged_version(name)
     return LanceVersion(
-        manifests.branch, new_version.version, V2 if stated is None else stated.scheme, name, size, new_version.e_tag, new_version.metadata,
-        ctx.services.store.time.now_ms(), settled=False,
-    )  # fmt: skip
+        manifests.branch,
+        new_version.version,
+        V2 if stated is None else stated.scheme,
+        name,
+        size,
+        new_version.e_tag,
+        new_version.metadata,
+        ctx.services.store.time.now_ms(),
+        settled=False,
+    )
 
 
 async def publish_manifest(draft: VersionDraft) -> VersionView:

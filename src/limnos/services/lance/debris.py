@@ -121,9 +121,12 @@ def delete_debris(table: DebrisTable, beat: Heartbeat, *, before_ms: int, dry: b
 
 
 def _find_unknown_files(
-    marked: Mapping[bytes, list[str]], transactions: Mapping[bytes, list[str]], *, manifests: list[str],
+    marked: Mapping[bytes, list[str]],
+    transactions: Mapping[bytes, list[str]],
+    *,
+    manifests: list[str],
     read: Callable[[str], bytes],
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return the files that no manifest refers to.
 
     Usually the first manifests refer to all files, and the others are not read.

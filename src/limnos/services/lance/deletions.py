@@ -69,7 +69,7 @@ class VersionDeletion(NamedTuple):
 
 async def versions_prune(
     ctx: Context, scope: RequestScope, *, levels: Levels, branch: str, spans: Sequence[VersionSpan]
-) -> int:  # fmt: skip
+) -> int:
     """Delete versions. Returns the count of deleted versions.
 
     Raises InUse for the newest version or one that a tag or branch needs, BadRequest for an invalid span, NotFound,

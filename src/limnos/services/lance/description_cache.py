@@ -56,8 +56,12 @@ class DescriptionCache:
     """The cached descriptions of a node; the least recently used are removed when the cache is full."""
 
     def __init__(
-        self, identity_of: Callable[[str], FileIdentity | None], *, bytes_max: int = KEPT_BYTES_MAX, now_ns: Callable[[], int] = time.time_ns
-    ) -> None:  # fmt: skip
+        self,
+        identity_of: Callable[[str], FileIdentity | None],
+        *,
+        bytes_max: int = KEPT_BYTES_MAX,
+        now_ns: Callable[[], int] = time.time_ns,
+    ) -> None:
         self._identity_of = identity_of
         self._bytes_max = bytes_max
         self._now_ns = now_ns

@@ -54,9 +54,14 @@ def maintained_lance_table(request_view: RequestView, levels: Levels) -> Authori
 async def table_state(ctx: Context, scope: RequestScope, *, levels: Levels) -> LanceTableState:
     """Read the state of a table, for a caller who may maintain it. Raises as `ask_files`."""
     return await ask_files(
-        ctx, scope, levels=levels, at=_NEWEST, question=ReadState("", {}), shape=LanceTableState,
+        ctx,
+        scope,
+        levels=levels,
+        at=_NEWEST,
+        question=ReadState("", {}),
+        shape=LanceTableState,
         action=Action.TABLE_MAINTAIN,
-    )  # fmt: skip
+    )
 
 
 async def stored_table_state(services: NodeServices, table: MaintainedLanceTable) -> LanceTableState:

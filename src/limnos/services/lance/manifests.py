@@ -186,12 +186,10 @@ class BranchManifests:
         """Return the versions whose manifests exist in the directory, as rows for the store."""
         results = [(entry, manifest_of(entry.name)) for entry in await self.entries()]
         return [
-            LanceVersion(
-                self.branch, *manifest, "", entry.size, None, "{}", entry.modified_ms or now_ms, settled=True
-            )
+            LanceVersion(self.branch, *manifest, "", entry.size, None, "{}", entry.modified_ms or now_ms, settled=True)
             for entry, manifest in results
             if manifest is not None
-        ]  # fmt: skip
+        ]
 
     async def names(self) -> dict[int, str]:
         """Return the names of the existing manifests by version."""

@@ -103,9 +103,14 @@ async def _create(
         node, _ = await namespace_create(ctx, scope, levels=levels, comment=comment, properties=rest, parents=False)
         return record_properties(cast("NamespaceRecord", node.record))
     node = await catalog_create(
-        ctx, metalake=cast("str", scope.metalake), name=cast("str", scope.catalog), catalog_type=None,
-        provider=GENERIC_PROVIDER, comment=comment, properties=rest,
-    )  # fmt: skip
+        ctx,
+        metalake=cast("str", scope.metalake),
+        name=cast("str", scope.catalog),
+        catalog_type=None,
+        provider=GENERIC_PROVIDER,
+        comment=comment,
+        properties=rest,
+    )
     return record_properties(cast("CatalogRecord", node.record))
 
 

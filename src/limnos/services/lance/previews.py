@@ -36,9 +36,13 @@ async def lance_preview(
     InvalidTable, ServiceUnavailable (deadline, dead process).
     """
     question = Head(
-        "", {}, columns=list(preview_request.columns), rows_max=preview_request.rows, columns_max=COLUMNS_MAX,
+        "",
+        {},
+        columns=list(preview_request.columns),
+        rows_max=preview_request.rows,
+        columns_max=COLUMNS_MAX,
         bytes_max=ANSWER_BYTES_MAX,
-    )  # fmt: skip
+    )
 
     async def read(table: LanceTable, state: VersionReference) -> tuple[LanceTable, str, LanceHead]:
         preview_request.check()
@@ -53,9 +57,13 @@ async def lance_preview(
     columns = tuple(PreviewColumn(name, kind) for name, kind in head.columns)
     detail = f"preview of {len(head.rows)} rows of {len(columns)} columns, version {head.version}"
     ctx.audit_rows(
-        table.node.id, (scope.catalog or "", *path), kind=Kind.TABLE.word, action=Action.TABLE_READ,
-        user=user, detail=detail,
-    )  # fmt: skip
+        table.node.id,
+        (scope.catalog or "", *path),
+        kind=Kind.TABLE.word,
+        action=Action.TABLE_READ,
+        user=user,
+        detail=detail,
+    )
     return TablePreview(columns, head.rows, head.version, head.is_complete, False, head.columns_left_out)
 
 

@@ -65,7 +65,7 @@ async def tag_find(ctx: Context, scope: RequestScope, *, levels: Levels, name: s
 
 async def tag_put(
     ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget, replaces: bool
-) -> None:  # fmt: skip
+) -> None:
     """Create a tag, or with `replaces` move an existing one to another version.
 
     Raises NotFound (tag, version, branch), AlreadyExists, PermissionDenied.
@@ -74,7 +74,7 @@ async def tag_put(
     target = await _resolve_target(ctx, table, target=target)
     question = questions.TagPut(
         "", {}, name=name, at_version=target.version, at_branch=target.branch or None, replaces=replaces
-    )  # fmt: skip
+    )
     await _change_and_announce(ctx, scope, levels=levels, table=table, question=question)
 
 
@@ -94,9 +94,7 @@ async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name
         raise BadRequest("The main branch always exists: choose another name")
     table = await _to_change(ctx, scope, levels=levels)
     target = await _resolve_target(ctx, table, target=target)
-    question = questions.BranchMake(
-        "", {}, name=name, from_version=target.version, from_branch=target.branch or None
-    )  # fmt: skip
+    question = questions.BranchMake("", {}, name=name, from_version=target.version, from_branch=target.branch or None)
     if not table.record.managed:
         await _change_and_announce(ctx, scope, levels=levels, table=table, question=question)
         return
@@ -181,7 +179,7 @@ async def _change_and_announce(
 
 async def _change(
     ctx: Context, scope: RequestScope, *, levels: Levels, table: LanceTable, question: questions.LanceQuestion
-) -> FinalCheck:  # fmt: skip
+) -> FinalCheck:
     """Change a table's files in a worker process; access is decided again immediately before the change.
 
     Raises NotFound, PermissionDenied.

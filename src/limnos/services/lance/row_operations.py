@@ -47,9 +47,14 @@ NO_DATA_MESSAGE: Final = "The table was declared and has no data yet: insert som
 
 
 async def rows_read_confirmed(
-    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference,
-    work: Callable[[LanceTable, VersionReference], Awaitable[T]], action: Action = Action.TABLE_READ,
-) -> T:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    levels: Levels,
+    at: VersionReference,
+    work: Callable[[LanceTable, VersionReference], Awaitable[T]],
+    action: Action = Action.TABLE_READ,
+) -> T:
     """Read a table with data, for a caller who may do the action before and after that. `work` gets the table and the
     resolved version, and may run several times.
 
@@ -106,9 +111,13 @@ def bind_question(table: LanceTable, question: LanceQuestion, *, at: VersionRefe
             f"A link leads from {table.location} out of the catalog's roots: reads and writes there are refused"
         )
     return msgspec.structs.replace(
-        question, location=table.location, options=storage_options_of(place.catalog.properties), version=at.version, tag=at.tag,
+        question,
+        location=table.location,
+        options=storage_options_of(place.catalog.properties),
+        version=at.version,
+        tag=at.tag,
         branch=at.branch,
-    )  # fmt: skip
+    )
 
 
 def final_check_of(
@@ -130,8 +139,15 @@ def final_check_of(
 
 
 async def ask_files(
-    ctx: Context, scope: RequestScope, *, levels: Levels, at: VersionReference, question: LanceQuestion, shape: type[T], action: Action
-) -> T:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    levels: Levels,
+    at: VersionReference,
+    question: LanceQuestion,
+    shape: type[T],
+    action: Action,
+) -> T:
     """Read information from a table's files.
 
     Args:
@@ -175,8 +191,14 @@ async def change_files(
 
 
 async def _change(
-    ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion, decide: Callable[[RequestView], LanceTable]
-) -> WorkerTask:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    table: LanceTable,
+    levels: Levels,
+    question: LanceQuestion,
+    decide: Callable[[RequestView], LanceTable],
+) -> WorkerTask:
     """Return the worker task of a change. For a managed table it contains the newest versions, and the callbacks that
     commit the change.
     """
@@ -241,8 +263,14 @@ async def query_explain(
 
 
 async def rows_write(
-    ctx: Context, scope: RequestScope, *, levels: Levels, branch: str | None, question: LanceQuestion, body: AsyncGenerator[bytes, None]
-) -> LanceWriteResult:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    levels: Levels,
+    branch: str | None,
+    question: LanceQuestion,
+    body: AsyncGenerator[bytes, None],
+) -> LanceWriteResult:
     """Change a table by the rows in a body; a `Write` may create the first version.
 
     Args:
@@ -284,9 +312,15 @@ def check_version(at: VersionReference) -> None:
 
 
 async def write_body(
-    ctx: Context, scope: RequestScope, *, table: LanceTable, levels: Levels, question: LanceQuestion,
-    decide: Callable[[RequestView], LanceTable], body: AsyncGenerator[bytes, None],
-) -> LanceWriteResult:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    table: LanceTable,
+    levels: Levels,
+    question: LanceQuestion,
+    decide: Callable[[RequestView], LanceTable],
+    body: AsyncGenerator[bytes, None],
+) -> LanceWriteResult:
     """Change a table by the rows in a body, in a worker process. Raises as `rows_write`."""
     worker_task = await _change(ctx, scope, table=table, levels=levels, question=question, decide=decide)
     return msgspec.json.decode(await WORKERS.of(ctx.services).feed(worker_task, body), type=LanceWriteResult)

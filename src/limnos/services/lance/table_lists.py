@@ -201,7 +201,7 @@ async def all_tables(
 
 async def _walk_namespace(
     ctx: Context, scope: RequestScope, *, levels: Levels, after: Levels | None, declared: bool
-) -> AsyncIterator[Levels]:  # fmt: skip
+) -> AsyncIterator[Levels]:
     """Yield the tables of a namespace after `after`, which is a path relative to it."""
     with suppress(PermissionDenied, NotFound):  # not visible to the caller, or dropped concurrently: skip it
         if after is None or len(after) == 1:

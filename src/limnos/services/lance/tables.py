@@ -107,9 +107,16 @@ class LanceTableDraft(NamedTuple):
         return MetadataDocument(0, 1, uuid, self.place.normal_location(location.rstrip("/"), uuid), "", _BODY)
 
     def command(
-        self, name: str, document: MetadataDocument, *, record: TableRecord, instead: Node | None = None,
-        versions: tuple[LanceVersion, ...] = (), mark: int | None = None, had_files: bool = False,
-    ) -> Permit[LanceCreate]:  # fmt: skip
+        self,
+        name: str,
+        document: MetadataDocument,
+        *,
+        record: TableRecord,
+        instead: Node | None = None,
+        versions: tuple[LanceVersion, ...] = (),
+        mark: int | None = None,
+        had_files: bool = False,
+    ) -> Permit[LanceCreate]:
         """Return the permit to create the table with this name and document."""
         missing_name = self.missing or name
         command = LanceCreate(
@@ -232,9 +239,15 @@ def _parent_of(request_view: RequestView, levels: Levels, *, action: Action) -> 
 
 
 async def table_declare(
-    ctx: Context, scope: RequestScope, *, levels: Levels, location: str | None, properties: dict[str, str],
-    delegates: bool = False, dry: bool = False,
-) -> LanceTable:  # fmt: skip
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    levels: Levels,
+    location: str | None,
+    properties: dict[str, str],
+    delegates: bool = False,
+    dry: bool = False,
+) -> LanceTable:
     """Create a table without data, which reserves its name and its location.
 
     Args:
@@ -273,9 +286,15 @@ async def table_declare(
 
 
 async def table_register(
-    ctx: Context, scope: RequestScope, *, levels: Levels, location: str, properties: dict[str, str], overwrite: bool,
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    levels: Levels,
+    location: str,
+    properties: dict[str, str],
+    overwrite: bool,
     dry: bool = False,
-) -> LanceTable:  # fmt: skip
+) -> LanceTable:
     """Create a table from existing files; with `overwrite` it replaces a table of that name, whose files are kept.
 
     With `dry` all checks are made, also for missing namespaces, and nothing is stored. Raises NotFound, AlreadyExists,
@@ -358,9 +377,16 @@ def lance_insert(tx: Tx, permit: Permit[LanceCreate]) -> Node:
         tx.lance_versions.delete_all(confirm.id)
         tx.nodes.drop(confirm)
     node = tx.nodes.create(
-        kind=Kind.TABLE, space=command.space, name=command.name, parent_id=command.parent.id, zone=permit.zone,
-        record=command.record, owner_id=command.owner_id, node_format=LANCE, under=command.parent,
-    )  # fmt: skip
+        kind=Kind.TABLE,
+        space=command.space,
+        name=command.name,
+        parent_id=command.parent.id,
+        zone=permit.zone,
+        record=command.record,
+        owner_id=command.owner_id,
+        node_format=LANCE,
+        under=command.parent,
+    )
     document = msgspec.structs.replace(command.document, node_id=node.id)
     locations_lock(tx, documents=(document,))
     location_claim(

@@ -83,7 +83,7 @@ class VersionCallbacks:
         metadata = msgspec.json.encode(request.metadata or {}, order="sorted").decode()
         new = NewVersion(
             request.version or 0, request.manifest_path, request.manifest_size, request.e_tag, metadata, branch
-        )  # fmt: skip
+        )
         view = await version_create(ctx, scope, levels=levels, new_version=new)
         self.committed_version = view.version
         return {"version": library_version_of(view)}
@@ -96,7 +96,7 @@ def library_version_of(version: VersionView) -> ManagedVersion:
 
 async def newest_versions_of(
     ctx: Context, table: LanceTable, *, branch: str | None, version: int | None
-) -> dict[str, ManagedVersion] | None:  # fmt: skip
+) -> dict[str, ManagedVersion] | None:
     """Return the newest versions of the main branch and of `branch`, on which a change is based, by branch name; None
     for a table that is not managed.
 

@@ -70,9 +70,15 @@ class WorkerTask:
     )
 
     def __init__(
-        self, question: LanceQuestion, *, caller: str, quick: bool = False, settled: Settled | None = None,
-        mark: Callable[[bool], None] = lambda _: None, calls: WorkerCallbacks | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        question: LanceQuestion,
+        *,
+        caller: str,
+        quick: bool = False,
+        settled: Settled | None = None,
+        mark: Callable[[bool], None] = lambda _: None,
+        calls: WorkerCallbacks | None = None,
+    ) -> None:
         self.name = type(question).__name__.encode()
         self.question = msgspec.json.encode(question)
         self.table = question.location
@@ -179,8 +185,13 @@ class NoLanceWorkers:
 
 
 def worker_task_of(
-    ctx: Context, question: LanceQuestion, *, quick: bool = False, settled: Settled | None = None, calls: WorkerCallbacks | None = None
-) -> WorkerTask:  # fmt: skip
+    ctx: Context,
+    question: LanceQuestion,
+    *,
+    quick: bool = False,
+    settled: Settled | None = None,
+    calls: WorkerCallbacks | None = None,
+) -> WorkerTask:
     """Build the worker task for an operation, on behalf of the request's caller."""
 
     def mark(is_submitted: bool) -> None:  # noqa: FBT001 - what it says is all it has

@@ -97,9 +97,19 @@ def _published_change(
 ) -> PublishedChange:
     change = entry.change
     return PublishedChange(
-        change.zone, change.revision, change.ordinal, change.operation, change.kind, change.node_id, path, old, new,
-        entry.actor, entry.request_id, entry.at,
-    )  # fmt: skip
+        change.zone,
+        change.revision,
+        change.ordinal,
+        change.operation,
+        change.kind,
+        change.node_id,
+        path,
+        old,
+        new,
+        entry.actor,
+        entry.request_id,
+        entry.at,
+    )
 
 
 class _ChangePublisher:

@@ -144,8 +144,14 @@ def _walk(
 
 
 def _step(
-    request_view: RequestView, definer: _Definer, kind: Kind, path: Levels, *, room: TextBudget, action: Action = Action.VIEW_LOAD
-) -> SecurableChain:  # fmt: skip
+    request_view: RequestView,
+    definer: _Definer,
+    kind: Kind,
+    path: Levels,
+    *,
+    room: TextBudget,
+    action: Action = Action.VIEW_LOAD,
+) -> SecurableChain:
     """Load one link of the chain by the definer's right. The decision on a missing object is that on an existing one.
 
     Raises _BrokenViewChain if the definer may not load it, or the text of the definer's view does not name it.

@@ -126,9 +126,14 @@ def metalake_object_insert(tx: Tx, permit: Permit[MetalakeObjectCreate]) -> Node
     if isinstance(record, PolicyRecord):
         record = replace(record, writer_id=permit.actor_id or 0)
     return tx.nodes.create(
-        kind=command.kind, space=command.kind.word, name=command.name, parent_id=command.metalake.id, zone=permit.zone,
-        record=record, owner_id=command.owner_id,
-    )  # fmt: skip
+        kind=command.kind,
+        space=command.kind.word,
+        name=command.name,
+        parent_id=command.metalake.id,
+        zone=permit.zone,
+        record=record,
+        owner_id=command.owner_id,
+    )
 
 
 async def metalake_object_alter(ctx: Context, *, metalake: str, kind: Kind, name: str, edits: PropertyEdits) -> Node:

@@ -100,9 +100,14 @@ def namespace_objects_list(request_view: RequestView, namespace: Levels, *, kind
 
 
 async def namespace_object_create(
-    ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind, record: Callable[[RequestView], NodeRecord],
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    path: Levels,
+    kind: Kind,
+    record: Callable[[RequestView], NodeRecord],
     insert: Callable[[Tx, Permit[NamespaceObjectCreate]], Node] | None = None,
-) -> Node:  # fmt: skip
+) -> Node:
     """Create an object; the caller owns it.
 
     Args:
@@ -150,9 +155,15 @@ def namespace_object_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> No
     """Insert an object in its namespace, and make the caller its owner."""
     command = permit.command
     return tx.nodes.create(
-        kind=command.kind, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
-        record=command.record, owner_id=command.owner_id, under=command.namespace,
-    )  # fmt: skip
+        kind=command.kind,
+        space=command.space,
+        name=command.name,
+        parent_id=command.namespace.id,
+        zone=permit.zone,
+        record=command.record,
+        owner_id=command.owner_id,
+        under=command.namespace,
+    )
 
 
 async def namespace_object_alter(
@@ -182,9 +193,13 @@ def namespace_object_update(tx: Tx, permit: Permit[NamespaceObjectAlter]) -> Nod
 
 
 async def namespace_object_drop(
-    ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind,
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    path: Levels,
+    kind: Kind,
     delete: Callable[[Tx, Permit[NamespaceObjectDrop]], None] | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """Drop an object; it stays in the trash for the configured time.
 
     `delete` replaces the mutation `namespace_object_delete`. Raises the errors of `namespace_object_find`, and

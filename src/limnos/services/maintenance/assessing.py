@@ -425,11 +425,17 @@ def finding_rows(head: TableHead, findings: Sequence[AssessmentFinding]) -> list
     """Return findings of a table as rows of the store."""
     return [
         FindingRow(
-            head.node_id, each.kind, head.catalog_id, each.score, each.reason,
-            msgspec.json.encode(each.figures).decode(), head.version, 0,
+            head.node_id,
+            each.kind,
+            head.catalog_id,
+            each.score,
+            each.reason,
+            msgspec.json.encode(each.figures).decode(),
+            head.version,
+            0,
         )
         for each in findings
-    ]  # fmt: skip
+    ]
 
 
 async def effective_policies(services: NodeServices, node_id: int) -> Mapping[str, EffectivePolicy]:

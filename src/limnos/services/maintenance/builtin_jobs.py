@@ -59,9 +59,13 @@ TEMPLATES: Final = (
 _BY_NAME: Final = {each.name: each for each in TEMPLATES}
 _BY_KIND: Final = {each.kind: each for each in TEMPLATES}
 _STATUSES: Final = {
-    "waiting": "queued", "running": "started", "done": "succeeded", "failed": "failed", "lost": "failed",
+    "waiting": "queued",
+    "running": "started",
+    "done": "succeeded",
+    "failed": "failed",
+    "lost": "failed",
     "cancelled": "cancelled",
-}  # fmt: skip
+}
 
 
 class BuiltinJob(NamedTuple):

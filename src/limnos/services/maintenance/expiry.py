@@ -121,9 +121,13 @@ async def _decide(
     policies = (await ctx.look_up(policies_load)).effective(chain)
     require_terms(planned, policies.get(SNAPSHOT_EXPIRATION))
     text = await snapshots_judge(
-        ctx, "maintenance-expiry", document=base.document, metalake_id=base.metalake_id, path=(base.catalog, *path),
+        ctx,
+        "maintenance-expiry",
+        document=base.document,
+        metalake_id=base.metalake_id,
+        path=(base.catalog, *path),
         policies=policies,
-    )  # fmt: skip
+    )
     removed, refs, blocked, count = msgspec.json.decode(
         text, type=tuple[tuple[int, ...], tuple[str, ...], str | None, int]
     )
@@ -138,6 +142,11 @@ async def _commit(ctx: Context, scope: RequestScope, *, path: Levels, base: _Exp
     if updates:
         requirements: list[object] = [{"type": "assert-table-uuid", "uuid": base.document.uuid}]
         await table_commit(
-            ctx, scope, namespace=path[:-1], name=path[-1], requirements=requirements, updates=list(updates),
+            ctx,
+            scope,
+            namespace=path[:-1],
+            name=path[-1],
+            requirements=requirements,
+            updates=list(updates),
             version=base.document.version,
-        )  # fmt: skip
+        )

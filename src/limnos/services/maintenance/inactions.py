@@ -21,9 +21,13 @@ def turns_off(policy: EffectivePolicy, kind: str) -> bool:
 
 
 def inactions(
-    settings: MaintenanceDefaults, policies: Mapping[str, EffectivePolicy], *, kinds: Sequence[str],
-    loadable: Collection[str], is_lance: bool,
-) -> dict[str, str]:  # fmt: skip
+    settings: MaintenanceDefaults,
+    policies: Mapping[str, EffectivePolicy],
+    *,
+    kinds: Sequence[str],
+    loadable: Collection[str],
+    is_lance: bool,
+) -> dict[str, str]:
     """Return the reason for each kind of finding that leads to no operation. The names of policies that are not
     `loadable` for the caller are omitted.
     """
@@ -36,9 +40,13 @@ def inactions(
 
 
 def _inaction(
-    settings: MaintenanceDefaults, policies: Mapping[str, EffectivePolicy], *, kind: str,
-    loadable: Collection[str], is_lance: bool,
-) -> str | None:  # fmt: skip
+    settings: MaintenanceDefaults,
+    policies: Mapping[str, EffectivePolicy],
+    *,
+    kind: str,
+    loadable: Collection[str],
+    is_lance: bool,
+) -> str | None:
     if kind not in (COMPACT, DELETES, MANIFESTS, EXPIRE, INDEXES):
         return None
     policy = deciding_policy(policies, kind)

@@ -104,9 +104,15 @@ async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> 
 
 
 async def operation_request(
-    ctx: Context, scope: RequestScope, *, path: Levels, kind: str, task: str, refusal: str | None = None,
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    path: Levels,
+    kind: str,
+    task: str,
+    refusal: str | None = None,
     table_format: str = ICEBERG,
-) -> int:  # fmt: skip
+) -> int:
     """Request an operation on a table. Returns its id; that of the open operation if the table has one of the kind.
 
     Args:
@@ -208,9 +214,15 @@ async def operation_end(work: TaskContext, operation: int, *, state: str, text: 
 async def _expire(work: TaskContext, services: NodeServices, *, payload: OperationPayload) -> str:
     """Expire a table's snapshots on behalf of the payload's user. Returns the result as human-readable text."""
     async with acting_as(
-        work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
-        trust=payload.trust, root_id=payload.root_id, second_user_id=payload.second_user_id,
-    ) as request:  # fmt: skip
+        work,
+        services,
+        user=payload.user,
+        table_id=payload.table_id,
+        name=f"maintenance-{payload.operation}",
+        trust=payload.trust,
+        root_id=payload.root_id,
+        second_user_id=payload.second_user_id,
+    ) as request:
         if request is None:
             return "the table was dropped"
         return (await table_expire(request.ctx, request.scope, path=request.path, planned=payload.policy)).text

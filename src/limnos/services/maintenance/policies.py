@@ -134,18 +134,31 @@ class PolicyIndex:
                 (first, attached_by), *others = sorted(attached, key=lambda each: each[0].name)
                 record = _record(first)
                 policy = EffectivePolicy(
-                    first.id, first.name, policy_type, record.enabled, record.content, object_id,
-                    tuple([each.name for each, _ in others]), distance, record.writer_id, attached_by,
-                )  # fmt: skip
+                    first.id,
+                    first.name,
+                    policy_type,
+                    record.enabled,
+                    record.content,
+                    object_id,
+                    tuple([each.name for each, _ in others]),
+                    distance,
+                    record.writer_id,
+                    attached_by,
+                )
                 policies.setdefault(policy_type, policy)
         return policies
 
 
 COMPACT_TYPES: Final = (COMPACTION, TABLE_MAINTENANCE)
 POLICY_TYPES: Final = {
-    COMPACT: COMPACT_TYPES, DELETES: COMPACT_TYPES, MANIFESTS: (TABLE_MAINTENANCE,), INDEXES: (TABLE_MAINTENANCE,),
-    RETENTION: (ROW_RETENTION,), EXPIRE: (SNAPSHOT_EXPIRATION,), "orphans": (ORPHAN_FILE_REMOVAL,),
-}  # fmt: skip
+    COMPACT: COMPACT_TYPES,
+    DELETES: COMPACT_TYPES,
+    MANIFESTS: (TABLE_MAINTENANCE,),
+    INDEXES: (TABLE_MAINTENANCE,),
+    RETENTION: (ROW_RETENTION,),
+    EXPIRE: (SNAPSHOT_EXPIRATION,),
+    "orphans": (ORPHAN_FILE_REMOVAL,),
+}
 """The types of policies that request a kind of operation, the specific ones first. No policy requests statistics."""
 
 

@@ -57,8 +57,9 @@ from limnos.view.cache_miss import for_each
 ROWS_MAX: Final = 1_000
 OPERATIONS_SHOWN: Final = 20
 _DECIDED_KINDS: Final = {
-    ICEBERG: (COMPACT, DELETES, MANIFESTS, RETENTION, EXPIRE, ORPHANS), LANCE: (COMPACT, INDEXES, EXPIRE),
-}  # fmt: skip
+    ICEBERG: (COMPACT, DELETES, MANIFESTS, RETENTION, EXPIRE, ORPHANS),
+    LANCE: (COMPACT, INDEXES, EXPIRE),
+}
 """The kinds of operations about which policies decide, by the format of the table."""
 _SERVER_TYPES: Final = (SNAPSHOT_EXPIRATION, ORPHAN_FILE_REMOVAL)
 """The types of policies whose operations the server itself executes."""
@@ -262,9 +263,11 @@ async def table_explain(ctx: Context, scope: RequestScope, *, path: Levels) -> T
         )
 
     _, report = await ctx.read_confirmed(
-        scope, look, work=lambda table: _report_of(ctx, scope, table=table),
+        scope,
+        look,
+        work=lambda table: _report_of(ctx, scope, table=table),
         identity=lambda table: (table.node.id, table.metalake_id, table.names_files),
-    )  # fmt: skip
+    )
     return report
 
 
@@ -287,25 +290,34 @@ async def _report_of(ctx: Context, scope: RequestScope, *, table: _ExplainedTabl
     reports = tuple(
         [
             PolicyReport(
-                each, path_of(each.object_id, ancestry) or (), each.name if each.name in loadable else None,
+                each,
+                path_of(each.object_id, ancestry) or (),
+                each.name if each.name in loadable else None,
                 tuple([name for name in each.others if name in loadable]),
                 tuple([kind for kind in kinds if deciding_policy(policies, kind) == each]),
                 tuple([kind for kind in kinds if deciding_policy(policies, kind) == each and turns_off(each, kind)]),
             )
             for each in policies.values()
         ]
-    )  # fmt: skip
+    )
     blocked = (*result.blocked, *await _policies_without_effect(ctx, node_id, policies=policies, loadable=loadable))
     done = await ctx.look_up(lambda: operations_of(node_id, limit=OPERATIONS_SHOWN))
     done = await with_reasons(ctx, await _hide_policies(ctx, scope, rows=done))
     return TableReport(
-        result.explanation, tuple([TableFinding(path, row) for row in result.findings]), reports, blocked,
-        tuple([TableOperation(path, row) for row in done]), orphans,
+        result.explanation,
+        tuple([TableFinding(path, row) for row in result.findings]),
+        reports,
+        blocked,
+        tuple([TableOperation(path, row) for row in done]),
+        orphans,
         inactions(
-            ctx.services.defaults.maintenance, policies, kinds=[row.kind for row in result.findings],
-            loadable=loadable, is_lance=table.target.table_format == LANCE,
+            ctx.services.defaults.maintenance,
+            policies,
+            kinds=[row.kind for row in result.findings],
+            loadable=loadable,
+            is_lance=table.target.table_format == LANCE,
         ),
-    )  # fmt: skip
+    )
 
 
 async def _policies_without_effect(
@@ -327,9 +339,13 @@ async def _explain_iceberg(
 ) -> ExplanationResult:
     """Explain an Iceberg table from its current metadata."""
     text = await snapshots_judge(
-        ctx, "maintenance-explain", document=table.document, metalake_id=table.metalake_id,
-        path=(table.catalog, *table.target.path), policies=policies,
-    )  # fmt: skip
+        ctx,
+        "maintenance-explain",
+        document=table.document,
+        metalake_id=table.metalake_id,
+        path=(table.catalog, *table.target.path),
+        policies=policies,
+    )
     explanation = msgspec.json.decode(text, type=TableExplanation)
     blocked = [] if explanation.blocked is None else [explanation.blocked]
     if await round_.is_dataset(table.node.id):

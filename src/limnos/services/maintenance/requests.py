@@ -28,9 +28,11 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import LANCE, format_of, least_levels, levels_within
 
 _ICEBERG: Final[Mapping[str, Callable[..., Awaitable[int]]]] = {
-    EXPIRE: expiry_request, ORPHANS: orphans_request,
-    **{kind: partial(rewrite_request, kind=kind) for kind in KINDS}, RETENTION: retention_request,
-}  # fmt: skip
+    EXPIRE: expiry_request,
+    ORPHANS: orphans_request,
+    **{kind: partial(rewrite_request, kind=kind) for kind in KINDS},
+    RETENTION: retention_request,
+}
 ICEBERG_KINDS: Final = tuple(_ICEBERG)
 OPERATION_KINDS: Final = tuple(dict.fromkeys((*ICEBERG_KINDS, *LANCE_KINDS)))
 """All kinds of operations that a user may request."""

@@ -60,9 +60,11 @@ SNAPSHOTS_MAX: Final = 1_000
 JOB_METRICS: Final = ("duration_ms",)
 """The metrics of a job: the time from its beginning to its end, without the wait for an executor."""
 _KINDS: Final = {
-    COMPACTION: (COMPACT,), TABLE_MAINTENANCE: (COMPACT, MANIFESTS), SNAPSHOT_EXPIRATION: (EXPIRE,),
+    COMPACTION: (COMPACT,),
+    TABLE_MAINTENANCE: (COMPACT, MANIFESTS),
+    SNAPSHOT_EXPIRATION: (EXPIRE,),
     ORPHAN_FILE_REMOVAL: (ORPHANS,),
-}  # fmt: skip
+}
 """The kinds of operations that a policy of a type requests and that have a job template."""
 _BY_KIND: Final = {each.kind: each for each in TEMPLATES}
 _NOT_APPLIED: Final = (
@@ -345,12 +347,14 @@ def _points(document: MetadataDocument) -> tuple[MetricPoint, ...]:
     snapshots: list[Snapshot] = []
     if metadata.current is not None:
         snapshots = [*islice(metadata.ancestors(metadata.current.snapshot_id), SNAPSHOTS_MAX)]
-    return tuple([
-        MetricPoint(name, each.timestamp_ms // 1000, value)
-        for each in reversed(snapshots)
-        for name in METRICS
-        if (value := each.count(name)) is not None
-    ])  # fmt: skip
+    return tuple(
+        [
+            MetricPoint(name, each.timestamp_ms // 1000, value)
+            for each in reversed(snapshots)
+            for name in METRICS
+            if (value := each.count(name)) is not None
+        ]
+    )
 
 
 async def job_metrics(ctx: Context, metalake: str, *, identifiers: Sequence[str]) -> dict[str, tuple[MetricPoint, ...]]:

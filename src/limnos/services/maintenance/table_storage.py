@@ -149,9 +149,11 @@ async def table_place(services: NodeServices, document: MetadataDocument) -> Cat
     if node is None or not isinstance(node.record, CatalogRecord):
         return None
     return catalog_storage_within(
-        node.record, f"{services.defaults.warehouse}/{node.id}", services.defaults.allowed,
+        node.record,
+        f"{services.defaults.warehouse}/{node.id}",
+        services.defaults.allowed,
         storages=services.defaults.storages,
-    )  # fmt: skip
+    )
 
 
 def _catalog_read(node_id: int) -> Load[Node | None]:

@@ -124,6 +124,16 @@ def _dependencies_of(
     if standing is None or decision is None or any(value is ABSENT for _, value in facts):
         return None
     return CacheDependencies(
-        settled.zones, request_view.scope, settled, credential, token, standing_key, standing, path_key, path, decision_key,
-        decision, facts,
-    )  # fmt: skip
+        settled.zones,
+        request_view.scope,
+        settled,
+        credential,
+        token,
+        standing_key,
+        standing,
+        path_key,
+        path,
+        decision_key,
+        decision,
+        facts,
+    )

@@ -28,9 +28,18 @@ class CallerView:
     """The part of a request view that depends only on the caller. `RequestView` sets its attributes."""
 
     __slots__ = (
-        "_memo", "_people", "_subject", "_token_root", "active", "operation_token", "rules", "second_user_id", "settled",
-        "user", "view",
-    )  # fmt: skip
+        "_memo",
+        "_people",
+        "_subject",
+        "_token_root",
+        "active",
+        "operation_token",
+        "rules",
+        "second_user_id",
+        "settled",
+        "user",
+        "view",
+    )
     _memo: DerivedValues | None
     _people: DerivedValues
     """The cache of values derived from the access facts of the metalake; unset without a metalake."""

@@ -23,21 +23,50 @@ from limnos.model.sealed_secrets import SEALED
 MASK = "******"
 FOR_READERS = frozenset(
     {
-        "adls.account-host", "azure-storage-account-name", "catalog-backend", "catalog-backend-name", "client.region",
-        "gcs.project-id", "gcs.service.host", "io-impl", "location", "nested-namespaces", "oss-endpoint", "oss-region", "oss.endpoint", "s3-endpoint",
-        "s3-path-style-access", "s3-region", "s3.endpoint", "s3.path-style-access", "s3.region", "scan-planning-mode", "storage", "successors", "uri", "warehouse",
+        "adls.account-host",
+        "azure-storage-account-name",
+        "catalog-backend",
+        "catalog-backend-name",
+        "client.region",
+        "gcs.project-id",
+        "gcs.service.host",
+        "io-impl",
+        "location",
+        "nested-namespaces",
+        "oss-endpoint",
+        "oss-region",
+        "oss.endpoint",
+        "s3-endpoint",
+        "s3-path-style-access",
+        "s3-region",
+        "s3.endpoint",
+        "s3.path-style-access",
+        "s3.region",
+        "scan-planning-mode",
+        "storage",
+        "successors",
+        "uri",
+        "warehouse",
     }
-)  # fmt: skip
+)
 """The properties that engines need for their configuration. All others are only for callers who may alter the
 catalog.
 """
 _NO_SECRETS = frozenset(
     {
-        "credential-providers", "credential-cache-expire-ratio", "token-refresh-enabled", "s3-token-expire-in-secs",
-        "s3.token-expire-in-secs", "vended-credentials", "s3-token-service-endpoint", "s3.token-service-endpoint",
-        "gcs.token-service-endpoint", "gcs.vended-credentials-enabled", "adls.vended-credentials-enabled",
+        "credential-providers",
+        "credential-cache-expire-ratio",
+        "token-refresh-enabled",
+        "s3-token-expire-in-secs",
+        "s3.token-expire-in-secs",
+        "vended-credentials",
+        "s3-token-service-endpoint",
+        "s3.token-service-endpoint",
+        "gcs.token-service-endpoint",
+        "gcs.vended-credentials-enabled",
+        "adls.vended-credentials-enabled",
     }
-)  # fmt: skip
+)
 """Property names that match the patterns of secrets, although the properties are not secret."""
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature|jaas"

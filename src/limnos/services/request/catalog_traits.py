@@ -45,9 +45,13 @@ def traits_of(record: CatalogRecord) -> CatalogTraits:
     """Compute the traits of a catalog."""
     provider = record.provider
     return CatalogTraits(
-        record, spaces_of(provider), _table_format(provider), provider in SOURCE_PROVIDERS, provider in REST_PROVIDERS,
+        record,
+        spaces_of(provider),
+        _table_format(provider),
+        provider in SOURCE_PROVIDERS,
+        provider in REST_PROVIDERS,
         bool(record.properties.get(DIRECTORY)),
-    )  # fmt: skip
+    )
 
 
 @cache

@@ -51,7 +51,7 @@ class Context:
 
     def __init__(
         self, services: NodeServices, credential: Credential, request_id: str, *, asker: AuditedRequest | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.services = services
         self.credential = credential
         self.request_id = request_id
@@ -107,9 +107,13 @@ class Context:
                         request_view = RequestView(services, scope, self.credential, self.request_id)
                     else:
                         request_view = RequestView(
-                            services, scope, self.credential, self.request_id, refuse_disabled=refuse_disabled,
+                            services,
+                            scope,
+                            self.credential,
+                            self.request_id,
+                            refuse_disabled=refuse_disabled,
                             active=self.active,
-                        )  # fmt: skip
+                        )
                     request_view.asker = self.asker
                     if request_view.settled.zones == zones:
                         return reader(request_view)
@@ -212,13 +216,33 @@ class Context:
         decided = [] if self.asker is None else self.asker.decided or []
         own = [AuditedDecision.of(each) for each in decided if each.target_id == target_id][-1:]
         metalake_id = next((each.revision[1][0] for each in decided if len(each.revision) > 1), ROOT_ID)
-        self.services.audit.take([
-            AuditRecord(
-                0, metalake_id, self.services.store.time.now_ms(), user, None if self.asker is None else self.asker.user_id,
-                "done", "", own[0].action if own else action.value, kind, target_id, display.render(path), "", detail,
-                rights_text(own), origin.protocol, origin.operation, 200, self.request_id, origin.client, origin.peer, origin.credential,
-            )
-        ])  # fmt: skip
+        self.services.audit.take(
+            [
+                AuditRecord(
+                    0,
+                    metalake_id,
+                    self.services.store.time.now_ms(),
+                    user,
+                    None if self.asker is None else self.asker.user_id,
+                    "done",
+                    "",
+                    own[0].action if own else action.value,
+                    kind,
+                    target_id,
+                    display.render(path),
+                    "",
+                    detail,
+                    rights_text(own),
+                    origin.protocol,
+                    origin.operation,
+                    200,
+                    self.request_id,
+                    origin.client,
+                    origin.peer,
+                    origin.credential,
+                )
+            ]
+        )
         if self.asker is not None:
             self.asker.has_changed = True  # the request needs no audit record of its own
 

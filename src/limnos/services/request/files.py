@@ -60,7 +60,7 @@ class WrittenFile:
 
     def __init__(
         self, files: FileOperations, location: str, data: bytes, properties: Mapping[str, str], *, first: bool
-    ) -> None:  # fmt: skip
+    ) -> None:
         self._files = files
         self._location = location
         self._data = data
@@ -161,9 +161,14 @@ class FileOperations:
         return data
 
     async def read_first_within(
-        self, locations: Sequence[str], properties: Mapping[str, str], *, roots: Sequence[str], bytes_max: int,
+        self,
+        locations: Sequence[str],
+        properties: Mapping[str, str],
+        *,
+        roots: Sequence[str],
+        bytes_max: int,
         part_bytes: int,
-    ) -> list[bytes]:  # fmt: skip
+    ) -> list[bytes]:
         """Read a batch of files, in order, with one call in a thread.
 
         Returns the contents of the first files, at least one. See `read_within`.
@@ -293,7 +298,7 @@ class FileOperations:
 
     async def chosen(
         self, location: str, properties: Mapping[str, str], *, roots: Sequence[str], choose: ChooseNames
-    ) -> list[FileEntry]:  # fmt: skip
+    ) -> list[FileEntry]:
         """List the files directly in a location whose names `choose` selects; empty if symbolic links leave the
         roots.
         """
@@ -379,9 +384,13 @@ class FileOperations:
         task.add_done_callback(self._background.discard)
 
     async def _run(
-        self, location: str, properties: Mapping[str, str], call: Callable[[FileStore], T], *,
+        self,
+        location: str,
+        properties: Mapping[str, str],
+        call: Callable[[FileStore], T],
+        *,
         late: Callable[[FileStore], object] | None = None,
-    ) -> T:  # fmt: skip
+    ) -> T:
         """Run a call in the thread share of the catalog with these properties.
 
         A slow store delays only the calls of its share. Raises BadRequest for an endpoint that the server does not (or

@@ -52,9 +52,13 @@ class DecisionProbe(Context):
         raise DecisionReached
 
     async def write(
-        self, scope: RequestScope, decide: Callable[[RequestView], Permit[C]], mutation: Callable[[Tx, Permit[C]], T], *,
+        self,
+        scope: RequestScope,
+        decide: Callable[[RequestView], Permit[C]],
+        mutation: Callable[[Tx, Permit[C]], T],
+        *,
         first: Permit[C] | None = None,
-    ) -> T:  # fmt: skip
+    ) -> T:
         """Decide, then stop. Raises DecisionReached, or the errors of `decide`."""
         del mutation, first
         await self.read(scope, decide)

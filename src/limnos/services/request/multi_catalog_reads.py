@@ -115,7 +115,7 @@ def metalakes_list(request_view: RequestView) -> list[Node]:
 
 async def read_of_server(
     ctx: Context, *, require: Callable[[RequestView], object], work: Callable[[], Awaitable[T]]
-) -> T:  # fmt: skip
+) -> T:
     """Read uncached data of the whole server, for a caller whose token and right are checked before and after.
 
     `require` raises the refusal. An error of `work` is raised only if the caller still has the right.

@@ -39,9 +39,12 @@ async def delete_old_metadata_files(
     rivals = [at for node_id, at in claims if node_id != document.node_id]  # older releases allowed nested locations
     if elsewhere or rivals:
         log.warning(
-            "metadata files that are not the table's own are kept", location=document.location,
-            count=len(elsewhere), first=elsewhere[:10], rivals=rivals[:10],
-        )  # fmt: skip
+            "metadata files that are not the table's own are kept",
+            location=document.location,
+            count=len(elsewhere),
+            first=elsewhere[:10],
+            rivals=rivals[:10],
+        )
     if not rivals:
         for location in own:
             await ctx.services.files.delete(location, place.catalog.properties)

@@ -49,9 +49,15 @@ class RequestView(CallerView):
     __slots__ = ("_missing", "asker", "defaults", "request_id", "scope", "zone")
 
     def __init__(
-        self, services: NodeServices, scope: RequestScope, credential: Credential, request_id: str, *, refuse_disabled: bool = True,
+        self,
+        services: NodeServices,
+        scope: RequestScope,
+        credential: Credential,
+        request_id: str,
+        *,
+        refuse_disabled: bool = True,
         active: frozenset[str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.view = view = services.view
         self.scope = scope
         self.rules = services.rules

@@ -35,10 +35,19 @@ class TaskContext:
     """A background task that runs on this node, with its lease and the services that it may use."""
 
     def __init__(
-        self, task_id: int, *, store: Store, permit: Permit[None], allowed: AllowedStorage, warehouse: str, lease_ms: int,
-        keep_runs_ms: int = 0, debris_ms: int = 0, services: NodeServices | None = None,
+        self,
+        task_id: int,
+        *,
+        store: Store,
+        permit: Permit[None],
+        allowed: AllowedStorage,
+        warehouse: str,
+        lease_ms: int,
+        keep_runs_ms: int = 0,
+        debris_ms: int = 0,
+        services: NodeServices | None = None,
         on_renewal: Callable[[], None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.task_id = task_id
         self.allowed = allowed
         self.warehouse = warehouse

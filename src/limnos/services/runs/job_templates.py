@@ -91,7 +91,7 @@ def templates_list(request_view: RequestView) -> list[Node]:
 
 async def template_alter(
     ctx: Context, *, metalake: str, name: str, edits: PropertyEdits, updates: Sequence[TemplateFieldUpdate] = ()
-) -> Node:  # fmt: skip
+) -> Node:
     """Rename a template, or change its comment or content.
 
     Raises NotFound, AlreadyExists, InvalidName, BadRequest for invalid content, NotInUse, PermissionDenied,

@@ -116,10 +116,23 @@ def job_insert(tx: Tx, permit: Permit[JobCreate]) -> TemplateJob:
             retry_after_s=10,
         )
     job = TemplateJob(
-        id=0, metalake_id=template.parent_id, template_id=template.id, uuid=str(uuid4()), user=command.user, user_id=command.user_id,
-        state=QUEUED, holder="", beat_at=0, lease_ms=0, message=None, exit_code=None, queued_at=tx.now_ms, started_at=None,
-        ended_at=None, owner_id=command.owner_id,
-    )  # fmt: skip
+        id=0,
+        metalake_id=template.parent_id,
+        template_id=template.id,
+        uuid=str(uuid4()),
+        user=command.user,
+        user_id=command.user_id,
+        state=QUEUED,
+        holder="",
+        beat_at=0,
+        lease_ms=0,
+        message=None,
+        exit_code=None,
+        queued_at=tx.now_ms,
+        started_at=None,
+        ended_at=None,
+        owner_id=command.owner_id,
+    )
     return tx.template_jobs.create(job, conf=command.conf, work=command.work.text)
 
 

@@ -73,7 +73,7 @@ def declaration_of(raw: bytes) -> tuple[str, str]:
 
 async def pipeline_put(
     ctx: Context, *, metalake: str, name: str, declaration: bytes, comment: str | None
-) -> PipelineVersion:  # fmt: skip
+) -> PipelineVersion:
     """Create a pipeline, or its next version if the declaration differs from the newest; an equal declaration changes
     nothing.
 
@@ -154,9 +154,14 @@ def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
         tx.stale()
     kind, record = Kind.JOB_TEMPLATE, JobTemplateRecord(command.comment, {}, 1, command.digest)
     node = tx.nodes.create(
-        kind=kind, space=kind.word, name=command.name, parent_id=command.metalake.id, zone=zone, record=record,
+        kind=kind,
+        space=kind.word,
+        name=command.name,
+        parent_id=command.metalake.id,
+        zone=zone,
+        record=record,
         owner_id=command.owner_id,
-    )  # fmt: skip
+    )
     declaration_put(tx, node.id, version=1, digest=command.digest, text=command.text)
     return node
 

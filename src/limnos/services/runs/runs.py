@@ -203,11 +203,30 @@ def run_insert(tx: Tx, permit: Permit[RunStart]) -> tuple[PipelineRun, list[RunS
 def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> PipelineRun:
     begin = command.begin
     return PipelineRun(
-        id=0, metalake_id=pipeline.parent_id, pipeline_id=pipeline.id, version=version, uuid=begin.uuid, user=command.user,
-        user_id=command.user_id, state=RUNNING, attempt=1, holder=begin.holder, beat_at=tx.now_ms, lease_ms=begin.lease_ms,
-        parameters=begin.parameters, options=begin.options, progress=None, message=None, catalog_id=None, revision=None,
-        started_at=tx.now_ms, resumed_at=None, ended_at=None, phases=None, owner_id=command.owner_id,
-    )  # fmt: skip
+        id=0,
+        metalake_id=pipeline.parent_id,
+        pipeline_id=pipeline.id,
+        version=version,
+        uuid=begin.uuid,
+        user=command.user,
+        user_id=command.user_id,
+        state=RUNNING,
+        attempt=1,
+        holder=begin.holder,
+        beat_at=tx.now_ms,
+        lease_ms=begin.lease_ms,
+        parameters=begin.parameters,
+        options=begin.options,
+        progress=None,
+        message=None,
+        catalog_id=None,
+        revision=None,
+        started_at=tx.now_ms,
+        resumed_at=None,
+        ended_at=None,
+        phases=None,
+        owner_id=command.owner_id,
+    )
 
 
 # ------------------------------------------------------------------------------------------------ read
@@ -243,7 +262,7 @@ async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
 
 async def run_finish(
     ctx: Context, *, metalake: str, uuid: str, attempt: int, state: str, message: str | None
-) -> RunView:  # fmt: skip
+) -> RunView:
     """Set a run to a final state.
 
     Args:
@@ -377,7 +396,7 @@ def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
 
 async def run_resume(
     ctx: Context, *, metalake: str, uuid: str, holder: str, lease_ms: int, after: int | None
-) -> RunView:  # fmt: skip
+) -> RunView:
     """Begin the next attempt of a run that failed, was cancelled, is held for a review or was lost.
 
     Args:

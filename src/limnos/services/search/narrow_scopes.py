@@ -45,11 +45,18 @@ _USES: Final = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
 LOADING: Final = frozenset(leaf.privilege for leaf in _LEAVES if isinstance(leaf, PrivilegeRule)) - _USES
 """Privileges that make objects in namespaces visible. Namespaces themselves need USE_SCHEMA."""
 BROWSED_SPACES: Final = tuple(
-    sorted({
-        SHARED_SPACE, name_space_of(Kind.NAMESPACE),
-        *(name_space_of(kind) for kind, action in _LOADS.items() if POLICY[action] == POLICY[Action.NAMESPACE_LOAD]),
-    })
-)  # fmt: skip
+    sorted(
+        {
+            SHARED_SPACE,
+            name_space_of(Kind.NAMESPACE),
+            *(
+                name_space_of(kind)
+                for kind, action in _LOADS.items()
+                if POLICY[action] == POLICY[Action.NAMESPACE_LOAD]
+            ),
+        }
+    )
+)
 """Name spaces of the kinds that USE_SCHEMA alone makes visible."""
 
 

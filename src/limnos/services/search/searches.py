@@ -205,7 +205,7 @@ class _Search:
 
     def __init__(
         self, ctx: Context, space: SearchSpace, *, question: SearchQuestion, limit: int, whole_word: str | None = None
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.ctx = ctx
         self.space = space
         self.metalake, self.home, self.narrow = space.metalake, space.home, space.narrow
@@ -316,9 +316,13 @@ class _Search:
             await self._run_word_matches(chosen)
 
     async def _run_tier(
-        self, tier: int, candidates: Iterable[name_search.SearchCandidate], *,
-        judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        tier: int,
+        candidates: Iterable[name_search.SearchCandidate],
+        *,
+        judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None],
+        with_documents: bool = False,
+    ) -> None:
         """Check access and matches of candidates, best first, until there are enough hits."""
         kinds = {int(kind) for kind in self.question.kinds}
         fresh = sorted(
@@ -348,9 +352,12 @@ class _Search:
         return min(max(self.limit + 1 - len(self.hits), 2 * last, AT_ONCE_MIN), AT_ONCE)
 
     async def _decide_by_documents(
-        self, tier: int, part: Sequence[name_search.SearchCandidate], *,
+        self,
+        tier: int,
+        part: Sequence[name_search.SearchCandidate],
+        *,
         judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Check candidates against their documents: read the documents of the visible candidates, in the order of hits.
 
         Stops when further candidates cannot precede the hits found.
@@ -367,9 +374,13 @@ class _Search:
             begin, size = begin + size, min(2 * size, AT_ONCE)
 
     async def _decide(
-        self, tier: int, part: Sequence[name_search.SearchCandidate], *,
-        judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None], with_documents: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        tier: int,
+        part: Sequence[name_search.SearchCandidate],
+        *,
+        judge: Callable[[VisibleNode], SearchMatch | Sequence[SearchMatch] | None],
+        with_documents: bool = False,
+    ) -> None:
         """Add the visible and matching candidates of a batch to the hits; large documents are parsed in a thread."""
         await asyncio.sleep(0)  # other requests run, also if everything is cached
         home = self.home.usable

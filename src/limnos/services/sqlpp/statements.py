@@ -365,8 +365,12 @@ async def _drop(session: StatementSession, statement: tree.Drop) -> None:
 
 
 _DROP_WORDS: Final = {
-    "dataverse": dataverse_drop, "type": type_drop, "dataset": dataset_drop, "synonym": synonym_drop, "view": view_drop,
-}  # fmt: skip
+    "dataverse": dataverse_drop,
+    "type": type_drop,
+    "dataset": dataset_drop,
+    "synonym": synonym_drop,
+    "view": view_drop,
+}
 _RUNS: Final[dict[type[tree.Statement], Callable[[StatementSession, Any], Awaitable[None]]]] = {
     tree.Use: dataverse_use,
     tree.SetOption: _set,

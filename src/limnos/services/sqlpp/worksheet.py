@@ -100,9 +100,13 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     timeout_s = min(TIMEOUT_S, ctx.services.defaults.sqlpp_timeout_s)
     session = StatementSession(ctx, now_ms, {}, began + timeout_s, plans_as_text=True)
     running = RunningRequest(
-        request_id=request.request_id, asker=asker, client_context_id=request.own_id[:OWN_ID_MAX] or None, text=request.text,
-        now_ms=now_ms, is_gone=request.is_gone,
-    )  # fmt: skip
+        request_id=request.request_id,
+        asker=asker,
+        client_context_id=request.own_id[:OWN_ID_MAX] or None,
+        text=request.text,
+        now_ms=now_ms,
+        is_gone=request.is_gone,
+    )
     requests = REQUESTS.of(ctx.services)
     requests.add(running)
     try:

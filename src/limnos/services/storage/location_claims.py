@@ -27,11 +27,18 @@ from limnos.store.objects.storage_locations import RIVALS_MAX, RegisteredLocatio
 from limnos.store.tx import Tx
 
 _WORDS: Final = {
-    LocationKind.TABLE: "table", LocationKind.DATA_PATH: "table", LocationKind.VIEW: "view", LocationKind.LANCE_TABLE: "table",
-    LocationKind.LANCE_DIRECTORY: "directory of a catalog", LocationKind.FILESET: "managed fileset",
-    LocationKind.EXTERNAL_FILESET: "fileset", LocationKind.WAREHOUSE: "catalog's warehouse", LocationKind.ALLOWED_LOCATION: "catalog's root",
-    LocationKind.STAGED_TABLE: "staged table", LocationKind.RESTRICTED_READS: "directory for restricted reads",
-}  # fmt: skip
+    LocationKind.TABLE: "table",
+    LocationKind.DATA_PATH: "table",
+    LocationKind.VIEW: "view",
+    LocationKind.LANCE_TABLE: "table",
+    LocationKind.LANCE_DIRECTORY: "directory of a catalog",
+    LocationKind.FILESET: "managed fileset",
+    LocationKind.EXTERNAL_FILESET: "fileset",
+    LocationKind.WAREHOUSE: "catalog's warehouse",
+    LocationKind.ALLOWED_LOCATION: "catalog's root",
+    LocationKind.STAGED_TABLE: "staged table",
+    LocationKind.RESTRICTED_READS: "directory for restricted reads",
+}
 _SIDES: Final = {LocationRelation.SAME: "at", LocationRelation.BELOW: "around", LocationRelation.ABOVE: "inside"}
 
 

@@ -146,10 +146,12 @@ def describe_conflicts(tx: Tx, *, limit: int = DESCRIBED_MAX) -> list[dict[str, 
             kind = each.claim.kind
             results.append(
                 {
-                    **_names(tx, each), "other": _names(tx, rival), "effect": EFFECT.get(kind, _EFFECT_OBJECT),
+                    **_names(tx, each),
+                    "other": _names(tx, rival),
+                    "effect": EFFECT.get(kind, _EFFECT_OBJECT),
                     "mend": MEND.get(kind, _MEND_OBJECT),
                 }
-            )  # fmt: skip
+            )
     return results
 
 

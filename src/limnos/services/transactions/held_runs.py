@@ -124,7 +124,7 @@ def _move(output: RunOutput) -> TransactionOperation:
 
 async def branches_remove(
     ctx: Context, *, metalake: str, run: PipelineRun, steps: Sequence[RunStepState]
-) -> list[RunOutput]:  # fmt: skip
+) -> list[RunOutput]:
     """Remove the branches of a discarded run, each by a separate commit. Returns the outputs that remain.
 
     New tables remain, too: `limnos pipeline discard` drops new tables that no other client has written to.

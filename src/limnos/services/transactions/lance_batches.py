@@ -184,8 +184,12 @@ def _steps(
 
 
 def _step(
-    request_view: TransactionView, operation: CreateVersionOperation | DeleteVersionsOperation | DeregisterOperation, *, ready: PreparedOperation, documents: dict[int, MetadataDocument]
-) -> LanceBatchStep:  # fmt: skip
+    request_view: TransactionView,
+    operation: CreateVersionOperation | DeleteVersionsOperation | DeregisterOperation,
+    *,
+    ready: PreparedOperation,
+    documents: dict[int, MetadataDocument],
+) -> LanceBatchStep:
     drops = isinstance(operation, DeregisterOperation)
     node, _, decision = lance_find(
         request_view, operation.levels, action=Action.TABLE_DROP if drops else Action.TABLE_COMMIT
@@ -221,8 +225,13 @@ def _decide_change(permit: Permit[None], table: LanceTable, *, ready: PreparedOp
 
 
 def _decide_declare(
-    request_view: TransactionView, operation: DeclareOperation, *, ready: PreparedOperation, documents: dict[int, MetadataDocument], now_ms: int
-) -> LanceBatchStep:  # fmt: skip
+    request_view: TransactionView,
+    operation: DeclareOperation,
+    *,
+    ready: PreparedOperation,
+    documents: dict[int, MetadataDocument],
+    now_ms: int,
+) -> LanceBatchStep:
     draft = lance_draft_of(request_view, operation.levels, action=Action.TABLE_CREATE)
     record = TableRecord(None, operation.properties, declared=True, managed=draft.is_managed(operation.properties))
     document = ready.document or draft.document(operation.location, now_ms=now_ms)

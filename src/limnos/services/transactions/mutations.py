@@ -101,9 +101,15 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
         return DocumentHold(table, before.version), cast("OperationMutation", document_hold)
     relocates = document.location != before.location
     commit = TableCommit(
-        table, document, before.version, relocates, built.guards.removed, data_paths=built.data_paths,
-        fence_until=built.guards.fence_until, had_files=built.had_files,
-    )  # fmt: skip
+        table,
+        document,
+        before.version,
+        relocates,
+        built.guards.removed,
+        data_paths=built.data_paths,
+        fence_until=built.guards.fence_until,
+        had_files=built.had_files,
+    )
     return commit.with_ended_names(built.old, built.new), cast("OperationMutation", document_swap)
 
 

@@ -203,7 +203,7 @@ class ViewCreateOperation(NamedTuple):
         node = request_view.note_made(Kind.VIEW, parent_id=draft.namespace.id, name=self.path[-1], record=record)
         return OperationStep(
             draft.permit, self.path, created_node=node, table=node, draft=draft, source=self.request, kind=Kind.VIEW
-        )  # fmt: skip
+        )
 
 
 class ViewCommitOperation(NamedTuple):
@@ -226,9 +226,14 @@ class ViewCommitOperation(NamedTuple):
             raise BadRequest("An earlier operation of this transaction creates or changes it: merge both operations")
         request_view.note_changed(node)
         return OperationStep(
-            request_view.permit(None, decision), self.path, table=node, document=request_view.document(node.id), source=self.request,
-            kind=Kind.VIEW, writer_id=views.writer_of(request_view),
-        )  # fmt: skip
+            request_view.permit(None, decision),
+            self.path,
+            table=node,
+            document=request_view.document(node.id),
+            source=self.request,
+            kind=Kind.VIEW,
+            writer_id=views.writer_of(request_view),
+        )
 
 
 class ViewDropOperation(NamedTuple):

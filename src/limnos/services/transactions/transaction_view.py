@@ -106,16 +106,28 @@ class TransactionView(RequestView):
 
     def note_made(
         self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE, table_format: str = ICEBERG
-    ) -> Node:  # fmt: skip
+    ) -> Node:
         """Record that an object is created, and return its node under a temporary id."""
         node_id = NEW_ID + self._made
         self._made += 1
         space = self.space(kind)
         node_format = "" if kind is Kind.NAMESPACE else table_format
         node = Node(
-            id=node_id, zone=self.zone, parent_id=parent_id, kind=kind, name_space=space, name=name, format=node_format, implicit=False,
-            created_by=self.user, created_at=0, modified_by=None, modified_at=None, revision=0, record=record,
-        )  # fmt: skip
+            id=node_id,
+            zone=self.zone,
+            parent_id=parent_id,
+            kind=kind,
+            name_space=space,
+            name=name,
+            format=node_format,
+            implicit=False,
+            created_by=self.user,
+            created_at=0,
+            modified_by=None,
+            modified_at=None,
+            revision=0,
+            record=record,
+        )
         self._nodes[node_id] = node
         self._names[parent_id, space, name] = node_id
         return node

@@ -82,8 +82,12 @@ class CredentialVendor:
     """
 
     def __init__(
-        self, *, timeout_s: float, time: StoreClock, issue: Callable[[CredentialIssuer, str], IssuedCredentials] = lambda issuer, policy: issuer.issue(policy)
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        timeout_s: float,
+        time: StoreClock,
+        issue: Callable[[CredentialIssuer, str], IssuedCredentials] = lambda issuer, policy: issuer.issue(policy),
+    ) -> None:
         self._shares = ThreadShares(timeout_s=timeout_s)
         self._time = time
         self._issue = issue
@@ -165,8 +169,9 @@ class CredentialVendor:
             if error.context:
                 raise
             raise ServiceUnavailable(  # the threads are stuck, or the call took too long
-                "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or request the table without credentials", retry_after_s=5,
-            ) from error  # fmt: skip
+                "The catalog's token service does not answer, so there are no credentials for its tables now: try again, or request the table without credentials",
+                retry_after_s=5,
+            ) from error
         if result.expires_ms - self._time.now_ms() < USABLE_MS:
             raise StorageFailed(
                 "The catalog's token service issues credentials that expire at once: have its clock checked"

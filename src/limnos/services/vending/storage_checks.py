@@ -30,8 +30,11 @@ PASSED, FAILED, NOT_TRIED = "passed", "failed", "not tried"
 _PROBE: Final = b"limnos storage check"
 _NOT_REACHED: Final = "the store was not reached before"
 _ACTIONS: Final = {
-    "write": ("s3:PutObject",), "list": ("s3:ListBucket",), "read": ("s3:GetObject",), "delete": ("s3:DeleteObject",),
-}  # fmt: skip
+    "write": ("s3:PutObject",),
+    "list": ("s3:ListBucket",),
+    "read": ("s3:GetObject",),
+    "delete": ("s3:DeleteObject",),
+}
 
 
 class StorageCheckStep(NamedTuple):
@@ -171,9 +174,11 @@ class _StorageCheckRun:
         await self._try("vended delete", self._delete(f"{self.own}-vended", properties), by=by)
         await self._write(self.beside, self.place.catalog.properties)()
         for word, call in (
-            ("read", self._read(self.beside, properties)), ("list", self._list(self.beside, properties)),
-            ("write", self._write(f"{self.beside}-vended", properties)), ("delete", self._delete(self.beside, properties)),
-        ):  # fmt: skip
+            ("read", self._read(self.beside, properties)),
+            ("list", self._list(self.beside, properties)),
+            ("write", self._write(f"{self.beside}-vended", properties)),
+            ("delete", self._delete(self.beside, properties)),
+        ):
             await self._refused(f"vended {word} beside", call)
 
     def _not_vended(self) -> str:
@@ -270,8 +275,11 @@ def statement_of(location: str, actions: tuple[str, ...]) -> str | None:
     bucket, prefix = f"arn:aws:s3:::{place.authority}", "/".join(place.segments)
     if actions == ("s3:ListBucket",):
         statement: dict[str, object] = {
-            "Effect": "Allow", "Action": "s3:ListBucket", "Resource": bucket, "Condition": {"StringLike": {"s3:prefix": f"{prefix}/*"}},
-        }  # fmt: skip
+            "Effect": "Allow",
+            "Action": "s3:ListBucket",
+            "Resource": bucket,
+            "Condition": {"StringLike": {"s3:prefix": f"{prefix}/*"}},
+        }
     else:
         statement = {"Effect": "Allow", "Action": list(actions), "Resource": f"{bucket}/{prefix}/*"}
     return json.dumps(statement)

@@ -24,10 +24,20 @@ from limnos.model.errors import BadRequest, UnsupportedOperation
 Type = sa.types.TypeEngine[Any]  # SQLAlchemy has no narrower word for the type of any column
 
 _PLAIN: Final[Mapping[str, Callable[[], Type]]] = {
-    "boolean": sa.BOOLEAN, "short": sa.SMALLINT, "integer": sa.INTEGER, "long": sa.BIGINT, "float": sa.REAL, "double": sa.DOUBLE_PRECISION,
-    "string": sa.TEXT, "date": sa.DATE, "time": pg.TIME, "timestamp": pg.TIMESTAMP, "timestamp_tz": lambda: pg.TIMESTAMP(timezone=True),
-    "binary": pg.BYTEA, "uuid": sa.UUID,
-}  # fmt: skip
+    "boolean": sa.BOOLEAN,
+    "short": sa.SMALLINT,
+    "integer": sa.INTEGER,
+    "long": sa.BIGINT,
+    "float": sa.REAL,
+    "double": sa.DOUBLE_PRECISION,
+    "string": sa.TEXT,
+    "date": sa.DATE,
+    "time": pg.TIME,
+    "timestamp": pg.TIMESTAMP,
+    "timestamp_tz": lambda: pg.TIMESTAMP(timezone=True),
+    "binary": pg.BYTEA,
+    "uuid": sa.UUID,
+}
 _SIZED: Final = re.compile(r"(time|timestamp|timestamp_tz|char|varchar)\(\s*(\d{1,9})\s*\)")
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _QUOTED: Final = re.compile(r"'((?:[^']|'')*)'(?:::[\w .,()\[\]\"]+)?")
@@ -180,9 +190,13 @@ def column_of(fields: Json, *, dialect: Dialect) -> sa.Column[object]:
     if default == "" and not isinstance(kind, sa.String):
         raise BadRequest(f"Column {preview_value(name)}: '' is a default of strings only")
     return sa.Column(
-        name, kind, nullable=fields.get("nullable") is not False, autoincrement=False, server_default=default,
+        name,
+        kind,
+        nullable=fields.get("nullable") is not False,
+        autoincrement=False,
+        server_default=default,
         comment=None if comment is None else str(comment),
-    )  # fmt: skip
+    )
 
 
 def name_of(name: str, *, dialect: Dialect, what: str = "Column") -> str:

@@ -54,9 +54,15 @@ class DatabaseSource(ABC):
 
     def __init__(self, url: sa.URL, *, connect: dict[str, object], connections_max: int) -> None:
         self._engine = sa.create_engine(
-            url, connect_args=connect, pool_size=connections_max, max_overflow=0, pool_pre_ping=True, pool_recycle=IDLE_S,
-            pool_timeout=float(str(connect.get("connect_timeout", 5))), hide_parameters=True,
-        )  # fmt: skip
+            url,
+            connect_args=connect,
+            pool_size=connections_max,
+            max_overflow=0,
+            pool_pre_ping=True,
+            pool_recycle=IDLE_S,
+            pool_timeout=float(str(connect.get("connect_timeout", 5))),
+            hide_parameters=True,
+        )
         self._drivers: WeakSet[_DriverConnection] = WeakSet()
         sa.event.listen(self._engine, "connect", lambda connection, _: self._drivers.add(connection))
 
@@ -297,9 +303,11 @@ def require_no_layout(create: GravitinoCreate, *, properties: bool = False) -> N
     `properties`: table properties are allowed.
     """
     stated = {
-        "properties": create.properties and not properties, "partitioning": create.partitioning, "sortOrders": create.sort_orders,
+        "properties": create.properties and not properties,
+        "partitioning": create.partitioning,
+        "sortOrders": create.sort_orders,
         "distribution": (create.distribution or {}).get("strategy") not in (None, "none", "NONE"),
-    }  # fmt: skip
+    }
     for name, value in stated.items():
         if value:
             raise UnsupportedOperation(f"Tables of this source have no {name}: leave it out")

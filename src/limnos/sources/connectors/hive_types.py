@@ -15,10 +15,21 @@ from limnos.formats.iceberg.json_types import Json, as_object, objects_at, previ
 from limnos.model.errors import BadRequest
 
 _INTO: Final[Mapping[str, str]] = {
-    "boolean": "boolean", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",
-    "string": "string", "date": "date", "timestamp": "timestamp", "timestamp_tz": "timestamp with local time zone", "binary": "binary",
-    "interval_year": "interval_year_month", "interval_day": "interval_day_time",
-}  # fmt: skip
+    "boolean": "boolean",
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "string": "string",
+    "date": "date",
+    "timestamp": "timestamp",
+    "timestamp_tz": "timestamp with local time zone",
+    "binary": "binary",
+    "interval_year": "interval_year_month",
+    "interval_day": "interval_day_time",
+}
 _OUT_OF: Final[Mapping[str, str]] = {hive: ours for ours, hive in _INTO.items()}
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
 _SIZED: Final = re.compile(r"(char|varchar)\(\s*(\d{1,5})\s*\)")

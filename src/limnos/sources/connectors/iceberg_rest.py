@@ -271,9 +271,12 @@ class RestSource:
         """Create a table at the source by its REST call. Raises AlreadyExists."""
         iceberg_create = tables.iceberg_create_of(definition)
         body = {
-            "name": table, "schema": iceberg_create.schema, "partition-spec": iceberg_create.partition_spec, "write-order": iceberg_create.write_order,
+            "name": table,
+            "schema": iceberg_create.schema,
+            "partition-spec": iceberg_create.partition_spec,
+            "write-order": iceberg_create.write_order,
             "properties": iceberg_create.properties,
-        }  # fmt: skip
+        }
         if iceberg_create.location is not None:
             body["location"] = iceberg_create.location
         self.exchange(

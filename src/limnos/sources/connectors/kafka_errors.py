@@ -18,21 +18,34 @@ from limnos.model import errors
 _MISSING: Final = frozenset({KafkaError.UNKNOWN_TOPIC_OR_PART, KafkaError.UNKNOWN_TOPIC_ID})
 _CALLERS: Final = frozenset(
     {
-        KafkaError.TOPIC_EXCEPTION, KafkaError.INVALID_CONFIG, KafkaError.INVALID_PARTITIONS, KafkaError.INVALID_REPLICATION_FACTOR,
-        KafkaError.INVALID_REPLICA_ASSIGNMENT, KafkaError.INVALID_REQUEST, KafkaError.POLICY_VIOLATION,
+        KafkaError.TOPIC_EXCEPTION,
+        KafkaError.INVALID_CONFIG,
+        KafkaError.INVALID_PARTITIONS,
+        KafkaError.INVALID_REPLICATION_FACTOR,
+        KafkaError.INVALID_REPLICA_ASSIGNMENT,
+        KafkaError.INVALID_REQUEST,
+        KafkaError.POLICY_VIOLATION,
     }
-)  # fmt: skip
+)
 _NOT_ALLOWED: Final = frozenset({KafkaError.TOPIC_AUTHORIZATION_FAILED, KafkaError.CLUSTER_AUTHORIZATION_FAILED})
-NOT_IN: Final = frozenset({
-    KafkaError._AUTHENTICATION, KafkaError.SASL_AUTHENTICATION_FAILED, KafkaError.UNSUPPORTED_SASL_MECHANISM, KafkaError._SSL,  # noqa: SLF001 - the library's own names
-})  # fmt: skip
+NOT_IN: Final = frozenset(
+    {
+        KafkaError._AUTHENTICATION,  # noqa: SLF001
+        KafkaError.SASL_AUTHENTICATION_FAILED,
+        KafkaError.UNSUPPORTED_SASL_MECHANISM,
+        KafkaError._SSL,  # noqa: SLF001 - the library's own names
+    }
+)
 """Errors that mean that the cluster refuses the client's login."""
 _BUSY: Final = frozenset(
     {
-        KafkaError.NOT_CONTROLLER, KafkaError.THROTTLING_QUOTA_EXCEEDED, KafkaError.REASSIGNMENT_IN_PROGRESS, KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.THROTTLING_QUOTA_EXCEEDED,
+        KafkaError.REASSIGNMENT_IN_PROGRESS,
+        KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
         KafkaError.LEADER_NOT_AVAILABLE,
     }
-)  # fmt: skip
+)
 """Errors that mean that the cluster is busy; nothing was changed."""
 _TEXT_MAX: Final = 300
 

@@ -23,10 +23,14 @@ _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 _LOGIN: Final = re.compile(r'[\w.]+LoginModule\s+required\s+(?P<options>(?:\w+\s*=\s*"(?:[^"\\]|\\.)*"\s*)+);')
 _OPTION: Final = re.compile(r'(\w+)\s*=\s*"((?:[^"\\]|\\.)*)"')
 _OF_KAFKA: Final[Mapping[str, str]] = {
-    "security.protocol": "security.protocol", "sasl.mechanism": "sasl.mechanism", "sasl.username": "sasl.username", "sasl.password": "sasl.password",
-    "ssl.truststore.certificates": "ssl.ca.pem", "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
+    "security.protocol": "security.protocol",
+    "sasl.mechanism": "sasl.mechanism",
+    "sasl.username": "sasl.username",
+    "sasl.password": "sasl.password",
+    "ssl.truststore.certificates": "ssl.ca.pem",
+    "ssl.endpoint.identification.algorithm": "ssl.endpoint.identification.algorithm",
     "client.id": "client.id",
-}  # fmt: skip
+}
 """Kafka's names of settings, with the library's.
 
 `sasl.jaas.config` is parsed separately: Java's clients have a user and a password in it.

@@ -46,12 +46,24 @@ _FORMATS: Final[Mapping[str, _FileFormat]] = {
     "TEXTFILE": _FileFormat(*_TEXT, f"{_SERDE}.lazy.LazySimpleSerDe"),
     "CSV": _FileFormat(*_TEXT, f"{_SERDE}.OpenCSVSerde"),
     "JSON": _FileFormat(*_TEXT, "org.apache.hive.hcatalog.data.JsonSerDe"),
-    "SEQUENCEFILE": _FileFormat("org.apache.hadoop.mapred.SequenceFileInputFormat", f"{_QL}.HiveSequenceFileOutputFormat", f"{_SERDE}.lazy.LazySimpleSerDe"),
-    "RCFILE": _FileFormat(f"{_QL}.RCFileInputFormat", f"{_QL}.RCFileOutputFormat", f"{_SERDE}.columnar.LazyBinaryColumnarSerDe"),
+    "SEQUENCEFILE": _FileFormat(
+        "org.apache.hadoop.mapred.SequenceFileInputFormat",
+        f"{_QL}.HiveSequenceFileOutputFormat",
+        f"{_SERDE}.lazy.LazySimpleSerDe",
+    ),
+    "RCFILE": _FileFormat(
+        f"{_QL}.RCFileInputFormat", f"{_QL}.RCFileOutputFormat", f"{_SERDE}.columnar.LazyBinaryColumnarSerDe"
+    ),
     "ORC": _FileFormat(f"{_QL}.orc.OrcInputFormat", f"{_QL}.orc.OrcOutputFormat", f"{_QL}.orc.OrcSerde"),
-    "PARQUET": _FileFormat(f"{_QL}.parquet.MapredParquetInputFormat", f"{_QL}.parquet.MapredParquetOutputFormat", f"{_QL}.parquet.serde.ParquetHiveSerDe"),
-    "AVRO": _FileFormat(f"{_QL}.avro.AvroContainerInputFormat", f"{_QL}.avro.AvroContainerOutputFormat", f"{_SERDE}.avro.AvroSerDe"),
-}  # fmt: skip
+    "PARQUET": _FileFormat(
+        f"{_QL}.parquet.MapredParquetInputFormat",
+        f"{_QL}.parquet.MapredParquetOutputFormat",
+        f"{_QL}.parquet.serde.ParquetHiveSerDe",
+    ),
+    "AVRO": _FileFormat(
+        f"{_QL}.avro.AvroContainerInputFormat", f"{_QL}.avro.AvroContainerOutputFormat", f"{_SERDE}.avro.AvroSerDe"
+    ),
+}
 _NOT_A_CALLERS: Final = re.compile(
     r"(?i)location|external|avro\.schema\.url|external\.table\.purge|auto\.purge|table_type|storage_handler|.*metadata_location|input-format|output-format|serde-.*|serde\..*"
     r"|skip\.aliased.*|spark\.sql\..*|transient_.*|numfiles|totalsize|numrows|rawdatasize|column_stats_accurate"
@@ -102,10 +114,13 @@ def table_of(schema: str, table: str, *, definition: GravitinoCreate) -> Table:
         raise BadRequest("A table needs at least one column besides its partition columns")
     parameters = properties | ({_COMMENT: definition.comment} if definition.comment is not None else {})
     return Table(
-        tableName=name_of(table, what="Table"), dbName=schema, tableType=kind, sd=_storage(definition, own, form=form),
+        tableName=name_of(table, what="Table"),
+        dbName=schema,
+        tableType=kind,
+        sd=_storage(definition, own, form=form),
         partitionKeys=[next(each for each in columns if each.name == name) for name in split_by],
         parameters=parameters | ({"EXTERNAL": "TRUE"} if kind == EXTERNAL else {}),
-    )  # fmt: skip
+    )
 
 
 def _form(properties: dict[str, str]) -> _FileFormat:
@@ -158,10 +173,16 @@ def _split(partitioning: Sequence[Json], columns: Sequence[FieldSchema]) -> list
 def _storage(create: GravitinoCreate, columns: list[FieldSchema], *, form: _FileFormat) -> StorageDescriptor:
     buckets, count = _buckets(create.distribution or {}, columns)
     return StorageDescriptor(
-        cols=columns, inputFormat=form.reads, outputFormat=form.writes, compressed=False, numBuckets=count, bucketCols=buckets,
+        cols=columns,
+        inputFormat=form.reads,
+        outputFormat=form.writes,
+        compressed=False,
+        numBuckets=count,
+        bucketCols=buckets,
         serdeInfo=SerDeInfo(serializationLib=form.library, parameters={"serialization.format": "1"}),
-        sortCols=[_order(each, columns) for each in create.sort_orders], parameters={},
-    )  # fmt: skip
+        sortCols=[_order(each, columns) for each in create.sort_orders],
+        parameters={},
+    )
 
 
 def _buckets(fields: Json, columns: Sequence[FieldSchema]) -> tuple[list[str], int]:
@@ -200,13 +221,18 @@ def source_table_of(result: Table) -> SourceTableInfo:
     comment = parameters.pop(_COMMENT, None)
     properties = {key: value for key, value in parameters.items() if _SECRET.search(key) is None}
     stated = {
-        "format": format_of(result), "table-type": result.tableType or MANAGED, "location": storage.location, "input-format": storage.inputFormat,
-        "output-format": storage.outputFormat, "serde-lib": storage.serdeInfo.serializationLib if storage.serdeInfo else None,
-    }  # fmt: skip
+        "format": format_of(result),
+        "table-type": result.tableType or MANAGED,
+        "location": storage.location,
+        "input-format": storage.inputFormat,
+        "output-format": storage.outputFormat,
+        "serde-lib": storage.serdeInfo.serializationLib if storage.serdeInfo else None,
+    }
     layout: Json = {
         "partitioning": [{"strategy": "identity", "fieldName": [each.name]} for each in keys],
-        "distribution": _distribution(storage), "sortOrders": [_sort(each) for each in storage.sortCols or ()],
-    }  # fmt: skip
+        "distribution": _distribution(storage),
+        "sortOrders": [_sort(each) for each in storage.sortCols or ()],
+    }
     columns = [_column(each) for each in (*(storage.cols or ()), *keys)]
     return SourceTableInfo(
         comment, columns, [], properties | {key: value for key, value in stated.items() if value}, layout
@@ -242,9 +268,10 @@ def _distribution(storage: StorageDescriptor) -> Json:
 def _sort(result: Order) -> Json:
     descends = result.order == 0
     return {
-        "sortTerm": {"type": "field", "fieldName": [result.col]}, "direction": "desc" if descends else "asc",
+        "sortTerm": {"type": "field", "fieldName": [result.col]},
+        "direction": "desc" if descends else "asc",
         "nullOrdering": "nulls_last" if descends else "nulls_first",
-    }  # fmt: skip
+    }
 
 
 # -- altering ------------------------------------------------------------------------------------------------------
@@ -282,9 +309,13 @@ def _change(result: Table, change: TableChange) -> None:
             result.parameters.pop(key, None)
         case gravitino_tables.AddColumn(field_name=path) if change.position in (None, "default", "DEFAULT"):
             fields: Json = {
-                "name": _flat(path), "type": change.type, "comment": change.comment, "nullable": change.nullable,
-                "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
-            }  # fmt: skip
+                "name": _flat(path),
+                "type": change.type,
+                "comment": change.comment,
+                "nullable": change.nullable,
+                "autoIncrement": change.auto_increment,
+                "defaultValue": change.default_value,
+            }
             result.sd.cols.append(column_of(fields))
         case gravitino_tables.RenameColumn(old_field_name=path, new_field_name=name):
             _own(result, path).name = name_of(name, what="Column")

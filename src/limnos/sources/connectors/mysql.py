@@ -122,10 +122,20 @@ class MysqlSource(DatabaseSource):
         for name, kind, nullable, default, extra, comment, collation in _rows(
             connection, _COLUMNS, schema=schema, table=table
         ):
-            columns.append(mysql_tables.MysqlColumn(
-                name, kind, nullable=nullable == "YES", default=default_sql(default, kind=kind, extra=extra, quoted=quoted),
-                counts="auto_increment" in extra.lower(), comment=comment or "", collation=collation, extra=extra, checked=name in checked, was=name,
-            ))  # fmt: skip
+            columns.append(
+                mysql_tables.MysqlColumn(
+                    name,
+                    kind,
+                    nullable=nullable == "YES",
+                    default=default_sql(default, kind=kind, extra=extra, quoted=quoted),
+                    counts="auto_increment" in extra.lower(),
+                    comment=comment or "",
+                    collation=collation,
+                    extra=extra,
+                    checked=name in checked,
+                    was=name,
+                )
+            )
         return columns
 
     def _create_table(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:

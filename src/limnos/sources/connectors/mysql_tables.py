@@ -78,10 +78,13 @@ class MysqlColumn:
         textual = self.kind.partition("(")[0] in _TEXTUAL
         on_update = _ON_UPDATE.search(self.extra)
         parts = (
-            self.kind, f"COLLATE {self.collation}" if self.collation and textual else "", "NULL" if self.nullable else "NOT NULL",
+            self.kind,
+            f"COLLATE {self.collation}" if self.collation and textual else "",
+            "NULL" if self.nullable else "NOT NULL",
             "AUTO_INCREMENT" if self.counts else "" if self.default is None else f"DEFAULT {self.default}",
-            on_update[0].upper() if on_update is not None else "", f"COMMENT {literal(self.comment)}" if self.comment else "",
-        )  # fmt: skip
+            on_update[0].upper() if on_update is not None else "",
+            f"COMMENT {literal(self.comment)}" if self.comment else "",
+        )
         return " ".join(each for each in parts if each)
 
 
@@ -101,9 +104,13 @@ def column_of(fields: Json) -> MysqlColumn:
         else default_of(fields["defaultValue"], column=name, kind=kind)
     )
     return MysqlColumn(
-        name, kind, nullable=not counts and fields.get("nullable") is not False, default=default, counts=counts,
+        name,
+        kind,
+        nullable=not counts and fields.get("nullable") is not False,
+        default=default,
+        counts=counts,
         comment=comment if isinstance(comment, str) else "",
-    )  # fmt: skip
+    )
 
 
 def name_of(name: str, *, what: str) -> str:
@@ -258,9 +265,13 @@ class MysqlTableDraft:
     def _add(self, change: gravitino_tables.AddColumn, *, name: str) -> None:
         self._refuse_taken(name)
         fields: Json = {
-            "name": name, "type": change.type, "comment": change.comment, "nullable": change.nullable,
-            "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
-        }  # fmt: skip
+            "name": name,
+            "type": change.type,
+            "comment": change.comment,
+            "nullable": change.nullable,
+            "autoIncrement": change.auto_increment,
+            "defaultValue": change.default_value,
+        }
         column = column_of(fields)
         self.columns.append(column)
         if change.position not in (None, "default", "DEFAULT"):
@@ -329,7 +340,11 @@ def keys_json(rows: Iterable[tuple[str, str, int | None]]) -> list[Json]:
         if part is not None or column is None:
             partial.add(name)
     return [
-        {"indexType": PRIMARY if name == _PRIMARY else "UNIQUE_KEY", "name": name, "fieldNames": [[each] for each in columns]}
+        {
+            "indexType": PRIMARY if name == _PRIMARY else "UNIQUE_KEY",
+            "name": name,
+            "fieldNames": [[each] for each in columns],
+        }
         for name, columns in sorted(results.items(), key=lambda item: (item[0] != _PRIMARY, item[0]))
         if name not in partial
-    ]  # fmt: skip
+    ]

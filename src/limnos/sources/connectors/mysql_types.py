@@ -16,14 +16,32 @@ from limnos.formats.iceberg.json_types import Json, as_object, preview_value, te
 from limnos.model.errors import BadRequest, UnsupportedOperation
 
 _INTO: Final[Mapping[str, str]] = {
-    "boolean": "tinyint(1)", "byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint", "float": "float", "double": "double",
-    "byte unsigned": "tinyint unsigned", "short unsigned": "smallint unsigned", "integer unsigned": "int unsigned", "long unsigned": "bigint unsigned",
-    "string": "longtext", "date": "date", "time": "time", "timestamp": "datetime", "timestamp_tz": "timestamp", "binary": "longblob",
-}  # fmt: skip
+    "boolean": "tinyint(1)",
+    "byte": "tinyint",
+    "short": "smallint",
+    "integer": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "byte unsigned": "tinyint unsigned",
+    "short unsigned": "smallint unsigned",
+    "integer unsigned": "int unsigned",
+    "long unsigned": "bigint unsigned",
+    "string": "longtext",
+    "date": "date",
+    "time": "time",
+    "timestamp": "datetime",
+    "timestamp_tz": "timestamp",
+    "binary": "longblob",
+}
 _OUT_OF: Final[Mapping[str, str]] = {
     **{theirs: ours for ours, theirs in _INTO.items()},
-    "bit(1)": "boolean", "text": "string", "mediumtext": "string", "blob": "binary", "mediumblob": "binary",
-}  # fmt: skip
+    "bit(1)": "boolean",
+    "text": "string",
+    "mediumtext": "string",
+    "blob": "binary",
+    "mediumblob": "binary",
+}
 _TIMES: Final[Mapping[str, str]] = {"time": "time", "timestamp": "datetime", "timestamp_tz": "timestamp"}
 _TIMES_OUT: Final[Mapping[str, str]] = {theirs: ours for ours, theirs in _TIMES.items()}
 _DECIMAL: Final = re.compile(r"decimal\(\s*(\d{1,2})\s*,\s*(\d{1,2})\s*\)")
@@ -32,10 +50,27 @@ _SIZED_OUT: Final = re.compile(r"(char|varchar|binary|time|datetime|timestamp)\(
 _SIZES_MAX: Final = {"char": 255, "varchar": 65_535, "fixed": 255, "time": 6, "timestamp": 6, "timestamp_tz": 6}
 _WIDTH: Final = re.compile(r"\b((?:tiny|small|medium|big)?int|year)\(\d+\)")
 """A pattern for the display width of a number, which older servers report. It has a meaning only in `tinyint(1)`."""
-_NAMED: Final = frozenset({
-    "json", "year", "mediumint", "mediumint unsigned", "tinytext", "text", "mediumtext", "tinyblob", "blob", "mediumblob", "uuid", "inet4", "inet6", "geometry",
-    "point", "linestring", "polygon",
-})  # fmt: skip
+_NAMED: Final = frozenset(
+    {
+        "json",
+        "year",
+        "mediumint",
+        "mediumint unsigned",
+        "tinytext",
+        "text",
+        "mediumtext",
+        "tinyblob",
+        "blob",
+        "mediumblob",
+        "uuid",
+        "inet4",
+        "inet6",
+        "geometry",
+        "point",
+        "linestring",
+        "polygon",
+    }
+)
 """Types that are accepted as `external`."""
 _NAMED_SIZED: Final = re.compile(r"(varbinary|bit)\(\d{1,5}\)")
 _NUMBER: Final = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?", re.IGNORECASE)

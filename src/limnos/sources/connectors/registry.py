@@ -73,11 +73,16 @@ def _postgresql(properties: Mapping[str, str], limits: SourceLimits) -> Postgres
         "postgresql+psycopg", properties[USER], properties[PASSWORD], host, result.address.port, database
     )
     connect: dict[str, object] = {
-        "connect_timeout": max(2, int(limits.timeout_s / 2)), "application_name": "limnos", "tcp_user_timeout": late_ms,
-        "options": f"-c statement_timeout={late_ms} -c lock_timeout={late_ms // 2}", "sslmode": result.parameters.get("sslmode", "prefer"),
+        "connect_timeout": max(2, int(limits.timeout_s / 2)),
+        "application_name": "limnos",
+        "tcp_user_timeout": late_ms,
+        "options": f"-c statement_timeout={late_ms} -c lock_timeout={late_ms // 2}",
+        "sslmode": result.parameters.get("sslmode", "prefer"),
         # Catalogs must not use the password file, certificates and Kerberos tickets of the server's own account.
-        "passfile": "/dev/null", "sslcertmode": "disable", "gssencmode": "disable",
-    }  # fmt: skip
+        "passfile": "/dev/null",
+        "sslcertmode": "disable",
+        "gssencmode": "disable",
+    }
     return PostgresqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX)
 
 
@@ -103,9 +108,13 @@ def _mysql(properties: Mapping[str, str], limits: SourceLimits) -> BaseCatalog:
     late_s, host = limits.timeout_s * 0.8, result.address.host.strip("[]")
     url = sa.URL.create("mysql+pymysql", properties[USER], properties[PASSWORD], host, result.address.port)
     connect: dict[str, object] = {
-        "connect_timeout": max(1, int(limits.timeout_s / 2)), "read_timeout": max(0.05, late_s), "write_timeout": max(0.05, late_s),
-        "charset": "utf8mb4", "local_infile": False, **_MYSQL_TLS[result.parameters.get(SSL_MODE, "PREFERRED")],
-    }  # fmt: skip
+        "connect_timeout": max(1, int(limits.timeout_s / 2)),
+        "read_timeout": max(0.05, late_s),
+        "write_timeout": max(0.05, late_s),
+        "charset": "utf8mb4",
+        "local_infile": False,
+        **_MYSQL_TLS[result.parameters.get(SSL_MODE, "PREFERRED")],
+    }
     return MysqlSource(url, connect=connect, connections_max=CONNECTIONS_MAX, late_s=late_s)
 
 
@@ -188,9 +197,13 @@ def _rest_checked(properties: Mapping[str, str], limits: SourceLimits) -> RestEn
     if properties.get(VENDED, NEVER) not in (NEVER, TO_WRITERS, TO_READERS):
         raise BadRequest(f"Property {VENDED} must be one of {NEVER}, {TO_WRITERS}, {TO_READERS}")
     return RestEndpoint(
-        url.url.removesuffix("/v1"), properties.get(WAREHOUSE), properties.get(TOKEN), properties.get(CREDENTIAL), tokens.url,
+        url.url.removesuffix("/v1"),
+        properties.get(WAREHOUSE),
+        properties.get(TOKEN),
+        properties.get(CREDENTIAL),
+        tokens.url,
         properties.get(SCOPE, "catalog"),
-    )  # fmt: skip
+    )
 
 
 _OPENED: Final[Mapping[str, Callable[[Mapping[str, str], SourceLimits], BaseCatalog]]] = {

@@ -65,8 +65,9 @@ def rest_refused_error(call: RestCall, *, status: int, headers: Mapping[str, str
     if status in (429, 503) and (status == 429 or not call.changes or "retry-after" in headers):
         return errors.ServiceUnavailable(
             f"The source is busy with {_about(call)}, and nothing was changed: try again",
-            retry_after_s=_seconds(headers.get("retry-after")), detail=text,
-        )  # fmt: skip
+            retry_after_s=_seconds(headers.get("retry-after")),
+            detail=text,
+        )
     return rest_failed_error(call, f"{status} {text}", sent=True)
 
 

@@ -42,13 +42,22 @@ _EARLY_S: Final = 30.0
 _SUCCESS: Final = frozenset({200, 201, 202, 204, 304})
 _ASSUMED: Final = frozenset(
     {
-        "GET /namespaces", "POST /namespaces", "GET /namespaces/{namespace}", "DELETE /namespaces/{namespace}",
-        "POST /namespaces/{namespace}/properties", "GET /namespaces/{namespace}/tables", "POST /namespaces/{namespace}/tables",
-        "GET /namespaces/{namespace}/tables/{table}", "POST /namespaces/{namespace}/tables/{table}",
-        "DELETE /namespaces/{namespace}/tables/{table}", "POST /namespaces/{namespace}/register",
-        "POST /namespaces/{namespace}/tables/{table}/metrics", "POST /tables/rename", "POST /transactions/commit",
+        "GET /namespaces",
+        "POST /namespaces",
+        "GET /namespaces/{namespace}",
+        "DELETE /namespaces/{namespace}",
+        "POST /namespaces/{namespace}/properties",
+        "GET /namespaces/{namespace}/tables",
+        "POST /namespaces/{namespace}/tables",
+        "GET /namespaces/{namespace}/tables/{table}",
+        "POST /namespaces/{namespace}/tables/{table}",
+        "DELETE /namespaces/{namespace}/tables/{table}",
+        "POST /namespaces/{namespace}/register",
+        "POST /namespaces/{namespace}/tables/{table}/metrics",
+        "POST /tables/rename",
+        "POST /transactions/commit",
     }
-)  # fmt: skip
+)
 """The endpoints of a source that lists none, according to the Iceberg REST specification."""
 _CONFIG: Final = RestCall("GET /config")
 # Named GET although sent as POST: it changes nothing, so a failure is never ambiguous.
@@ -98,11 +107,13 @@ class RestSession:
         self._place = place
         self._late_s = late_s
         self._client = httpx2.Client(
-            trust_env=False, follow_redirects=False, headers={"accept": "application/json", "accept-encoding": "identity"},
+            trust_env=False,
+            follow_redirects=False,
+            headers={"accept": "application/json", "accept-encoding": "identity"},
             limits=httpx2.Limits(
                 max_connections=connections_max, max_keepalive_connections=connections_max, keepalive_expiry=IDLE_S
             ),
-        )  # fmt: skip
+        )
         self._config: _SourceConfig | None = None
         self._token: tuple[str, float] | None = None
 

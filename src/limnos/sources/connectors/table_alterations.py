@@ -82,9 +82,13 @@ class DatabaseAlteration:
 
     def _add(self, change: gravitino_tables.AddColumn, *, name: str) -> None:
         fields: Json = {
-            "name": name, "type": change.type, "comment": change.comment, "nullable": change.nullable,
-            "autoIncrement": change.auto_increment, "defaultValue": change.default_value,
-        }  # fmt: skip
+            "name": name,
+            "type": change.type,
+            "comment": change.comment,
+            "nullable": change.nullable,
+            "autoIncrement": change.auto_increment,
+            "defaultValue": change.default_value,
+        }
         self._operations.add_column(self._table, column_of(fields, dialect=self._dialect), schema=self._schema)
 
     def _alter(self, column: str, **change: object) -> None:

@@ -84,10 +84,15 @@ class LanceDirectory:
         return DirectoryContents(
             [DirectoryNamespaceEntry(row.levels, row.properties) for row in spaces],
             [
-                DirectoryTableEntry(entry.levels, f"{scheme}{self.location(entry)}", entry.properties, entry.folder in empty and self.is_marked(entry))
+                DirectoryTableEntry(
+                    entry.levels,
+                    f"{scheme}{self.location(entry)}",
+                    entry.properties,
+                    entry.folder in empty and self.is_marked(entry),
+                )
                 for entry in entries
             ],
-        )  # fmt: skip
+        )
 
     def find(self, levels: Levels) -> DirectoryTable:
         """Return a table by its levels. Raises NotFound for the namespace or the table."""

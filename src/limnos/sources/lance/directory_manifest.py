@@ -23,13 +23,15 @@ from limnos.sources.lance.opening import open_latest
 
 SCHEMA: Final = pa.schema(
     [
-        pa.field("object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key:position": "0"}),
+        pa.field(
+            "object_id", pa.string(), nullable=False, metadata={"lance-schema:unenforced-primary-key:position": "0"}
+        ),
         pa.field("object_type", pa.string(), nullable=False),
         pa.field("location", pa.string()),
         pa.field("metadata", pa.string()),
         pa.field("base_objects", pa.list_(pa.field("object_id", pa.string()))),
     ]
-)  # fmt: skip
+)
 _READ: Final = ("object_id", "object_type", "location", "metadata")
 _RETRIES: Final = 20
 
@@ -66,9 +68,11 @@ class DirectoryManifest:
         """Add a row, and create the index if it does not exist. Returns False if the name is taken."""
         dataset = self._found()
         fields: dict[str, Any] = {
-            "object_id": object_id_of(row.levels), "object_type": row.kind.value, "location": row.location,
+            "object_id": object_id_of(row.levels),
+            "object_type": row.kind.value,
+            "location": row.location,
             "metadata": msgspec.json.encode(row.properties).decode() if row.properties else None,
-        }  # fmt: skip
+        }
         new = pa.table(
             {field.name: pa.array([fields.get(field.name)], field.type) for field in dataset.schema},
             schema=dataset.schema,
@@ -88,9 +92,10 @@ class DirectoryManifest:
         """Change the name of a namespace's or table's row. The caller has checked that the new name is not in use."""
         with translate_library_errors(self._at):
             self._found().update(
-                {"object_id": _quoted(object_id_of(target))}, where=f"object_id = {_quoted(object_id_of(levels))}",
+                {"object_id": _quoted(object_id_of(target))},
+                where=f"object_id = {_quoted(object_id_of(levels))}",
                 conflict_retries=_RETRIES,
-            )  # fmt: skip
+            )
 
     def _found(self) -> lance.LanceDataset:
         dataset = open_latest(self._at, self._options)

@@ -86,9 +86,14 @@ def _match(entries: Json, columns: Callable[[], list[str]]) -> FullTextQuery:
         _check_exact(entries)
         return MultiMatchQuery(_terms(entries), fields, boosts=[boost] * len(fields), operator=_operator(entries))
     return MatchQuery(
-        _terms(entries), fields[0], boost=boost, fuzziness=entries.get("fuzziness") or 0,
-        max_expansions=50 if expansions is None else expansions, operator=_operator(entries), prefix_length=entries.get("prefix_length") or 0,
-    )  # fmt: skip
+        _terms(entries),
+        fields[0],
+        boost=boost,
+        fuzziness=entries.get("fuzziness") or 0,
+        max_expansions=50 if expansions is None else expansions,
+        operator=_operator(entries),
+        prefix_length=entries.get("prefix_length") or 0,
+    )
 
 
 def _phrase(entries: Json, columns: Callable[[], list[str]]) -> PhraseQuery:

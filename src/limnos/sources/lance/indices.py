@@ -115,12 +115,20 @@ def _index_info(index: Any, *, rows: int) -> questions.LanceIndex:  # noqa: ANN4
     segments = list(index.segments)
     newest = max((each.created_at for each in segments if each.created_at is not None), default=None)
     return questions.LanceIndex(
-        index_name=index.name, index_uuid=str(segments[0].uuid) if segments else "", columns=list(index.field_names), status=READY,
-        index_type=index.index_type, type_url=index.type_url, num_indexed_rows=index.num_rows_indexed,
-        num_unindexed_rows=max(0, rows - index.num_rows_indexed), size_bytes=index.total_size_bytes or 0, num_segments=len(segments),
-        created_at=None if newest is None else newest.isoformat(), index_version=max((each.index_version for each in segments), default=0),
+        index_name=index.name,
+        index_uuid=str(segments[0].uuid) if segments else "",
+        columns=list(index.field_names),
+        status=READY,
+        index_type=index.index_type,
+        type_url=index.type_url,
+        num_indexed_rows=index.num_rows_indexed,
+        num_unindexed_rows=max(0, rows - index.num_rows_indexed),
+        size_bytes=index.total_size_bytes or 0,
+        num_segments=len(segments),
+        created_at=None if newest is None else newest.isoformat(),
+        index_version=max((each.index_version for each in segments), default=0),
         index_details=json.dumps(index.details, default=str),
-    )  # fmt: skip
+    )
 
 
 def stats(index_stats: questions.IndexStats) -> questions.IndexCoverage:
@@ -130,6 +138,9 @@ def stats(index_stats: questions.IndexStats) -> questions.IndexCoverage:
         index_statistics: dict[str, Any] = dataset.index_statistics(index_stats.name)
     parts = index_statistics.get("indices") or [{}]
     return questions.IndexCoverage(
-        index_type=index_statistics["index_type"], num_indexed_rows=index_statistics["num_indexed_rows"], num_unindexed_rows=index_statistics["num_unindexed_rows"],
-        num_indices=index_statistics["num_indices"], distance_type=parts[0].get("metric_type"),
-    )  # fmt: skip
+        index_type=index_statistics["index_type"],
+        num_indexed_rows=index_statistics["num_indexed_rows"],
+        num_unindexed_rows=index_statistics["num_unindexed_rows"],
+        num_indices=index_statistics["num_indices"],
+        distance_type=parts[0].get("metric_type"),
+    )

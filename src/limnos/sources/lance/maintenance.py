@@ -39,30 +39,38 @@ def read_state(request: ReadState) -> LanceTableState:
         rows = dataset.count_rows()
         tags, branches = dataset.tags.list(), dataset.branches.list()
         return LanceTableState(
-            rows=rows, deleted_rows=max(0, sum(each.physical_rows for each in fragments) - rows),
-            fragments=len(fragments), mergeable=len(mergeable), merged=len(tasks),
-            mergeable_bytes=sum(sizes.get(each, 0) for each in mergeable), total_bytes=sum(sizes.values()),
-            versions=tuple([
-                LanceVersionState(each["version"], int(each["timestamp"].timestamp() * 1000)) for each in versions
-            ]),
+            rows=rows,
+            deleted_rows=max(0, sum(each.physical_rows for each in fragments) - rows),
+            fragments=len(fragments),
+            mergeable=len(mergeable),
+            merged=len(tasks),
+            mergeable_bytes=sum(sizes.get(each, 0) for each in mergeable),
+            total_bytes=sum(sizes.values()),
+            versions=tuple(
+                [LanceVersionState(each["version"], int(each["timestamp"].timestamp() * 1000)) for each in versions]
+            ),
             tags={name: tag["version"] for name, tag in tags.items() if not tag.get("branch")},
             branch_points={
                 name: branch["parent_version"] for name, branch in branches.items() if not branch.get("parent_branch")
             },
             indexes=_indexes(dataset, rows=rows),
-        )  # fmt: skip
+        )
 
 
 def _indexes(dataset: lance.LanceDataset, *, rows: int) -> tuple[LanceIndexState, ...]:
     sizes = {each.fragment_id: each.metadata.num_rows for each in dataset.get_fragments()}
-    return tuple([
-        LanceIndexState(
-            each.name, max(0, rows - each.num_rows_indexed), len(list(each.segments)),
-            _largest_segment(each, sizes) if each.index_type.startswith(_VECTOR) else 0,
-        )
-        for each in dataset.describe_indices()
-        if not each.name.startswith("__")
-    ])  # fmt: skip
+    return tuple(
+        [
+            LanceIndexState(
+                each.name,
+                max(0, rows - each.num_rows_indexed),
+                len(list(each.segments)),
+                _largest_segment(each, sizes) if each.index_type.startswith(_VECTOR) else 0,
+            )
+            for each in dataset.describe_indices()
+            if not each.name.startswith("__")
+        ]
+    )
 
 
 def _largest_segment(index: Any, sizes: Mapping[int, int]) -> int:  # noqa: ANN401 - Lance's description of an index

@@ -55,9 +55,7 @@ class ManagedVersions(LanceNamespace):
     def describe_table(self, request: DescribeTableRequest) -> DescribeTableResponse:
         """Return the table's location, which the server sent with the request."""
         del request
-        return DescribeTableResponse(
-            location=self._location, managed_versioning=True, storage_options=self._options
-        )  # fmt: skip
+        return DescribeTableResponse(location=self._location, managed_versioning=True, storage_options=self._options)
 
     def declare_table(self, request: DeclareTableRequest) -> DeclareTableResponse:
         """Return the location of the table, which the server has already declared."""

@@ -186,8 +186,12 @@ def checkout_reference(dataset: lance.LanceDataset, question: LanceQuestion) -> 
 
 
 def _checked_out(
-    dataset: lance.LanceDataset, question: LanceQuestion, *, reference: int | str | tuple[str | None, int | None], missing: NotFound
-) -> lance.LanceDataset:  # fmt: skip
+    dataset: lance.LanceDataset,
+    question: LanceQuestion,
+    *,
+    reference: int | str | tuple[str | None, int | None],
+    missing: NotFound,
+) -> lance.LanceDataset:
     with translate_library_errors(dataset.uri):
         try:
             return _refuse_bases(dataset.checkout_version(reference), question.location)

@@ -160,11 +160,18 @@ def _text_columns(dataset: lance.LanceDataset) -> list[str]:
 def _common(request: Query) -> dict[str, Any]:
     columns: list[str] | dict[str, str] | None = request.aliases or request.columns
     return {
-        "columns": columns, "filter": request.filter or None, "prefilter": request.prefilter, "limit": request.limit,
-        "offset": request.offset or None, "with_row_id": request.with_row_id, "fast_search": request.fast_search or None,
-        "batch_size": BATCH_ROWS, "io_buffer_size": READAHEAD_BYTES,
-        "order_by": [ColumnOrdering(each.column_name, each.ascending, each.nulls_first) for each in request.order_by] or None,
-    }  # fmt: skip
+        "columns": columns,
+        "filter": request.filter or None,
+        "prefilter": request.prefilter,
+        "limit": request.limit,
+        "offset": request.offset or None,
+        "with_row_id": request.with_row_id,
+        "fast_search": request.fast_search or None,
+        "batch_size": BATCH_ROWS,
+        "io_buffer_size": READAHEAD_BYTES,
+        "order_by": [ColumnOrdering(each.column_name, each.ascending, each.nulls_first) for each in request.order_by]
+        or None,
+    }
 
 
 def _nearest(

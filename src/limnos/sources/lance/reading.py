@@ -68,10 +68,13 @@ def stats(request: questions.Stats) -> questions.TableSize:
         fields: Any = dataset.stats.data_stats().fields
         rows = sorted(each.metadata.num_rows for each in dataset.get_fragments())
         return questions.TableSize(
-            total_bytes=sum(each.bytes_on_disk for each in fields), num_rows=dataset.count_rows(),
-            num_indices=len(dataset.describe_indices()), num_fragments=len(rows), num_small_fragments=sum(each < SMALL_ROWS for each in rows),
+            total_bytes=sum(each.bytes_on_disk for each in fields),
+            num_rows=dataset.count_rows(),
+            num_indices=len(dataset.describe_indices()),
+            num_fragments=len(rows),
+            num_small_fragments=sum(each < SMALL_ROWS for each in rows),
             lengths=_lengths(rows),
-        )  # fmt: skip
+        )
 
 
 def _lengths(rows: list[int]) -> dict[str, int]:

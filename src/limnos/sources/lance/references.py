@@ -38,12 +38,15 @@ def references(question: LanceQuestion) -> TableReferences:
         {name: TagReference(tag["version"], tag.get("branch"), tag.get("manifest_size")) for name, tag in tags.items()},
         {
             name: BranchReference(
-                branch["parent_version"], branch.get("parent_branch"), branch.get("create_at"), branch.get("manifest_size"),
+                branch["parent_version"],
+                branch.get("parent_branch"),
+                branch.get("create_at"),
+                branch.get("manifest_size"),
                 dict(branch.get("metadata") or {}),
             )
             for name, branch in branches.items()
         },
-    )  # fmt: skip
+    )
 
 
 def tag_put(request: TagPut) -> None:

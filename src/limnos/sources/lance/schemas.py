@@ -14,9 +14,14 @@ import pyarrow as pa
 
 Json = dict[str, Any]
 _RENAMED = {
-    "string": "utf8", "large_string": "large_utf8", "halffloat": "float16", "float": "float32", "double": "float64",
-    "date32[day]": "date32", "date64[ms]": "date64",
-}  # fmt: skip
+    "string": "utf8",
+    "large_string": "large_utf8",
+    "halffloat": "float16",
+    "float": "float32",
+    "double": "float64",
+    "date32[day]": "date32",
+    "date64[ms]": "date64",
+}
 _LOGICAL = {"date32[day]": "date32:day", "date64[ms]": "date64:ms"}
 _UNITS = {"s": "s", "ms": "ms", "us": "us", "ns": "ns"}
 

@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 _THREADS: Final = 16
 _S3: Final = {
-    "aws_access_key_id": "key", "aws_secret_access_key": "secret", "aws_session_token": "token", "aws_endpoint": "endpoint_url",
-}  # fmt: skip
+    "aws_access_key_id": "key",
+    "aws_secret_access_key": "secret",
+    "aws_session_token": "token",
+    "aws_endpoint": "endpoint_url",
+}
 
 
 class DirectoryStorage:

@@ -17,10 +17,19 @@ from limnos.model.errors import BadRequest
 _PLAIN: Final[dict[str, pa.DataType]] = {
     **{name: pa.type_for_alias(name) for name in ("null", "bool", "binary", "large_binary", "date32", "date64")},
     **{f"{sign}int{bits}": pa.type_for_alias(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    "utf8": pa.string(), "string": pa.string(), "large_utf8": pa.large_string(), "large_string": pa.large_string(),
-    "float16": pa.float16(), "float32": pa.float32(), "float64": pa.float64(), "halffloat": pa.float16(),
-    "float": pa.float32(), "double": pa.float64(), "date32:day": pa.date32(), "date64:ms": pa.date64(),
-}  # fmt: skip
+    "utf8": pa.string(),
+    "string": pa.string(),
+    "large_utf8": pa.large_string(),
+    "large_string": pa.large_string(),
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "halffloat": pa.float16(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date32:day": pa.date32(),
+    "date64:ms": pa.date64(),
+}
 _TIMED: Final = re.compile(r"(timestamp|duration|time32|time64):(s|ms|us|ns)(?::(.+))?")
 _DECIMAL: Final = re.compile(r"decimal:(128|256):(\d+):(-?\d+)")
 _SIZED: Final = re.compile(r"fixed_size_binary:(\d+)")

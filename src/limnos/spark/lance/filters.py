@@ -14,12 +14,18 @@ from typing import Final
 from pyspark.sql import datasource as spark
 
 _COMPARISONS: Final[dict[type[spark.Filter], str]] = {
-    spark.EqualTo: "=", spark.EqualNullSafe: "IS NOT DISTINCT FROM", spark.GreaterThan: ">", spark.GreaterThanOrEqual: ">=",
-    spark.LessThan: "<", spark.LessThanOrEqual: "<=",
-}  # fmt: skip
+    spark.EqualTo: "=",
+    spark.EqualNullSafe: "IS NOT DISTINCT FROM",
+    spark.GreaterThan: ">",
+    spark.GreaterThanOrEqual: ">=",
+    spark.LessThan: "<",
+    spark.LessThanOrEqual: "<=",
+}
 _FUNCTIONS: Final[dict[type[spark.Filter], str]] = {
-    spark.StringContains: "contains", spark.StringStartsWith: "starts_with", spark.StringEndsWith: "ends_with",
-}  # fmt: skip
+    spark.StringContains: "contains",
+    spark.StringStartsWith: "starts_with",
+    spark.StringEndsWith: "ends_with",
+}
 _IN_MAX: Final = 1000
 _INTEGER_MAX: Final = 1 << 63
 

@@ -19,20 +19,35 @@ from limnos.model.errors import BadRequest
 
 FIXED_SIZE: Final = "arrow.fixed-size-list.size"
 _PLAIN: Final = (
-    (kinds.is_boolean, spark.BooleanType), (kinds.is_int8, spark.ByteType), (kinds.is_int16, spark.ShortType),
-    (kinds.is_int32, spark.IntegerType), (kinds.is_int64, spark.LongType), (kinds.is_uint8, spark.ShortType),
-    (kinds.is_uint16, spark.IntegerType), (kinds.is_uint32, spark.LongType), (kinds.is_float16, spark.FloatType),
-    (kinds.is_float32, spark.FloatType), (kinds.is_float64, spark.DoubleType), (kinds.is_string, spark.StringType),
-    (kinds.is_large_string, spark.StringType), (kinds.is_binary, spark.BinaryType), (kinds.is_large_binary, spark.BinaryType),
-    (kinds.is_fixed_size_binary, spark.BinaryType), (kinds.is_date, spark.DateType), (kinds.is_duration, spark.DayTimeIntervalType),
+    (kinds.is_boolean, spark.BooleanType),
+    (kinds.is_int8, spark.ByteType),
+    (kinds.is_int16, spark.ShortType),
+    (kinds.is_int32, spark.IntegerType),
+    (kinds.is_int64, spark.LongType),
+    (kinds.is_uint8, spark.ShortType),
+    (kinds.is_uint16, spark.IntegerType),
+    (kinds.is_uint32, spark.LongType),
+    (kinds.is_float16, spark.FloatType),
+    (kinds.is_float32, spark.FloatType),
+    (kinds.is_float64, spark.DoubleType),
+    (kinds.is_string, spark.StringType),
+    (kinds.is_large_string, spark.StringType),
+    (kinds.is_binary, spark.BinaryType),
+    (kinds.is_large_binary, spark.BinaryType),
+    (kinds.is_fixed_size_binary, spark.BinaryType),
+    (kinds.is_date, spark.DateType),
+    (kinds.is_duration, spark.DayTimeIntervalType),
     (kinds.is_null, spark.NullType),
-)  # fmt: skip
+)
 _FAMILIES: Final = (
     (kinds.is_integer, kinds.is_floating, kinds.is_decimal),
     (kinds.is_string, kinds.is_large_string),
     (kinds.is_binary, kinds.is_large_binary, kinds.is_fixed_size_binary),
-    (kinds.is_date,), (kinds.is_timestamp,), (kinds.is_duration,), (kinds.is_boolean,),
-)  # fmt: skip
+    (kinds.is_date,),
+    (kinds.is_timestamp,),
+    (kinds.is_duration,),
+    (kinds.is_boolean,),
+)
 """Families of types that are cast to each other on writing. A value that does not fit fails."""
 
 

@@ -111,9 +111,12 @@ class LanceWriter(DataSourceArrowWriter):
 
         mode = "append" if self._appends else "overwrite" if self._target.version is not None else "create"
         fragments = write_fragments(
-            pa.RecordBatchReader.from_batches(self._schema, rows()), self._target.location, schema=self._schema, mode=mode,
+            pa.RecordBatchReader.from_batches(self._schema, rows()),
+            self._target.location,
+            schema=self._schema,
+            mode=mode,
             storage_options=self._target.options or None,
-        )  # fmt: skip
+        )
         return WrittenFragments(tuple(json.dumps(each.to_json()) for each in fragments))
 
     @property

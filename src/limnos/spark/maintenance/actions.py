@@ -66,10 +66,17 @@ class SparkRunner:
     """Executes operations in one Spark application, which starts with the first operation."""
 
     def __init__(
-        self, uri: str, *, metalake: str, master: str, config: Mapping[str, str] | None = None,
-        ca_file: str | None = None, s3: bool = False, files: SparkFiles | None = None,
+        self,
+        uri: str,
+        *,
+        metalake: str,
+        master: str,
+        config: Mapping[str, str] | None = None,
+        ca_file: str | None = None,
+        s3: bool = False,
+        files: SparkFiles | None = None,
         executor_wait_s: float = EXECUTOR_WAIT_S,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Prepare a runner; Spark starts with the first operation.
 
         Args:
@@ -159,10 +166,17 @@ class SparkRunner:
         _require_master(self._master, wait_s=self._executor_wait_s)
         try:
             spark = session(
-                self._uri, metalake=self._metalake, catalogs=(), master=self._master, app_name="limnos-maintenance",
-                config={**SETTINGS, **hadoop_settings(self._config), **self._config, _TOKEN_KEY: ""}, ca_file=self._ca_file, s3=self._s3, files=self._files,
+                self._uri,
+                metalake=self._metalake,
+                catalogs=(),
+                master=self._master,
+                app_name="limnos-maintenance",
+                config={**SETTINGS, **hadoop_settings(self._config), **self._config, _TOKEN_KEY: ""},
+                ca_file=self._ca_file,
+                s3=self._s3,
+                files=self._files,
                 lance=False,
-            )  # fmt: skip
+            )
         except Exception as error:
             raise ServiceUnavailable(f"Spark did not start with master {self._master}: {error_text(error)}") from error
         try:

@@ -42,9 +42,15 @@ class ConnectRunner:
     """Executes operations on a Spark Connect server, each in its own session."""
 
     def __init__(
-        self, uri: str, *, metalake: str, address: str, config: Mapping[str, str] | None = None, s3: bool = False,
+        self,
+        uri: str,
+        *,
+        metalake: str,
+        address: str,
+        config: Mapping[str, str] | None = None,
+        s3: bool = False,
         executor_wait_s: float = EXECUTOR_WAIT_S,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Prepare a runner; it connects with the first operation.
 
         Args:
@@ -66,9 +72,14 @@ class ConnectRunner:
         """Execute an operation in a new session. Returns its outcome, also for an error."""
         try:
             spark = connect_session(
-                self._address, self._uri, metalake=self._metalake, catalogs=[CATALOG], token=operation.token,
-                config={**self._config, _WAREHOUSE: f"{self._metalake}/{operation.catalog}"}, s3=self._s3,
-            )  # fmt: skip
+                self._address,
+                self._uri,
+                metalake=self._metalake,
+                catalogs=[CATALOG],
+                token=operation.token,
+                config={**self._config, _WAREHOUSE: f"{self._metalake}/{operation.catalog}"},
+                s3=self._s3,
+            )
             self._sessions[operation.operation] = spark
             try:
                 self._await_executor(spark)
@@ -182,6 +193,9 @@ def _statistics(spark: SparkSession, operation: LeasedOperation) -> str:
 
 
 _OPERATIONS: Final = {
-    "compact": _compact, "deletes": _deletes, "manifests": _manifests, "statistics": _statistics,
+    "compact": _compact,
+    "deletes": _deletes,
+    "manifests": _manifests,
+    "statistics": _statistics,
     RETENTION: delete_old_rows,
-}  # fmt: skip
+}

@@ -87,10 +87,17 @@ class MaintenanceExecutor:
     """Leases and executes operations until it has been idle for some time."""
 
     def __init__(
-        self, source: OperationSource, runner: OperationRunner, *, threads: int = 4, idle_s: float | None = 60.0,
-        poll_s: float = 5.0, clock: Callable[[], float] = time.monotonic, sleep: Callable[[float], None] = time.sleep,
+        self,
+        source: OperationSource,
+        runner: OperationRunner,
+        *,
+        threads: int = 4,
+        idle_s: float | None = 60.0,
+        poll_s: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
         show_end: Callable[[int, OperationEnd], None] = lambda _, __: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Prepare an executor of the operations of one server.
 
         Args:

@@ -18,8 +18,10 @@ if TYPE_CHECKING:
 
 RETENTION: Final = "retention"
 _LITERALS: Final = {
-    "date": "DATE '{}'", "timestamp": "TIMESTAMP_NTZ '{} 00:00:00'", "timestamptz": "TIMESTAMP '{} 00:00:00+00:00'",
-}  # fmt: skip
+    "date": "DATE '{}'",
+    "timestamp": "TIMESTAMP_NTZ '{} 00:00:00'",
+    "timestamptz": "TIMESTAMP '{} 00:00:00+00:00'",
+}
 """The first moment of a day in UTC as a literal of Spark SQL, by the column's type in Iceberg."""
 
 

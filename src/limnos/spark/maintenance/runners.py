@@ -50,9 +50,15 @@ def runner_for(
         )
     if not master.startswith(SCHEME):
         return SparkRunner(
-            uri, metalake=metalake, master=master, config=config, ca_file=ca_file, s3=s3,
-            executor_wait_s=executor_wait_s, files=files,
-        )  # fmt: skip
+            uri,
+            metalake=metalake,
+            master=master,
+            config=config,
+            ca_file=ca_file,
+            s3=s3,
+            executor_wait_s=executor_wait_s,
+            files=files,
+        )
     if ca_file is not None:
         raise BadRequest(
             "A Spark Connect server uses its own CA certificates: add the Limnos server's CA there, and leave --ca-file out"

@@ -29,10 +29,16 @@ ILLEGAL_FILTER = 1121
 INLINED_MAX = 64
 """The maximum nesting depth of inlined views and functions."""
 _COUNTED = {
-    "if_inf": "if-inf", "ifinf": "if-inf", "if_nan": "if-nan", "ifnan": "if-nan",
-    "if_nan_or_inf": "if-nan-or-inf", "ifnanorinf": "if-nan-or-inf", "bitand": "bitand", "bitor": "bitor",
+    "if_inf": "if-inf",
+    "ifinf": "if-inf",
+    "if_nan": "if-nan",
+    "ifnan": "if-nan",
+    "if_nan_or_inf": "if-nan-or-inf",
+    "ifnanorinf": "if-nan-or-inf",
+    "bitand": "bitand",
+    "bitor": "bitor",
     "bitxor": "bitxor",
-}  # fmt: skip
+}
 """Functions for which AsterixDB reports another error if the number of arguments is wrong."""
 NODES_MAX = 1_000_000
 """The maximum number of expressions of a statement after views and functions are inlined."""

@@ -185,8 +185,17 @@ def _of(characters: str) -> Ranges:
 _LETTERS, _DIGITS, _MARKS = string.ascii_letters, string.digits, string.punctuation
 _SHORT: Final = {"d": _of(_DIGITS), "w": _of(f"{_LETTERS}{_DIGITS}_"), "s": _of(" \t\n\x0b\f\r")}
 _NAMED: Final = {
-    "Lower": _of(string.ascii_lowercase), "Upper": _of(string.ascii_uppercase), "Alpha": _of(_LETTERS),
-    "Digit": _of(_DIGITS), "Alnum": _of(_LETTERS + _DIGITS), "Punct": _of(_MARKS), "Blank": _of(" \t"),
-    "Graph": _of(_LETTERS + _DIGITS + _MARKS), "Print": _of(_LETTERS + _DIGITS + _MARKS + " "),
-    "Cntrl": ((0, 31), (127, 127)), "XDigit": _of(string.hexdigits), "Space": _of(" \t\n\x0b\f\r"), "ASCII": ((0, 127),),
-}  # fmt: skip
+    "Lower": _of(string.ascii_lowercase),
+    "Upper": _of(string.ascii_uppercase),
+    "Alpha": _of(_LETTERS),
+    "Digit": _of(_DIGITS),
+    "Alnum": _of(_LETTERS + _DIGITS),
+    "Punct": _of(_MARKS),
+    "Blank": _of(" \t"),
+    "Graph": _of(_LETTERS + _DIGITS + _MARKS),
+    "Print": _of(_LETTERS + _DIGITS + _MARKS + " "),
+    "Cntrl": ((0, 31), (127, 127)),
+    "XDigit": _of(string.hexdigits),
+    "Space": _of(" \t\n\x0b\f\r"),
+    "ASCII": ((0, 127),),
+}

@@ -22,15 +22,28 @@ from limnos.sqlpp.functions.times import DAY_MS, civil, date_of
 from limnos.sqlpp.values.model import Date, DateTime, Time, Value
 
 MONTHS: Final = (
-    "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
     "december",
-)  # fmt: skip
+)
 WEEKDAYS: Final = ("sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday")
 _RUNS: Final = re.compile(r"MMMM|MMM|EEEE|EEE|DDD|QQ|Y+|M+|D+|h+|m+|s+|n+|S+|Q|O|a|z|.", re.DOTALL)
 _NAMES: Final = {
-    "MMMM": MONTHS, "MMM": tuple(name[:3] for name in MONTHS), "EEEE": WEEKDAYS,
-    "EEE": tuple(name[:3] for name in WEEKDAYS), "a": ("am", "pm"),
-}  # fmt: skip
+    "MMMM": MONTHS,
+    "MMM": tuple(name[:3] for name in MONTHS),
+    "EEEE": WEEKDAYS,
+    "EEE": tuple(name[:3] for name in WEEKDAYS),
+    "a": ("am", "pm"),
+}
 _DATE_LETTERS, _TIME_LETTERS = frozenset("YMDQE"), frozenset("hmsnSa")
 _YEAR: Final = re.compile(r"-?\d{1,4}", re.ASCII)
 _WORD: Final = re.compile(r"\S+")

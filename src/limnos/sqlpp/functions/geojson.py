@@ -18,9 +18,15 @@ if TYPE_CHECKING:
     from shapely.geometry.base import BaseGeometry
 
 NAMES: Final = (
-    "Point", "LineString", "LinearRing", "Polygon", "MultiPoint", "MultiLineString", "MultiPolygon",
+    "Point",
+    "LineString",
+    "LinearRing",
+    "Polygon",
+    "MultiPoint",
+    "MultiLineString",
+    "MultiPolygon",
     "GeometryCollection",
-)  # fmt: skip
+)
 """The types of geometries, in the order of their numbers in GEOS."""
 POINT, LINE, RING, POLYGON, _, _, _, COLLECTION = range(8)
 _DEPTHS: Final = {"Point": 0, "LineString": 1, "MultiPoint": 1, "Polygon": 2, "MultiLineString": 2, "MultiPolygon": 3}

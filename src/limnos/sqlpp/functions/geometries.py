@@ -85,15 +85,37 @@ def _call(name: str) -> Callable[..., object]:
 
 
 for _name, _function in (
-    ("st_area", "area"), ("st_boundary", "boundary"), ("st_centroid", "centroid"), ("st_convex_hull", "convex_hull"),
-    ("st_is_empty", "is_empty"), ("st_is_simple", "is_simple"), ("st_is_valid", "is_valid"), ("st_length", "length"),
-    ("st_line_merge", "line_merge"), ("st_normalize", "normalize"), ("st_num_geometries", "get_num_geometries"),
-    ("st_point_on_surface", "point_on_surface"), ("st_reverse", "reverse"), ("st_srid", "get_srid"),
-    ("st_unary_union", "unary_union"), ("st_dimension", "get_dimensions"),
-):  # fmt: skip
+    ("st_area", "area"),
+    ("st_boundary", "boundary"),
+    ("st_centroid", "centroid"),
+    ("st_convex_hull", "convex_hull"),
+    ("st_is_empty", "is_empty"),
+    ("st_is_simple", "is_simple"),
+    ("st_is_valid", "is_valid"),
+    ("st_length", "length"),
+    ("st_line_merge", "line_merge"),
+    ("st_normalize", "normalize"),
+    ("st_num_geometries", "get_num_geometries"),
+    ("st_point_on_surface", "point_on_surface"),
+    ("st_reverse", "reverse"),
+    ("st_srid", "get_srid"),
+    ("st_unary_union", "unary_union"),
+    ("st_dimension", "get_dimensions"),
+):
     _register(_name, _call(_function))
-for _name in ("contains", "crosses", "disjoint", "equals", "intersects", "overlaps", "touches", "within", "distance",
-              "difference", "intersection"):  # fmt: skip
+for _name in (
+    "contains",
+    "crosses",
+    "disjoint",
+    "equals",
+    "intersects",
+    "overlaps",
+    "touches",
+    "within",
+    "distance",
+    "difference",
+    "intersection",
+):
     _register(f"st_{_name}", _call(_name), geometries=2)
 _register("st_sym_difference", _call("symmetric_difference"), geometries=2)
 

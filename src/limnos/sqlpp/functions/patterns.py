@@ -23,10 +23,23 @@ from limnos.sqlpp.values.model import Value
 
 FLAGS: Final = frozenset("imsx")
 _POSIX: Final = {
-    "Lower": "lower", "Upper": "upper", "Alpha": "alpha", "Digit": "digit", "Alnum": "alnum", "Punct": "punct",
-    "Graph": "graph", "Print": "print", "Blank": "blank", "Cntrl": "cntrl", "XDigit": "xdigit", "Space": "space",
-    "ASCII": "ascii", "javaLowerCase": "lower", "javaUpperCase": "upper", "javaWhitespace": "space",
-}  # fmt: skip
+    "Lower": "lower",
+    "Upper": "upper",
+    "Alpha": "alpha",
+    "Digit": "digit",
+    "Alnum": "alnum",
+    "Punct": "punct",
+    "Graph": "graph",
+    "Print": "print",
+    "Blank": "blank",
+    "Cntrl": "cntrl",
+    "XDigit": "xdigit",
+    "Space": "space",
+    "ASCII": "ascii",
+    "javaLowerCase": "lower",
+    "javaUpperCase": "upper",
+    "javaWhitespace": "space",
+}
 """Java's names of character classes, with RE2's names."""
 MEMORY_MAX: Final = 8 << 20
 """The maximum size of a compiled pattern in bytes; larger ones are an error."""

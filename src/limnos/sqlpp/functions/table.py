@@ -118,9 +118,15 @@ def scalar(
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
-            names[0], least, least if most is None else most, _strict(run) if strict else run, is_deterministic=is_deterministic,
-            family=run.__module__.rpartition(".")[2], cost=cost, stray=stray,
-        )  # fmt: skip
+            names[0],
+            least,
+            least if most is None else most,
+            _strict(run) if strict else run,
+            is_deterministic=is_deterministic,
+            family=run.__module__.rpartition(".")[2],
+            cost=cost,
+            stray=stray,
+        )
         for name in names:
             FUNCTIONS[name] = entry
         return run

@@ -60,10 +60,22 @@ _MADE: dict[TypeName, Callable[[int], int]] = {
 
 CONSTRUCTORS = frozenset(
     (
-        "bigint", "boolean", "date", "datetime", "day_time_duration", "double", "duration", "float", "integer", "smallint", "time",
-        "tinyint", "uuid", "year_month_duration",
+        "bigint",
+        "boolean",
+        "date",
+        "datetime",
+        "day_time_duration",
+        "double",
+        "duration",
+        "float",
+        "integer",
+        "smallint",
+        "time",
+        "tinyint",
+        "uuid",
+        "year_month_duration",
     )
-)  # fmt: skip
+)
 """The functions that construct a value from a string; a malformed string gives NULL with a warning."""
 DURATIONS: tuple[TypeName, ...] = ("duration", "year-month-duration", "day-time-duration")
 

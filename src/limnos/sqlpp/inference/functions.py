@@ -97,11 +97,39 @@ _OF_STRINGS: Final[Mapping[str, str]] = {
     "string": "initcap lower ltrim regexp_replace replace reverse rtrim substring_after substring_before trim upper",
 }
 """The functions on strings, by the kind of their result; for arguments of other kinds the result is NULL."""
-_CONSTRUCTORS: Final = frozenset({
-    "boolean", "tinyint", "smallint", "integer", "bigint", "float", "double", "date", "time", "datetime", "duration",
-    "year_month_duration", "day_time_duration", "uuid", "to_string", "substr", "substr1", "repeat", "lpad", "rpad",
-    "sha1_hex", "sha1_base64", "hex", "base64", "object_length", "from_base", "week_of_year", "day_of_week", "array_binary_search",
-})  # fmt: skip
+_CONSTRUCTORS: Final = frozenset(
+    {
+        "boolean",
+        "tinyint",
+        "smallint",
+        "integer",
+        "bigint",
+        "float",
+        "double",
+        "date",
+        "time",
+        "datetime",
+        "duration",
+        "year_month_duration",
+        "day_time_duration",
+        "uuid",
+        "to_string",
+        "substr",
+        "substr1",
+        "repeat",
+        "lpad",
+        "rpad",
+        "sha1_hex",
+        "sha1_base64",
+        "hex",
+        "base64",
+        "object_length",
+        "from_base",
+        "week_of_year",
+        "day_of_week",
+        "array_binary_search",
+    }
+)
 """Functions whose result may be NULL for arguments that are not NULL."""
 
 
@@ -253,20 +281,37 @@ _STRICT_RULES: Final[Mapping[str, Rule]] = {
     "string_to_codepoint": _of_strings(array_of(StaticType("bigint"))),
     **dict.fromkeys(_DOUBLES.split(), _double),
     "sign": lambda types: StaticType("tinyint") if _double(types) is DOUBLE else NULL_TYPE,
-    **dict.fromkeys(("object_names", "decode_dataverse_name", "word_tokens", "gram_tokens"),
-                    lambda _: array_of(StaticType("string")).optional(missing=False)),
-    **dict.fromkeys(("object_pairs", "pairs", "object_values", "get_object_fields", "edit_distance_check",
-                     "edit_distance_contains", "similarity_jaccard_check", "similarity_jaccard_prefix_check"),
-                    lambda _: _ANY_ARRAY),
-    **dict.fromkeys(("counthashed_gram_tokens", "counthashed_word_tokens", "hashed_gram_tokens", "hashed_word_tokens"),
-                    lambda _: array_of(StaticType("integer"))),
+    **dict.fromkeys(
+        ("object_names", "decode_dataverse_name", "word_tokens", "gram_tokens"),
+        lambda _: array_of(StaticType("string")).optional(missing=False),
+    ),
+    **dict.fromkeys(
+        (
+            "object_pairs",
+            "pairs",
+            "object_values",
+            "get_object_fields",
+            "edit_distance_check",
+            "edit_distance_contains",
+            "similarity_jaccard_check",
+            "similarity_jaccard_prefix_check",
+        ),
+        lambda _: _ANY_ARRAY,
+    ),
+    **dict.fromkeys(
+        ("counthashed_gram_tokens", "counthashed_word_tokens", "hashed_gram_tokens", "hashed_word_tokens"),
+        lambda _: array_of(StaticType("integer")),
+    ),
     "get_points": lambda _: array_of(StaticType("point")),
     "overlap_bins": lambda _: array_of(StaticType("interval")),
     **dict.fromkeys(("array_remove", "array_slice", "array_move", "array_swap"), _kept_collection),
-    **dict.fromkeys(("array_reverse", "array_sort", "array_distinct"),
-                    lambda types: types[0] if types[0].is_collection else ANY),
-    **dict.fromkeys(("array_union", "array_intersect", "array_concat", "array_symdiff", "array_symdiffn", "array_flatten"),
-                    _opened_collection),
+    **dict.fromkeys(
+        ("array_reverse", "array_sort", "array_distinct"), lambda types: types[0] if types[0].is_collection else ANY
+    ),
+    **dict.fromkeys(
+        ("array_union", "array_intersect", "array_concat", "array_symdiff", "array_symdiffn", "array_flatten"),
+        _opened_collection,
+    ),
     "array_except": lambda types: types[0] if types[0].is_collection or types[0].kind == "any" else NULL_TYPE,
     "array_put": _opened_collection,
     "array_repeat": lambda types: array_of(types[0]).optional(missing=False),
@@ -276,7 +321,7 @@ _STRICT_RULES: Final[Mapping[str, Rule]] = {
     "to_multiset": lambda types: bag_of(type_of_items(_array(types))),
     "to_object": _object,
     "to_number": _number,
-}  # fmt: skip
+}
 """Rules of strict functions. A rule receives the types of the arguments without NULL and MISSING."""
 _OWN_RULES: Final[Mapping[str, Rule]] = {
     **{name: _scalar_aggregate(name) for each in _AGGREGATES.split() for name in (f"array_{each}", f"strict_{each}")},
@@ -301,12 +346,25 @@ _OWN_RULES: Final[Mapping[str, Rule]] = {
     **dict.fromkeys(("nan_if", "neginf_if", "posinf_if"), _double_if),
     "switch_case": _switch,
     **dict.fromkeys(("greatest", "least"), _extreme),
-    **dict.fromkeys(("object_concat", "object_replace", "array_star", "object_add", "object_put", "object_remove",
-                     "object_rename", "object_merge", "object_add_fields", "object_remove_fields",
-                     "closed_object_constructor"), lambda _: OBJECT.optional()),
+    **dict.fromkeys(
+        (
+            "object_concat",
+            "object_replace",
+            "array_star",
+            "object_add",
+            "object_put",
+            "object_remove",
+            "object_rename",
+            "object_merge",
+            "object_add_fields",
+            "object_remove_fields",
+            "closed_object_constructor",
+        ),
+        lambda _: OBJECT.optional(),
+    ),
     "ordered_list_constructor": lambda types: list_type("array", types),
     "unordered_list_constructor": lambda types: list_type("multiset", types),
-}  # fmt: skip
+}
 """Rules of functions that are not strict."""
 
 

@@ -53,7 +53,9 @@ def replace_children(
 
 
 def _replaced(items: tuple[object, ...], change: Callable[[PlanNode], PlanNode]) -> tuple[object, ...]:
-    return tuple([
-        change(item) if isinstance(item, PlanNode) else _replaced(item, change) if type(item) is tuple else item
-        for item in items
-    ])  # fmt: skip
+    return tuple(
+        [
+            change(item) if isinstance(item, PlanNode) else _replaced(item, change) if type(item) is tuple else item
+            for item in items
+        ]
+    )

@@ -41,8 +41,14 @@ IN_MAX: Final = 1000
 _CHAIN_MAX = 64
 _FOLDED_BUDGET = 10_000
 _NEVER_FOLDED = (
-    plan.Local, plan.Scan, plan.Subquery, plan.Aggregate, plan.Quantified, plan.LetIn, plan.Exists,
-)  # fmt: skip
+    plan.Local,
+    plan.Scan,
+    plan.Subquery,
+    plan.Aggregate,
+    plan.Quantified,
+    plan.LetIn,
+    plan.Exists,
+)
 
 
 def shape(node: plan.Expression, carrier: BlockTranslator) -> Shape:

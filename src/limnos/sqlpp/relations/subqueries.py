@@ -251,9 +251,15 @@ def _joined_item(item: Shape, on: Term, *, carrier: BlockTranslator, inner: Bloc
 def _is_one_group(block: plan.Block, query: plan.Query) -> bool:
     group = block.group
     return (
-        group is not None and not group.keys and group.sets == ((),) and group.slot is None
-        and query.limit is None and query.offset is None and not block.windows and not block.select.distinct
-    )  # fmt: skip
+        group is not None
+        and not group.keys
+        and group.sets == ((),)
+        and group.slot is None
+        and query.limit is None
+        and query.offset is None
+        and not block.windows
+        and not block.select.distinct
+    )
 
 
 def _one_group(query: plan.Query, block: plan.Block, *, carrier: BlockTranslator) -> Shape:

@@ -21,10 +21,20 @@ Truth = bool | MissingType | None
 
 _EQUALITY_ALONE = frozenset[TypeName](
     (
-        "array", "multiset", "object", "duration", "interval", "point", "point3d", "line", "rectangle", "circle",
-        "polygon", "geometry",
+        "array",
+        "multiset",
+        "object",
+        "duration",
+        "interval",
+        "point",
+        "point3d",
+        "line",
+        "rectangle",
+        "circle",
+        "polygon",
+        "geometry",
     )
-)  # fmt: skip
+)
 
 
 def equal(left: Value, right: Value) -> Truth:

@@ -43,12 +43,31 @@ SCANNED_AT_ONCE: Final = 2_000
 RIGHTS_MAX: Final = 3
 """The maximum number of rights in the record of a change whose objects are in none of its decisions."""
 _COLUMNS: Final = {
-    "id": "id", "metalake_id": "metalake_id", "at": "at", "user": "user_name", "user_id": "user_id", "outcome": "outcome",
-    "change": "change", "action": "action", "kind": "kind", "object_id": "object_id", "path": "path", "new_path": "new_path",
-    "detail": "detail", "rights": "rights", "protocol": "protocol", "operation": "operation", "status": "status",
-    "request_id": "request_id", "client": "client", "peer": "peer", "credential": "credential", "zone": "zone",
-    "revision": "revision", "ordinal": "ordinal",
-}  # fmt: skip
+    "id": "id",
+    "metalake_id": "metalake_id",
+    "at": "at",
+    "user": "user_name",
+    "user_id": "user_id",
+    "outcome": "outcome",
+    "change": "change",
+    "action": "action",
+    "kind": "kind",
+    "object_id": "object_id",
+    "path": "path",
+    "new_path": "new_path",
+    "detail": "detail",
+    "rights": "rights",
+    "protocol": "protocol",
+    "operation": "operation",
+    "status": "status",
+    "request_id": "request_id",
+    "client": "client",
+    "peer": "peer",
+    "credential": "credential",
+    "zone": "zone",
+    "revision": "revision",
+    "ordinal": "ordinal",
+}
 """The fields of `AuditRecord`, in order, with their columns."""
 _NAMES: Final = ", ".join(_COLUMNS.values())
 PUT = Sql(f"INSERT INTO audit ({_NAMES}) VALUES ({', '.join(f':{field}' for field in _COLUMNS)})")
@@ -356,10 +375,28 @@ def _build_line(
     """Build a record about an object. Its action is that of the first access decision."""
     origin = event.account.origin
     return AuditRecord(
-        0, _metalake_of(event, about, node_positions=node_positions), event.at, event.actor, event.account.user_id, "done", change,
-        rights[0].action if rights else "", about.kind, about.object_id, about.name, "", event.detail, rights_text(rights),
-        origin.protocol, origin.operation, 0, event.request_id, origin.client, origin.peer, origin.credential,
-    )  # fmt: skip
+        0,
+        _metalake_of(event, about, node_positions=node_positions),
+        event.at,
+        event.actor,
+        event.account.user_id,
+        "done",
+        change,
+        rights[0].action if rights else "",
+        about.kind,
+        about.object_id,
+        about.name,
+        "",
+        event.detail,
+        rights_text(rights),
+        origin.protocol,
+        origin.operation,
+        0,
+        event.request_id,
+        origin.client,
+        origin.peer,
+        origin.credential,
+    )
 
 
 def _metalake_of(event: _AuditedEvent, about: AuditedDecision, *, node_positions: Mapping[int, NodePosition]) -> int:

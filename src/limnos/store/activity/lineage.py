@@ -301,11 +301,19 @@ class LineageWrites(Writes):
         tx.count(
             PUT,
             {
-                "target": target_id, "job": job.digest, "source": source_id, "job_namespace": job.namespace,
-                "job_name": job.name, "run": job.run, "parent": job.parent, "at": job.at, "said_by": tx.actor,
-                "said_at": tx.now_ms, "kinds": ",".join(kinds),
+                "target": target_id,
+                "job": job.digest,
+                "source": source_id,
+                "job_namespace": job.namespace,
+                "job_name": job.name,
+                "run": job.run,
+                "parent": job.parent,
+                "at": job.at,
+                "said_by": tx.actor,
+                "said_at": tx.now_ms,
+                "kinds": ",".join(kinds),
             },
-        )  # fmt: skip
+        )
 
     def _add_pairs(self, key: Params, pairs: Iterable[LineagePair]) -> list[LineagePair]:
         """Add column pairs to those of a job and a target, up to `COLUMNS_MAX`, and return all of them."""
@@ -318,13 +326,19 @@ class LineageWrites(Writes):
             PUT_PAIR,
             [
                 {
-                    **key, "ordinal": ordinal, "source": pair.source_id, "target_field_id": pair.target.id,
-                    "target_field": pair.target.name, "source_field_id": pair.source.id,
-                    "source_field": pair.source.name, "subtype": pair.subtype, "direct": pair.direct,
+                    **key,
+                    "ordinal": ordinal,
+                    "source": pair.source_id,
+                    "target_field_id": pair.target.id,
+                    "target_field": pair.target.name,
+                    "source_field_id": pair.source.id,
+                    "source_field": pair.source.name,
+                    "subtype": pair.subtype,
+                    "direct": pair.direct,
                 }
                 for ordinal, pair in enumerate(added, following)
             ],
-        )  # fmt: skip
+        )
         return lineage_pair + added
 
     def _trim(self, target_id: int) -> None:

@@ -357,11 +357,17 @@ class MaintenanceWrites(Writes):
         self.tx.count(DELETE, {"nodes": dumps(node_ids)})
         params: list[Params] = [
             {
-                "node": row.node_id, "kind": row.kind, "catalog": row.catalog_id, "score": row.score,
-                "reason": row.reason, "figures": row.figures, "version": row.version, "at": self.tx.now_ms,
+                "node": row.node_id,
+                "kind": row.kind,
+                "catalog": row.catalog_id,
+                "score": row.score,
+                "reason": row.reason,
+                "figures": row.figures,
+                "version": row.version,
+                "at": self.tx.now_ms,
             }
             for row in rows
-        ]  # fmt: skip
+        ]
         if params:
             self.tx.session.many(INSERT, params)
 
@@ -401,15 +407,32 @@ class MaintenanceWrites(Writes):
         return int(rows[0][0]) if rows else None
 
     def begin(
-        self, *, catalog_id: int, node_id: int, kind: str, user: str, policy: str | None, state: str = "running",
+        self,
+        *,
+        catalog_id: int,
+        node_id: int,
+        kind: str,
+        user: str,
+        policy: str | None,
+        state: str = "running",
         bytes_: int = 0,
-    ) -> int:  # fmt: skip
+    ) -> int:
         """Record an operation on a table as waiting or running, with the bytes that it rewrites. Returns its id."""
         operation_id = self.tx.next_id()
-        self.tx.count(BEGIN, {
-            "id": operation_id, "catalog": catalog_id, "node": node_id, "kind": kind, "user": user, "policy": policy,
-            "now": self.tx.now_ms, "state": state, "bytes": bytes_,
-        })  # fmt: skip
+        self.tx.count(
+            BEGIN,
+            {
+                "id": operation_id,
+                "catalog": catalog_id,
+                "node": node_id,
+                "kind": kind,
+                "user": user,
+                "policy": policy,
+                "now": self.tx.now_ms,
+                "state": state,
+                "bytes": bytes_,
+            },
+        )
         return operation_id
 
     def kind_of(self, operation_id: int) -> str | None:

@@ -184,11 +184,21 @@ class OrphanFileWrites(Writes):
 
     def put_check(self, row: OrphanCheckRow) -> None:
         """Store the check of a table. Its time is that of the transaction."""
-        self.tx.count(PUT_CHECK, {
-            "node": row.node_id, "catalog": row.catalog_id, "epoch": row.epoch, "now": self.tx.now_ms,
-            "listed": row.listed, "referenced": row.referenced, "candidates": row.candidates,
-            "bytes": row.candidate_bytes, "blocked": row.blocked, "policy": row.policy,
-        })  # fmt: skip
+        self.tx.count(
+            PUT_CHECK,
+            {
+                "node": row.node_id,
+                "catalog": row.catalog_id,
+                "epoch": row.epoch,
+                "now": self.tx.now_ms,
+                "listed": row.listed,
+                "referenced": row.referenced,
+                "candidates": row.candidates,
+                "bytes": row.candidate_bytes,
+                "blocked": row.blocked,
+                "policy": row.policy,
+            },
+        )
 
     def clear(self, node_id: int, *, with_marks: bool = False) -> None:
         """Delete the rows of a table's candidates, and with `with_marks` also of files marked for deletion.
@@ -205,11 +215,16 @@ class OrphanFileWrites(Writes):
         """Add files that a check found, with a waiting time of 0."""
         params: list[Params] = [
             {
-                "node": node_id, "name": each.name, "size": each.size, "modified": each.modified_ms,
-                "now": self.tx.now_ms, "state": state, "reason": reason,
+                "node": node_id,
+                "name": each.name,
+                "size": each.size,
+                "modified": each.modified_ms,
+                "now": self.tx.now_ms,
+                "state": state,
+                "reason": reason,
             }
             for each in files
-        ]  # fmt: skip
+        ]
         if params:
             self.tx.session.many(INSERT, params)
 
@@ -234,9 +249,16 @@ class OrphanFileWrites(Writes):
         """Store an audit note for each item of `accounts`, the encoded request contexts of deleted files."""
         ids = self.tx.session.next_ids(len(accounts))
         params: list[Params] = [
-            {"id": number, "zone": catalog_id, "actor": actor, "request": request_id, "at": self.tx.now_ms, "payload": text}
+            {
+                "id": number,
+                "zone": catalog_id,
+                "actor": actor,
+                "request": request_id,
+                "at": self.tx.now_ms,
+                "payload": text,
+            }
             for number, text in zip(ids, accounts, strict=True)
-        ]  # fmt: skip
+        ]
         if params:
             self.tx.session.many(NOTE_NEW, params)
 

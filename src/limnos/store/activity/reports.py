@@ -59,10 +59,16 @@ def reports_put(tx: StoreTransaction, reports: Sequence[MetricsReportRow], *, ke
         tx.count(
             PUT,
             {
-                "id": tx.next_id(), "node": each.node_id, "kind": each.kind, "reporter": each.reporter, "at": each.at,
-                "expires": each.at + keep_ms, "snapshot": each.snapshot_id, "body": each.body,
+                "id": tx.next_id(),
+                "node": each.node_id,
+                "kind": each.kind,
+                "reporter": each.reporter,
+                "at": each.at,
+                "expires": each.at + keep_ms,
+                "snapshot": each.snapshot_id,
+                "body": each.body,
             },
-        )  # fmt: skip
+        )
     for node_id in dict.fromkeys(each.node_id for each in reports):
         tx.count(TRIM, {"node": node_id, "most": PER_TABLE_MAX})
 

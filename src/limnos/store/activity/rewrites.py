@@ -262,9 +262,16 @@ class RewriteWrites(Writes):
 
     def add(self, operation_id: int, *, metalake_id: int, priority: int, options: str) -> None:
         """Queue an operation for an executor."""
-        self.tx.count(INSERT, {
-            "id": operation_id, "metalake": metalake_id, "priority": priority, "options": options, "now": self.tx.now_ms,
-        })  # fmt: skip
+        self.tx.count(
+            INSERT,
+            {
+                "id": operation_id,
+                "metalake": metalake_id,
+                "priority": priority,
+                "options": options,
+                "now": self.tx.now_ms,
+            },
+        )
 
     def due(self, metalake_id: int, *, limit: int) -> list[WaitingRewrite]:
         """Read the due operations of a metalake whose tables have no unexpired lease, at most `limit` for each owner.
@@ -304,10 +311,16 @@ class RewriteWrites(Writes):
 
     def take(self, operation_id: int, *, node_id: int, token_id: int, holder: str, lease_ms: int) -> bool:
         """Lease a table for an operation and mark the operation as running. Returns False if the table has a lease."""
-        count = self.tx.count(TAKE, {
-            "node": node_id, "id": operation_id, "token": token_id, "holder": holder,
-            "expires": self.tx.now_ms + lease_ms,
-        })  # fmt: skip
+        count = self.tx.count(
+            TAKE,
+            {
+                "node": node_id,
+                "id": operation_id,
+                "token": token_id,
+                "holder": holder,
+                "expires": self.tx.now_ms + lease_ms,
+            },
+        )
         if count:
             self.tx.count(START, {"id": operation_id, "now": self.tx.now_ms})
         return bool(count)
@@ -316,8 +329,12 @@ class RewriteWrites(Writes):
         """Renew a holder's lease for an operation of a metalake. Returns False if it has expired or does not exist."""
         now_ms = self.tx.now_ms
         params: Params = {
-            "id": operation_id, "metalake": metalake_id, "holder": holder, "now": now_ms, "expires": now_ms + lease_ms,
-        }  # fmt: skip
+            "id": operation_id,
+            "metalake": metalake_id,
+            "holder": holder,
+            "now": now_ms,
+            "expires": now_ms + lease_ms,
+        }
         return self.tx.count(RENEW, params) > 0
 
     def renew_server_lease(self, operation_id: int, *, lease_ms: int) -> bool:

@@ -175,9 +175,13 @@ EXPIRED = Sql(
 DROPS = tuple(
     Sql(f"DELETE FROM {table} WHERE {column} = :id")
     for table, column in (
-        ("run_finding", "run_id"), ("snapshot_pin", "run_id"), ("run_step", "run_id"), ("owner", "object_id"), ("pipeline_run", "id"),
+        ("run_finding", "run_id"),
+        ("snapshot_pin", "run_id"),
+        ("run_step", "run_id"),
+        ("owner", "object_id"),
+        ("pipeline_run", "id"),
     )
-)  # fmt: skip
+)
 SWEEPS = (
     Sql(
         "DELETE FROM owner WHERE object_id IN (SELECT r.id FROM pipeline_run r WHERE "
@@ -225,9 +229,12 @@ class RunReporter(NamedTuple):
     def params(self) -> dict[str, Value]:
         """Return the parameters of statements that take effect only for the run's own user and newest attempt."""
         return {
-            "metalake": self.metalake_id, "uuid": self.uuid, "user": self.user, "user_id": self.user_id,
+            "metalake": self.metalake_id,
+            "uuid": self.uuid,
+            "user": self.user,
+            "user_id": self.user_id,
             "attempt": self.attempt,
-        }  # fmt: skip
+        }
 
 
 def run_read(metalake_id: int, uuid: str) -> Load[PipelineRun | None]:
@@ -309,10 +316,19 @@ class RunWrites(Writes):
         """Insert a run with its owner and its steps."""
         tx, run_id = self.tx, self.tx.next_id()
         params: dict[str, Value] = {
-            "id": run_id, "metalake": run.metalake_id, "pipeline": run.pipeline_id, "version": run.version, "uuid": run.uuid,
-            "user": run.user, "user_id": run.user_id, "holder": run.holder, "now": tx.now_ms, "lease": run.lease_ms,
-            "parameters": run.parameters, "options": run.options,
-        }  # fmt: skip
+            "id": run_id,
+            "metalake": run.metalake_id,
+            "pipeline": run.pipeline_id,
+            "version": run.version,
+            "uuid": run.uuid,
+            "user": run.user,
+            "user_id": run.user_id,
+            "holder": run.holder,
+            "now": tx.now_ms,
+            "lease": run.lease_ms,
+            "parameters": run.parameters,
+            "options": run.options,
+        }
         tx.count(INSERT, params)
         if run.owner_id is not None:
             OwnerWrites(tx).insert(run_id, run.owner_id)
@@ -358,10 +374,19 @@ class RunWrites(Writes):
     def step_set(self, run_id: int, step: RunStepState) -> None:
         """Store the state of a step that its run reported."""
         params: dict[str, Value] = {
-            "id": run_id, "name": step.name, "state": step.state, "attempt": step.attempt, "rows": step.rows,
-            "bytes": step.bytes, "started_at": step.started_at, "ended_at": step.ended_at, "message": step.message,
-            "outputs": step.outputs, "inputs": step.inputs, "phases": step.phases,
-        }  # fmt: skip
+            "id": run_id,
+            "name": step.name,
+            "state": step.state,
+            "attempt": step.attempt,
+            "rows": step.rows,
+            "bytes": step.bytes,
+            "started_at": step.started_at,
+            "ended_at": step.ended_at,
+            "message": step.message,
+            "outputs": step.outputs,
+            "inputs": step.inputs,
+            "phases": step.phases,
+        }
         self.tx.count(STEP_SET, params)
 
     def findings_set(self, run_id: int, pipeline_id: int, *, step: str, findings: Sequence[RuleFinding]) -> None:
@@ -370,11 +395,16 @@ class RunWrites(Writes):
         tx.count(FINDINGS_DROP, {"id": run_id, "step": step})
         rows: list[Params] = [
             {
-                "id": tx.next_id(), "run": run_id, "pipeline": pipeline_id, "step": step, "rule": each.rule,
-                "body": each.body, "now": tx.now_ms,
+                "id": tx.next_id(),
+                "run": run_id,
+                "pipeline": pipeline_id,
+                "step": step,
+                "rule": each.rule,
+                "body": each.body,
+                "now": tx.now_ms,
             }
             for each in findings
-        ]  # fmt: skip
+        ]
         if rows:
             tx.session.many(FINDING_NEW, rows)
 

@@ -59,9 +59,17 @@ class ScanPlanWrites(Writes):
     def insert(self, plan: ScanPlan, *, asker: Requester, table_id: int, keep_ms: int, most: int) -> None:
         """Insert a plan for `keep_ms` milliseconds. The oldest plans of its user beyond `most` are deleted."""
         whose: Params = {"user": asker.name, "user_id": asker.id}
-        self.tx.count(INSERT, {
-            "id": plan.id, **whose, "table": table_id, "scan": plan.scan, "parts": plan.parts, "expires": self.tx.now_ms + keep_ms,
-        })  # fmt: skip
+        self.tx.count(
+            INSERT,
+            {
+                "id": plan.id,
+                **whose,
+                "table": table_id,
+                "scan": plan.scan,
+                "parts": plan.parts,
+                "expires": self.tx.now_ms + keep_ms,
+            },
+        )
         for (older,) in self.tx.rows(OLDER, {**whose, "keep": most}):
             self.tx.count(DELETE, {"id": older})
 

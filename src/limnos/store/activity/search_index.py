@@ -105,9 +105,7 @@ def _hits(column: str) -> Sql:
     `OFFSET 0` makes it look up the node of each match: its planner would scan all nodes for a frequent word, because it
     assumes that the matches are spread evenly.
     """
-    postgres, sqlite = (
-        _HITS_REST.format(**{name: pair[place] for name, pair in FILTERS.items()}) for place in (0, 1)
-    )  # fmt: skip
+    postgres, sqlite = (_HITS_REST.format(**{name: pair[place] for name, pair in FILTERS.items()}) for place in (0, 1))
     return Sql(
         f"SELECT n.* FROM search_text t CROSS JOIN LATERAL (SELECT {COLUMNS} FROM node n WHERE n.id = t.object_id"
         f" AND n.deleted = 0 OFFSET 0) n WHERE t.{column} @@ CAST(:query AS tsquery)"

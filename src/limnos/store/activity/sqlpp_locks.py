@@ -94,8 +94,11 @@ def competing_locks_query(wish: LockRequest) -> Query:
 
 def _params(key: LockKey) -> dict[str, Value]:
     return {
-        "catalog": key.catalog_id, "kind": int(key.kind), "dataverse": key.dataverse.canonical_form, "entity": key.entity,
-    }  # fmt: skip
+        "catalog": key.catalog_id,
+        "kind": int(key.kind),
+        "dataverse": key.dataverse.canonical_form,
+        "entity": key.entity,
+    }
 
 
 def _lock_of(row: Row) -> LockRow:

@@ -102,8 +102,12 @@ class RequestWrites(Writes):
         of other users are cancelled, too.
         """
         params: Params = {
-            "id": value, "user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": self.tx.now_ms,
-        }  # fmt: skip
+            "id": value,
+            "user": asker.name,
+            "user_id": asker.id,
+            "everybody": int(everybody),
+            "now": self.tx.now_ms,
+        }
         return [row[0] for row in self.tx.rows(CANCEL[by], params)]
 
     def count_results(self, asker: Requester) -> tuple[int, int]:

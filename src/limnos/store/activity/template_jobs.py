@@ -145,9 +145,16 @@ class TemplateJobWrites(Writes):
         """Insert a waiting job with its owner."""
         tx, job_id = self.tx, self.tx.next_id()
         params: dict[str, Value] = {
-            "id": job_id, "metalake": job.metalake_id, "template": job.template_id, "uuid": job.uuid, "user": job.user,
-            "user_id": job.user_id, "conf": conf, "work": work, "now": tx.now_ms,
-        }  # fmt: skip
+            "id": job_id,
+            "metalake": job.metalake_id,
+            "template": job.template_id,
+            "uuid": job.uuid,
+            "user": job.user,
+            "user_id": job.user_id,
+            "conf": conf,
+            "work": work,
+            "now": tx.now_ms,
+        }
         tx.count(INSERT, params)
         if job.owner_id is not None:
             OwnerWrites(tx).insert(job_id, job.owner_id)
@@ -196,9 +203,17 @@ class TemplateJobWrites(Writes):
         Returns False if the node has lost the job.
         """
         params: dict[str, Value] = {
-            "id": job.id, "holder": job.holder, "state": state, "message": message, "exit_code": exit_code, "now": self.tx.now_ms,
-            "stdout": output.stdout, "stderr": output.stderr, "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,
-        }  # fmt: skip
+            "id": job.id,
+            "holder": job.holder,
+            "state": state,
+            "message": message,
+            "exit_code": exit_code,
+            "now": self.tx.now_ms,
+            "stdout": output.stdout,
+            "stderr": output.stderr,
+            "stdout_bytes": output.stdout_bytes,
+            "stderr_bytes": output.stderr_bytes,
+        }
         if not self.tx.count(FINISH, params):
             return False
         self._add_change(OPERATIONS[state], job)

@@ -45,10 +45,27 @@ def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> 
 
 
 SWEEPS: tuple[Sql, ...] = (
-    successors.SWEEP, roles.SWEEP, *attachments.SWEEPS, webhooks.SWEEP, reports.SWEEP, restrictions.SWEEP, former_names.SWEEP, pipelines.SWEEP, *runs.SWEEPS, *template_jobs.SWEEPS, *lineage.SWEEPS, *maintenance.SWEEPS, *orphan_files.SWEEPS, *rewrites.SWEEPS,
-    lance_versions.SWEEP, *statistics.SWEEPS, fileset_locations.SWEEP,
-    dependencies.SWEEP, *models.SWEEPS, *nesting.SWEEPS,
-)  # fmt: skip
+    successors.SWEEP,
+    roles.SWEEP,
+    *attachments.SWEEPS,
+    webhooks.SWEEP,
+    reports.SWEEP,
+    restrictions.SWEEP,
+    former_names.SWEEP,
+    pipelines.SWEEP,
+    *runs.SWEEPS,
+    *template_jobs.SWEEPS,
+    *lineage.SWEEPS,
+    *maintenance.SWEEPS,
+    *orphan_files.SWEEPS,
+    *rewrites.SWEEPS,
+    lance_versions.SWEEP,
+    *statistics.SWEEPS,
+    fileset_locations.SWEEP,
+    dependencies.SWEEP,
+    *models.SWEEPS,
+    *nesting.SWEEPS,
+)
 """For each table whose rows a drop does not delete, the statement that deletes the rows of objects that no longer
 exist.
 """

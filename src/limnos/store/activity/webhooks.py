@@ -83,9 +83,15 @@ class WebhookWrites(Writes):
         tx = self.tx
         webhook_id = tx.next_id()
         params: dict[str, Value] = {
-            "id": webhook_id, "metalake": metalake_id, "user": tx.actor, "user_id": user_id, "url": url,
-            "secret": secret, "position": position, "now": tx.now_ms,
-        }  # fmt: skip
+            "id": webhook_id,
+            "metalake": metalake_id,
+            "user": tx.actor,
+            "user_id": user_id,
+            "url": url,
+            "secret": secret,
+            "position": position,
+            "now": tx.now_ms,
+        }
         tx.count(INSERT, params)
         return Webhook(
             webhook_id,
@@ -126,8 +132,11 @@ class WebhookWrites(Writes):
         Returns whether it exists.
         """
         params: dict[str, Value] = {
-            "id": webhook_id, "metalake": metalake_id, "now": self.tx.now_ms, "position": position,
-        }  # fmt: skip
+            "id": webhook_id,
+            "metalake": metalake_id,
+            "now": self.tx.now_ms,
+            "position": position,
+        }
         return self.tx.count(RETRY, params) > 0
 
     def lease(self, holder: str, *, limit: int, lease_ms: int) -> list[Webhook]:
@@ -144,9 +153,12 @@ class WebhookWrites(Writes):
         """
         now = self.tx.now_ms
         params: dict[str, Value] = {
-            "id": webhook_id, "holder": holder, "position": position, "until": now + lease_ms,
+            "id": webhook_id,
+            "holder": holder,
+            "position": position,
+            "until": now + lease_ms,
             "delivered_at": now if delivered else None,
-        }  # fmt: skip
+        }
         return self.tx.count(REACHED, params) > 0
 
     def failed(self, webhook_id: int, holder: str, error: str, *, delay_ms: int | None) -> None:
@@ -155,9 +167,12 @@ class WebhookWrites(Writes):
         With None the webhook is disabled until a user retries it.
         """
         params: dict[str, Value] = {
-            "id": webhook_id, "holder": holder, "error": error, "stopped": delay_ms is None,
+            "id": webhook_id,
+            "holder": holder,
+            "error": error,
+            "stopped": delay_ms is None,
             "due": FAR_MS if delay_ms is None else self.tx.now_ms + delay_ms,
-        }  # fmt: skip
+        }
         self.tx.count(FAILED, params)
 
     def release(self, webhook_id: int, holder: str) -> None:

@@ -24,9 +24,12 @@ from limnos.store.sql import Params, Row, Sql, Value
 CONNECT_S = 2.0
 """The time limit for opening a connection, in seconds."""
 KEPT_ALIVE: Final = {
-    "connect_timeout": round(CONNECT_S), "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+    "connect_timeout": round(CONNECT_S),
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
     "tcp_user_timeout": 15_000,
-}  # fmt: skip
+}
 """libpq's parameters for a connection, unless the store's URL sets them."""
 _WHOLE: Final = frozenset({20, 21, 23})
 """The type numbers of PostgreSQL's integer types. Values of other types are read as strings."""

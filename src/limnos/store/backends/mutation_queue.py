@@ -71,9 +71,15 @@ class MutationJob:
     __slots__ = ("again", "error", "future", "is_long", "is_refused", "mutation", "on_begin", "permit", "result")
 
     def __init__(
-        self, permit: Permit[object], mutation: Mutation[object] | None, future: asyncio.Future[object],
-        started: BeginCallback, *, again: Again[object] | None = None, is_long: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        permit: Permit[object],
+        mutation: Mutation[object] | None,
+        future: asyncio.Future[object],
+        started: BeginCallback,
+        *,
+        again: Again[object] | None = None,
+        is_long: bool = False,
+    ) -> None:
         self.on_begin = started
         self.permit = permit
         self.mutation = mutation

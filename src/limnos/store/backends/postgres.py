@@ -59,9 +59,12 @@ PermitLocks = tuple[tuple[int, ...], bool]
 LOCK_CLASS = 0x4C494D  # "LIM": the first key of the advisory locks
 ATTEMPTS = 3
 NOT_AGAIN = (
-    psycopg.errors.LockNotAvailable, psycopg.errors.ReadOnlySqlTransaction, psycopg.errors.DiskFull,
-    psycopg.errors.OutOfMemory, psycopg.errors.QueryCanceled,
-)  # fmt: skip
+    psycopg.errors.LockNotAvailable,
+    psycopg.errors.ReadOnlySqlTransaction,
+    psycopg.errors.DiskFull,
+    psycopg.errors.OutOfMemory,
+    psycopg.errors.QueryCanceled,
+)
 """Failures that an immediate retry would repeat."""
 CUT_EVERY_S = 0.1
 _SHARED = Sql("SELECT pg_advisory_xact_lock_shared(:space, hashtext(:zone))")

@@ -24,12 +24,16 @@ from limnos.model.errors import (
 
 NO_TEXT = "A name or another string contains U+0000, which cannot be stored: leave it out"
 LOST = (
-    asyncpg.PostgresConnectionError, asyncpg.InterfaceError, OSError, TimeoutError,
+    asyncpg.PostgresConnectionError,
+    asyncpg.InterfaceError,
+    OSError,
+    TimeoutError,
     asyncpg.OperatorInterventionError,  # the database is shutting down or starting up, or an operator ended the session
     asyncpg.InsufficientResourcesError,  # too many connections
     asyncpg.InternalClientError,  # the driver's error for a connection that was closed while idle
-    asyncpg.InvalidCachedStatementError, asyncpg.InvalidSQLStatementNameError,  # a migration, or a pooler
-)  # fmt: skip
+    asyncpg.InvalidCachedStatementError,
+    asyncpg.InvalidSQLStatementNameError,  # a migration, or a pooler
+)
 REFUSED = (psycopg.OperationalError, psycopg.errors.ReadOnlySqlTransaction)
 """Failures of a whole transaction, not of one of its mutations."""
 NO_CONNECTION = "The database has no connection left for this server (its operator raises max_connections, or lowers database.pool_max)"

@@ -127,12 +127,31 @@ FORGET = _among("DELETE FROM import_object WHERE import_id = :import AND old_id 
 FORGET_IMPORT = Sql("DELETE FROM metalake_import WHERE id = :import")
 FORGET_CLOCK = Sql("DELETE FROM clock WHERE zone = :lock")
 _HANGING = (
-    ("owner", "object_id"), ("document", "node_id"), ("protection", "node_id"), ("restriction", "object_id"), ("tag_object", "object_id"), ("policy_object", "object_id"),
-    ("statistic", "object_id"), ("column_attachment", "object_id"), ("tag_value", "object_id"), ("column_statistic", "object_id"), ("access_grant", "role_id"),
-    ("role_member", "role_id"), ("group_member", "group_id"), ("dependency", "user_id"), ("model_version", "model_id"),
-    ("model_alias", "model_id"), ("lance_version", "node_id"), ("place", "owner_id"), ("fileset_place", "node_id"), ("pipeline_version", "pipeline_id"), ("clock", "zone"),
-    ("principal", "id"), ("role", "id"), ("node", "id"),
-)  # fmt: skip
+    ("owner", "object_id"),
+    ("document", "node_id"),
+    ("protection", "node_id"),
+    ("restriction", "object_id"),
+    ("tag_object", "object_id"),
+    ("policy_object", "object_id"),
+    ("statistic", "object_id"),
+    ("column_attachment", "object_id"),
+    ("tag_value", "object_id"),
+    ("column_statistic", "object_id"),
+    ("access_grant", "role_id"),
+    ("role_member", "role_id"),
+    ("group_member", "group_id"),
+    ("dependency", "user_id"),
+    ("model_version", "model_id"),
+    ("model_alias", "model_id"),
+    ("lance_version", "node_id"),
+    ("place", "owner_id"),
+    ("fileset_place", "node_id"),
+    ("pipeline_version", "pipeline_id"),
+    ("clock", "zone"),
+    ("principal", "id"),
+    ("role", "id"),
+    ("node", "id"),
+)
 WIPES = tuple(_among(f"DELETE FROM {table} WHERE {column} AMONG") for table, column in _HANGING)
 """For each table that may have rows of an abandoned import, the statement that deletes them."""
 
@@ -240,13 +259,22 @@ class ImportWrites(Writes):
 
     def put(self, import_id: int, refs: Mapping[int, ImportedObject]) -> None:
         """Store the mapping of objects of the file to new objects."""
-        self.many(PUT, [
-            {
-                "import": import_id, "old": old, "new": ref.new_id, "kind": int(ref.kind), "catalog": ref.catalog_id, "depth": ref.depth,
-                "provider": ref.provider, "nests": ref.nests,
-            }
-            for old, ref in refs.items()
-        ])  # fmt: skip
+        self.many(
+            PUT,
+            [
+                {
+                    "import": import_id,
+                    "old": old,
+                    "new": ref.new_id,
+                    "kind": int(ref.kind),
+                    "catalog": ref.catalog_id,
+                    "depth": ref.depth,
+                    "provider": ref.provider,
+                    "nests": ref.nests,
+                }
+                for old, ref in refs.items()
+            ],
+        )
 
     def many(self, statement: Sql, rows: Sequence[Params]) -> None:
         """Insert rows. Rows that conflict with existing rows are skipped; `missing` finds those."""
@@ -291,8 +319,18 @@ class ImportWrites(Writes):
         """
         self.tx.count(NAME, {"id": metalake_import.metalake_id, "name": metalake_import.name})
         self.tx.changed(
-            ChangeDraft("create", Kind.METALAKE, metalake_import.metalake_id, "metalake", None, None, ROOT_ID, metalake_import.name, owner_id=owner_id)
-        )  # fmt: skip
+            ChangeDraft(
+                "create",
+                Kind.METALAKE,
+                metalake_import.metalake_id,
+                "metalake",
+                None,
+                None,
+                ROOT_ID,
+                metalake_import.name,
+                owner_id=owner_id,
+            )
+        )
         self.tx.count(STATE, {"id": metalake_import.id, "state": DONE, "now": self.tx.now_ms})
 
     def give_up(self, import_id: int) -> None:

@@ -206,13 +206,29 @@ class PrincipalWrites(Writes):
         is_successor = bool(tx.rows(FORMER, {"metalake": metalake_id, "kind": int(kind), "name": name}))
         new_id = tx.next_id()
         principal = Principal(
-            new_id, metalake_id, kind, name, external_id, enabled, tx.actor, tx.now_ms, None, None,
+            new_id,
+            metalake_id,
+            kind,
+            name,
+            external_id,
+            enabled,
+            tx.actor,
+            tx.now_ms,
+            None,
+            None,
             tokens_from=new_id if is_successor else 0,
-        )  # fmt: skip
+        )
         params: dict[str, Value] = {
-            "id": principal.id, "metalake": metalake_id, "kind": int(kind), "name": name, "external_id": external_id,
-            "enabled": enabled, "actor": tx.actor, "now": tx.now_ms, "tokens_from": principal.tokens_from,
-        }  # fmt: skip
+            "id": principal.id,
+            "metalake": metalake_id,
+            "kind": int(kind),
+            "name": name,
+            "external_id": external_id,
+            "enabled": enabled,
+            "actor": tx.actor,
+            "now": tx.now_ms,
+            "tokens_from": principal.tokens_from,
+        }
         if tx.count(INSERT, params) == 0:
             raise AlreadyExists(f"{kind.word.capitalize()} {name}, or its external id, already exists", kind=kind.word)
         self._changed("create", principal, new=True)
@@ -287,9 +303,13 @@ class PrincipalWrites(Writes):
         home = principal.metalake_id if new else None
         self.tx.changed(
             ChangeDraft(
-                operation, principal.kind, principal.id,
-                old_parent=principal.metalake_id if old else None, old_name=principal.name if old else None,
-                new_parent=home if group is None else group.id, new_name=principal.name if new else None,
+                operation,
+                principal.kind,
+                principal.id,
+                old_parent=principal.metalake_id if old else None,
+                old_name=principal.name if old else None,
+                new_parent=home if group is None else group.id,
+                new_name=principal.name if new else None,
                 moves_access=True,
             )
-        )  # fmt: skip
+        )

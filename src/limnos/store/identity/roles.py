@@ -310,9 +310,13 @@ class RoleWrites(Writes):
             tx.next_id(), metalake_id, name, tuple(sorted(properties.items())), tx.actor, tx.now_ms, None, None
         )
         params: dict[str, Value] = {
-            "id": entity.id, "metalake": metalake_id, "name": name, "actor": tx.actor, "now": tx.now_ms,
+            "id": entity.id,
+            "metalake": metalake_id,
+            "name": name,
+            "actor": tx.actor,
+            "now": tx.now_ms,
             "record": encode(RoleRecord(properties=properties)),
-        }  # fmt: skip
+        }
         if tx.count(INSERT, params) == 0:
             raise AlreadyExists(f"Role {name} already exists", kind="role")
         if owner_id is not None:
@@ -338,10 +342,13 @@ class RoleWrites(Writes):
             self.tx.count(
                 ALLOW,
                 {
-                    "role": role.id, "object": grant.object_id, "privilege": grant.privilege,
-                    "kind": int(grant.object_kind), "allowed": grant.allowed,
+                    "role": role.id,
+                    "object": grant.object_id,
+                    "privilege": grant.privilege,
+                    "kind": int(grant.object_kind),
+                    "allowed": grant.allowed,
                 },
-            )  # fmt: skip
+            )
         about = () if label else grants  # a replacement affects the grants on any object
         text = label + self._grants_text(grants, allow="allow", deny="deny")
         self._altered(role, text, about=about, audit_word="grant")
@@ -403,10 +410,16 @@ class RoleWrites(Writes):
         """
         self.tx.changed(
             ChangeDraft(
-                operation, principal.kind, principal.id, old_parent=principal.metalake_id, old_name=principal.name,
-                new_parent=role.id, moves_access=True, detail=f"role {role.name}",
+                operation,
+                principal.kind,
+                principal.id,
+                old_parent=principal.metalake_id,
+                old_name=principal.name,
+                new_parent=role.id,
+                moves_access=True,
+                detail=f"role {role.name}",
             )
-        )  # fmt: skip
+        )
 
     def _changed(
         self,
@@ -419,7 +432,14 @@ class RoleWrites(Writes):
     ) -> None:
         self.tx.changed(
             ChangeDraft(
-                operation, Kind.ROLE, role.id, old_parent=role.metalake_id, old_name=role.name, new_parent=object_id,
-                moves_access=True, detail=detail, audit_word=audit_word,
+                operation,
+                Kind.ROLE,
+                role.id,
+                old_parent=role.metalake_id,
+                old_name=role.name,
+                new_parent=object_id,
+                moves_access=True,
+                detail=detail,
+                audit_word=audit_word,
             )
-        )  # fmt: skip
+        )

@@ -153,20 +153,42 @@ class TokenWrites(Writes):
         tx = self.tx
         token_id = tx.next_id()
         token = Token(
-            token_id, user, name, secret_hash, tx.now_ms, expires_at, revoked=False, trust=trust,
-            root_id=token_id if root_id is None else root_id, purpose=purpose, opened_by=opened_by, ends_at=ends_at,
-            table_id=table_id, second_user_id=second_user_id, signed_in_at=signed_in_at,
-        )  # fmt: skip
+            token_id,
+            user,
+            name,
+            secret_hash,
+            tx.now_ms,
+            expires_at,
+            revoked=False,
+            trust=trust,
+            root_id=token_id if root_id is None else root_id,
+            purpose=purpose,
+            opened_by=opened_by,
+            ends_at=ends_at,
+            table_id=table_id,
+            second_user_id=second_user_id,
+            signed_in_at=signed_in_at,
+        )
         tx.count(
             INSERT,
             {
-                "id": token.id, "user": user, "name": name, "secret_hash": secret_hash, "now": tx.now_ms,
-                "expires_at": expires_at, "revoked": False, "trust": trust.value, "root": token.root_id,
-                "purpose": purpose.value, "opened_by": opened_by, "ends_at": ends_at, "table": table_id,
+                "id": token.id,
+                "user": user,
+                "name": name,
+                "secret_hash": secret_hash,
+                "now": tx.now_ms,
+                "expires_at": expires_at,
+                "revoked": False,
+                "trust": trust.value,
+                "root": token.root_id,
+                "purpose": purpose.value,
+                "opened_by": opened_by,
+                "ends_at": ends_at,
+                "table": table_id,
                 "second_user": second_user_id,
                 "signed_in": signed_in_at,
             },
-        )  # fmt: skip
+        )
         self._changed("create", token)
         return token
 

@@ -30,13 +30,27 @@ from limnos.store.key_value_records.storage import KEY_BYTES_MAX, KeyValueReader
 _OBJECTS: Final = ("principal", "metalake", "catalog", "namespace", "table", "entity", "role")
 """Records that are objects, in the order of an export; the tree itself is ordered by depth."""
 _SORTS: Final = (
-    "model_version", "tagged", "lance_version", "declaration", "uses", "member", "policed", "statistic", "protected", "grant", "holder",
-)  # fmt: skip
+    "model_version",
+    "tagged",
+    "lance_version",
+    "declaration",
+    "uses",
+    "member",
+    "policed",
+    "statistic",
+    "protected",
+    "grant",
+    "holder",
+)
 """Records that belong to an object, in the order of an export. Numbers are stored: add a new sort at the end."""
 _OWNERS: Final = {
-    "model_version": "model_id", "lance_version": "table_id", "declaration": "pipeline_id", "statistic": "table_id", "grant": "role_id",
+    "model_version": "model_id",
+    "lance_version": "table_id",
+    "declaration": "pipeline_id",
+    "statistic": "table_id",
+    "grant": "role_id",
     "link": "from_id",
-}  # fmt: skip
+}
 _SPACES: Final = (*dict.fromkeys(name_space_of(kind) for kind in Kind), SHARED_SPACE)
 _HEADER, _REVISION, _NUMBER, _OBJECT, _NAME, _HANGING = (letter.encode() for letter in "mrienh")
 

@@ -140,7 +140,14 @@ class LanceVersionWrites(Writes):
     @staticmethod
     def _params(node_id: int, version: LanceVersion) -> dict[str, Value]:
         return {
-            "id": node_id, "branch": version.branch, "version": version.version, "scheme": version.scheme,
-            "staged": version.staged, "size": version.size, "e_tag": version.e_tag, "metadata": version.metadata,
-            "created_at": version.created_at, "settled": version.settled,
-        }  # fmt: skip
+            "id": node_id,
+            "branch": version.branch,
+            "version": version.version,
+            "scheme": version.scheme,
+            "staged": version.staged,
+            "size": version.size,
+            "e_tag": version.e_tag,
+            "metadata": version.metadata,
+            "created_at": version.created_at,
+            "settled": version.settled,
+        }

@@ -126,7 +126,11 @@ class ModelWrites(Writes):
 
     def _params(self, model_id: int, version: ModelVersion) -> dict[str, Value]:
         return {
-            "id": model_id, "version": version.version, "comment": version.comment,
+            "id": model_id,
+            "version": version.version,
+            "comment": version.comment,
             "properties": msgspec.json.encode(version.properties).decode(),
-            "uris": msgspec.json.encode(version.uris).decode(), "actor": self.tx.actor, "now": self.tx.now_ms,
-        }  # fmt: skip
+            "uris": msgspec.json.encode(version.uris).decode(),
+            "actor": self.tx.actor,
+            "now": self.tx.now_ms,
+        }

@@ -129,10 +129,16 @@ FOLD = Sql("UPDATE node SET folded = :folded WHERE id = :id AND name = :name")
 
 def named_read(name_range: NameRange, *, limit: int) -> Load[list[SearchCandidate]]:
     """Read up to `limit` nodes whose folded name is in a range, in no particular order."""
-    rows = yield BY_NAME, {
-        "low": name_range.low, "high": name_range.high, "zones": dumps(list(name_range.zones)), "kinds": dumps(list(name_range.kinds)),
-        "limit": limit,
-    }  # fmt: skip
+    rows = yield (
+        BY_NAME,
+        {
+            "low": name_range.low,
+            "high": name_range.high,
+            "zones": dumps(list(name_range.zones)),
+            "kinds": dumps(list(name_range.kinds)),
+            "limit": limit,
+        },
+    )
     return [SearchCandidate(*row) for row in rows]
 
 
@@ -147,18 +153,30 @@ def containers_below_read(ids: Collection[int], *, limit: int) -> Load[frozenset
     if not ids:
         return frozenset()
     spaces = dumps([name_space_of(Kind.NAMESPACE), SHARED_SPACE])
-    rows = yield CONTAINERS_BELOW, {
-        "ids": dumps(sorted(ids)), "spaces": spaces, "kind": int(Kind.NAMESPACE), "limit": limit,
-    }  # fmt: skip
+    rows = yield (
+        CONTAINERS_BELOW,
+        {
+            "ids": dumps(sorted(ids)),
+            "spaces": spaces,
+            "kind": int(Kind.NAMESPACE),
+            "limit": limit,
+        },
+    )
     return frozenset(row[0] for row in rows)
 
 
 def narrow_read(scope: NarrowScope, *, limit: int) -> Load[list[SearchCandidate]]:
     """Read up to `limit` live nodes of a narrow scope, in no particular order."""
-    rows = yield IN_NARROW_SCOPE, {
-        "parents": dumps(sorted(scope.parents)), "browsed": dumps(sorted(scope.browsed - scope.parents)),
-        "ids": dumps(sorted(scope.ids)), "spaces": dumps(scope.spaces), "limit": limit,
-    }  # fmt: skip
+    rows = yield (
+        IN_NARROW_SCOPE,
+        {
+            "parents": dumps(sorted(scope.parents)),
+            "browsed": dumps(sorted(scope.browsed - scope.parents)),
+            "ids": dumps(sorted(scope.ids)),
+            "spaces": dumps(scope.spaces),
+            "limit": limit,
+        },
+    )
     return [SearchCandidate(*row) for row in dict.fromkeys(rows)][:limit]
 
 

@@ -200,10 +200,15 @@ class NestingWrites(Writes):
         self.tx.count(
             BEGIN,
             {
-                "catalog": catalog_id, "separator": separator, "replacement": replacement, "nests": nests, "goes_on": False,
-                "actor": self.tx.actor, "now": self.tx.now_ms,
+                "catalog": catalog_id,
+                "separator": separator,
+                "replacement": replacement,
+                "nests": nests,
+                "goes_on": False,
+                "actor": self.tx.actor,
+                "now": self.tx.now_ms,
             },
-        )  # fmt: skip
+        )
 
     def enter(self, catalog_id: int, state: str, *, goes_on: bool = False, planned_to: int = 0) -> None:
         """Set the state of a catalog's name migration, such as `planning`. `goes_on`: changes are executed once
@@ -216,10 +221,14 @@ class NestingWrites(Writes):
         self.tx.count(
             ADD,
             {
-                "catalog": catalog_id, "id": conflict.node_id, "parent": conflict.parent_id, "old": conflict.name,
-                "new": new_name, "path": None if path is None else json.dumps(path),
+                "catalog": catalog_id,
+                "id": conflict.node_id,
+                "parent": conflict.parent_id,
+                "old": conflict.name,
+                "new": new_name,
+                "path": None if path is None else json.dumps(path),
             },
-        )  # fmt: skip
+        )
 
     def changes(self, catalog_id: int, *, step: int, limit: int, with_path: bool = False) -> list[NameChangeRow]:
         """Read up to `limit` changes whose current step is `step`; with `with_path` only those that end with a move to
@@ -236,10 +245,13 @@ class NestingWrites(Writes):
         self.tx.count(
             STEP,
             {
-                "catalog": catalog_id, "id": change.node_id, "step": change.step, "new": change.new_name,
+                "catalog": catalog_id,
+                "id": change.node_id,
+                "step": change.step,
+                "new": change.new_name,
                 "into": change.into_id,
             },
-        )  # fmt: skip
+        )
 
     def end(self, catalog_id: int) -> None:
         """Delete the migration and its changes."""

@@ -28,9 +28,21 @@ from limnos.store.sql import Load, Row, Sql, Value
 from limnos.store.transaction import Writes
 
 _COLUMNS = (
-    "id", "zone", "parent_id", "kind", "name_space", "name", "format", "implicit", "created_by", "created_at",
-    "modified_by", "modified_at", "revision", "record",
-)  # fmt: skip
+    "id",
+    "zone",
+    "parent_id",
+    "kind",
+    "name_space",
+    "name",
+    "format",
+    "implicit",
+    "created_by",
+    "created_at",
+    "modified_by",
+    "modified_at",
+    "revision",
+    "record",
+)
 _WIDTH = len(_COLUMNS)
 
 
@@ -43,9 +55,21 @@ def node_of(row: Row) -> Node:
     """Build a node from a row whose columns are `_COLUMNS`."""
     kind = KINDS[row[3]]
     return Node(
-        row[0], row[1], row[2], kind, row[4], row[5], row[6], bool(row[7]), row[8], row[9], row[10], row[11], row[12],
+        row[0],
+        row[1],
+        row[2],
+        kind,
+        row[4],
+        row[5],
+        row[6],
+        bool(row[7]),
+        row[8],
+        row[9],
+        row[10],
+        row[11],
+        row[12],
         NODE_RECORDS[kind].read(row[13]),
-    )  # fmt: skip
+    )
 
 
 @cache
@@ -136,8 +160,13 @@ def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:
 def span_read(parent_id: int, space: str, kind: Kind, *, after: str, until: str, limit: int = _ALL) -> Load[list[Row]]:
     """Read up to `limit` rows of a listing with names greater than `after` and up to `until` ("": no upper bound)."""
     params: dict[str, Value] = {
-        "parent": parent_id, "space": space, "kind": int(kind), "after": after, "until": until, "limit": limit,
-    }  # fmt: skip
+        "parent": parent_id,
+        "space": space,
+        "kind": int(kind),
+        "after": after,
+        "until": until,
+        "limit": limit,
+    }
     rows: list[Row] = yield (SPAN_UNTIL if until else SPAN), params
     return rows
 
@@ -285,9 +314,20 @@ class NodeWrites(Writes):
             raise NotEmpty(f"{what} is not empty: drop its {kind} {name} first{otherwise}", kind=node.kind.word)
 
     def create(
-        self, *, kind: Kind, space: str, name: str, parent_id: int, zone: int, record: NodeRecord, implicit: bool = False,
-        node_format: str = "", owner_id: int | None = None, node_id: int | None = None, under: Node | None = None,
-    ) -> Node:  # fmt: skip
+        self,
+        *,
+        kind: Kind,
+        space: str,
+        name: str,
+        parent_id: int,
+        zone: int,
+        record: NodeRecord,
+        implicit: bool = False,
+        node_format: str = "",
+        owner_id: int | None = None,
+        node_id: int | None = None,
+        under: Node | None = None,
+    ) -> Node:
         """Insert a node with its owner.
 
         `under` is the parent at the decision; the same statement checks that it is unchanged.
@@ -300,10 +340,20 @@ class NodeWrites(Writes):
         node_id = tx.next_id() if node_id is None else node_id
         data = encode(record)
         params: dict[str, Value] = {
-            "id": node_id, "zone": zone, "parent": parent_id, "kind": int(kind), "space": space, "name": name,
-            "format": node_format, "implicit": implicit, "actor": tx.actor, "now": tx.now_ms,
-            "revision": tx.revision, "record": data, "folded": fold(name),
-        }  # fmt: skip
+            "id": node_id,
+            "zone": zone,
+            "parent": parent_id,
+            "kind": int(kind),
+            "space": space,
+            "name": name,
+            "format": node_format,
+            "implicit": implicit,
+            "actor": tx.actor,
+            "now": tx.now_ms,
+            "revision": tx.revision,
+            "record": data,
+            "folded": fold(name),
+        }
         rows = tx.rows(INSERT, params) if under is None else tx.rows(INSERT_UNDER, params | still_there_params(under))
         if not rows:
             if under is not None:
@@ -315,9 +365,21 @@ class NodeWrites(Writes):
         if rows[0][0]:
             FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name)
         return Node(
-            node_id, zone, parent_id, kind, space, name, node_format, implicit, tx.actor, tx.now_ms, None, None,
-            tx.revision, record,
-        )  # fmt: skip
+            node_id,
+            zone,
+            parent_id,
+            kind,
+            space,
+            name,
+            node_format,
+            implicit,
+            tx.actor,
+            tx.now_ms,
+            None,
+            None,
+            tx.revision,
+            record,
+        )
 
     def _refuse_taken(self, parent_id: int, space: str, name: str) -> None:
         node = self.find(parent_id, space, name)

@@ -60,10 +60,15 @@ def partition_statistics_read(table_id: int, within: PartitionRange, *, limit: i
     rows = yield (
         WITHIN,
         {
-            "id": table_id, "above": within.above or "", "below": within.below or "", "is_open": int(within.below is None),
-            "above_too": int(within.above_too), "below_too": int(within.below_too), "limit": limit,
+            "id": table_id,
+            "above": within.above or "",
+            "below": within.below or "",
+            "is_open": int(within.below is None),
+            "above_too": int(within.above_too),
+            "below_too": int(within.below_too),
+            "limit": limit,
         },
-    )  # fmt: skip
+    )
     return [Statistic(*row) for row in rows]
 
 

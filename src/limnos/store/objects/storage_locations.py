@@ -261,9 +261,13 @@ class LocationWrites(Writes):
     def params(self, claim: LocationClaim, location: str, *, had_files: bool = False) -> dict[str, Value]:
         """Return the statement parameters for a row of an object: its use (`claim`) and its location."""
         return {
-            "place": location, "id": claim.owner_id, "place_kind": int(claim.kind), "catalog": claim.catalog_id, "now": self.tx.now_ms,
+            "place": location,
+            "id": claim.owner_id,
+            "place_kind": int(claim.kind),
+            "catalog": claim.catalog_id,
+            "now": self.tx.now_ms,
             "had_files": True if had_files else None,
-        }  # fmt: skip
+        }
 
     def upwards(self, location: str, *, but: int) -> list[RegisteredLocation]:
         """Read the locations that equal or contain `location`, except those of object `but`."""

@@ -121,10 +121,16 @@ class TrashWrites(Writes):
         tx.count(
             PUT,
             {
-                "id": node.id, "zone": node.zone, "parent": node.parent_id, "actor": tx.actor, "actor_id": tx.actor_id,
-                "now": tx.now_ms, "expires": tx.now_ms + keep_ms, "purges": purges,
+                "id": node.id,
+                "zone": node.zone,
+                "parent": node.parent_id,
+                "actor": tx.actor,
+                "actor_id": tx.actor_id,
+                "now": tx.now_ms,
+                "expires": tx.now_ms + keep_ms,
+                "purges": purges,
             },
-        )  # fmt: skip
+        )
 
     def take(self, node_id: int) -> bool:
         """Remove an object from the trash.

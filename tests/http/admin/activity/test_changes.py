@@ -30,9 +30,13 @@ def test_change_has_all_its_fields(node: DriverNode) -> None:
 
     created, committed = answer["changes"]  # type: ignore[misc]
     assert {key: created[key] for key in ("operation", "kind", "path", "new", "actor", "ordinal")} == {
-        "operation": "create", "kind": "table", "path": ["main", "a", "t"], "new": ["main", "a", "t"], "actor": "admin",
+        "operation": "create",
+        "kind": "table",
+        "path": ["main", "a", "t"],
+        "new": ["main", "a", "t"],
+        "actor": "admin",
         "ordinal": 0,
-    }  # fmt: skip
+    }
     assert (committed["operation"], committed["id"]) == ("commit", created["id"])
     assert committed["revision"] == created["revision"] + 1
     assert created["request_id"] != committed["request_id"]

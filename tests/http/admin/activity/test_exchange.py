@@ -86,11 +86,17 @@ def test_import_with_a_location_in_use_is_refused(node: DriverNode) -> None:
     assert node.delete(one).status == 404
 
 
-@pytest.mark.parametrize("method,path,body,message", [
-    ("GET", f"{EXPORT}?format=xml", None, "proto or json"), ("GET", f"{EXPORT}?secrets=perhaps", None, "true or false"),
-    ("POST", IMPORTS, {"name": "a b"}, "a b"), ("POST", IMPORTS, {"name": "copy", "format": "xml"}, "proto or json"),
-    ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"), ("POST", IMPORTS, {"nam": "copy"}, "nam"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "method,path,body,message",
+    [
+        ("GET", f"{EXPORT}?format=xml", None, "proto or json"),
+        ("GET", f"{EXPORT}?secrets=perhaps", None, "true or false"),
+        ("POST", IMPORTS, {"name": "a b"}, "a b"),
+        ("POST", IMPORTS, {"name": "copy", "format": "xml"}, "proto or json"),
+        ("POST", IMPORTS, {"name": "copy", "ids": "some"}, "keep or map"),
+        ("POST", IMPORTS, {"nam": "copy"}, "nam"),
+    ],
+)
 def test_bad_input_is_400_and_names_the_problem(
     node: DriverNode, method: str, path: str, body: object, message: str
 ) -> None:

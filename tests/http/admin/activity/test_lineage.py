@@ -37,20 +37,37 @@ def link(
 
 
 def event(
-    target: dict, *sources: dict, job: str = "job", run: str = "run-1", columns: dict | None = None, whole: tuple[dict, ...] = (),
+    target: dict,
+    *sources: dict,
+    job: str = "job",
+    run: str = "run-1",
+    columns: dict | None = None,
+    whole: tuple[dict, ...] = (),
     **more: object,
-) -> dict:  # fmt: skip
+) -> dict:
     """Return an event of a completed run, one second after the previous event."""
     if columns is not None or whole:
-        target = {**target, "facets": {**target["facets"], "columnLineage": {"fields": {
-            name: {"inputFields": links} for name, links in (columns or {}).items()
-        }, "dataset": list(whole)}}}  # fmt: skip
+        target = {
+            **target,
+            "facets": {
+                **target["facets"],
+                "columnLineage": {
+                    "fields": {name: {"inputFields": links} for name, links in (columns or {}).items()},
+                    "dataset": list(whole),
+                },
+            },
+        }
     at = next(clock)
     return {
-        "eventType": "COMPLETE", "eventTime": f"2026-01-31T{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}Z",
-        "producer": "https://example.com", "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
-        "run": {"runId": run}, "job": {"namespace": "tests", "name": job}, "inputs": list(sources), "outputs": [target],
-    } | more  # fmt: skip
+        "eventType": "COMPLETE",
+        "eventTime": f"2026-01-31T{at // 3600:02}:{at // 60 % 60:02}:{at % 60:02}Z",
+        "producer": "https://example.com",
+        "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+        "run": {"runId": run},
+        "job": {"namespace": "tests", "name": job},
+        "inputs": list(sources),
+        "outputs": [target],
+    } | more
 
 
 def send(node: DriverNode, *events: dict, user: str = "admin", path: str = LINEAGE) -> DriverAnswer:
@@ -274,10 +291,15 @@ def test_names_follow_renames_and_moves(node: DriverNode) -> None:
     node.done("POST", move, {"kind": "namespace", "source": ["a"], "target": ["b"]})
     schema = metadata_of(node, "b", "renamed")["schemas"][0]  # type: ignore[index]
     fields = [{**each, "name": "town"} if each["name"] == "city" else each for each in schema["fields"]]
-    commit(node, "b", "renamed", updates=[
-        {"action": "add-schema", "schema": {**schema, "schema-id": 1, "fields": fields}, "last-column-id": 2},
-        {"action": "set-current-schema", "schema-id": -1},
-    ])  # fmt: skip
+    commit(
+        node,
+        "b",
+        "renamed",
+        updates=[
+            {"action": "add-schema", "schema": {**schema, "schema-id": 1, "fields": fields}, "last-column-id": 2},
+            {"action": "set-current-schema", "schema-id": -1},
+        ],
+    )
     make_table(node, "a", "s")
 
     assert edges(node, "path=main.b.t") == [("main.b.renamed", "main.b.t")]
@@ -291,13 +313,26 @@ def test_column_lineage_follows_direct_origins_across_tables(node: DriverNode) -
     followed.
     """
     tables(node, "s", "m", "t")
-    store_events(node, event(dataset("main.a.m"), dataset("main.a.s"), columns={
-        "id": [link("main.a.s", "id")], "city": [link("main.a.s", "city", subtype="TRANSFORMATION")],
-    }))  # fmt: skip
-    store_events(node, event(
-        dataset("main.a.t"), dataset("main.a.m"), columns={"city": [link("main.a.m", "city", subtype="AGGREGATION")]},
-        whole=(link("main.a.m", "id", kind="INDIRECT", subtype="FILTER"),),
-    ))  # fmt: skip
+    store_events(
+        node,
+        event(
+            dataset("main.a.m"),
+            dataset("main.a.s"),
+            columns={
+                "id": [link("main.a.s", "id")],
+                "city": [link("main.a.s", "city", subtype="TRANSFORMATION")],
+            },
+        ),
+    )
+    store_events(
+        node,
+        event(
+            dataset("main.a.t"),
+            dataset("main.a.m"),
+            columns={"city": [link("main.a.m", "city", subtype="AGGREGATION")]},
+            whole=(link("main.a.m", "id", kind="INDIRECT", subtype="FILTER"),),
+        ),
+    )
     up = graph(node, "path=main.a.t&column=city&depth=5")
     down = edges(node, "path=main.a.s&column=city&direction=down&depth=5")
     ids = edges(node, "path=main.a.s&column=id&direction=down&depth=5")
@@ -404,14 +439,19 @@ def test_streaming_and_job_events_store_edges(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        b"", b"{", b"[1]", b"{}", b'{"eventTime":"x"}', b'{"eventTime":"2026-01-31T00:00:00Z"}',
+        b"",
+        b"{",
+        b"[1]",
+        b"{}",
+        b'{"eventTime":"x"}',
+        b'{"eventTime":"2026-01-31T00:00:00Z"}',
         b'{"eventTime":"2026-01-31T00:00:00","job":{"namespace":"n","name":"j"}}',
         b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n"}}',
         b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n","name":"a\\u0000b"}}',
         b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n","name":"j"},"inputs":[{"name":"x"}]}',
         b"[" + b",".join([b'{"eventTime":"2026-01-31T00:00:00Z","job":{"namespace":"n","name":"j"}}'] * 101) + b"]",
     ],
-)  # fmt: skip
+)
 def test_malformed_event_is_400(node: DriverNode, body: bytes) -> None:
     """A malformed event is refused with 400 and a message."""
     answer = node.ask("POST", LINEAGE, body)
@@ -428,8 +468,19 @@ def test_array_with_an_invalid_event_is_refused(node: DriverNode) -> None:
     assert edges(node, "path=main.a.t") == []
 
 
-@pytest.mark.parametrize("query", ["", "path=main", "path=main.a.t&direction=x", "path=main.a.t&depth=0", "path=main.a.t&depth=51",
-                                   "path=main.a.t&limit=0", "path=main.a.t&after=x", "path=main.a.t&after=1-ab"])  # fmt: skip
+@pytest.mark.parametrize(
+    "query",
+    [
+        "",
+        "path=main",
+        "path=main.a.t&direction=x",
+        "path=main.a.t&depth=0",
+        "path=main.a.t&depth=51",
+        "path=main.a.t&limit=0",
+        "path=main.a.t&after=x",
+        "path=main.a.t&after=1-ab",
+    ],
+)
 def test_invalid_query_parameters_are_400(node: DriverNode, query: str) -> None:
     """A missing path, or an invalid direction, number or cursor, is 400."""
     tables(node, "t")
@@ -504,9 +555,14 @@ def test_hidden_table_is_an_unnamed_end_of_the_graph(node: DriverNode) -> None:
     columns = graph(node, "path=main.a.t&column=city&depth=9", user="ana")
     text = node.get(f"{LINEAGE}?path=main.a.t&depth=9", user="ana").body.decode()
 
-    assert named(lineage) == sorted([
-        ("hidden-1", "main.a.t"), ("hidden-1", "main.a.u"), ("main.a.u", "main.a.t"), ("hidden-2", "main.a.t"),
-    ])  # fmt: skip
+    assert named(lineage) == sorted(
+        [
+            ("hidden-1", "main.a.t"),
+            ("hidden-1", "main.a.u"),
+            ("main.a.u", "main.a.t"),
+            ("hidden-2", "main.a.t"),
+        ]
+    )
     assert {tuple(edge) for edge in lineage["edges"] if edge["source"].startswith("hidden")} == {
         ("source", "target", "depth")
     }
@@ -515,8 +571,9 @@ def test_hidden_table_is_an_unnamed_end_of_the_graph(node: DriverNode) -> None:
     assert "hidden-t" not in text
     assert "far" not in str(columns)
     assert [edge for edge in named(columns) if "hidden-1" in edge] == [
-        ("hidden-1", "main.a.t/city"), ("hidden-1", "main.a.u/city"),
-    ]  # fmt: skip
+        ("hidden-1", "main.a.t/city"),
+        ("hidden-1", "main.a.u/city"),
+    ]
     for name in ("hidden", "gone"):
         assert node.get(f"{LINEAGE}?path=main.a.{name}", user="ana").status == 403
     assert edges(node, "path=main.a.far&direction=down&depth=9", user="ana") == [("main.a.far", "hidden-1")]

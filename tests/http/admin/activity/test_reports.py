@@ -14,14 +14,23 @@ from tests.http.iceberg.wire import commit, make_table, set_properties, table_pa
 
 ROUTE = f"{OWN}/metalakes/lake/catalogs/main/reports"
 SCAN = {
-    "report-type": "scan-report", "table-name": "a.t", "snapshot-id": 7, "filter": True, "schema-id": 0,
-    "projected-field-ids": [1], "projected-field-names": ["id"],
+    "report-type": "scan-report",
+    "table-name": "a.t",
+    "snapshot-id": 7,
+    "filter": True,
+    "schema-id": 0,
+    "projected-field-ids": [1],
+    "projected-field-names": ["id"],
     "metrics": {"result-data-files": {"unit": "count", "value": 3}},
-}  # fmt: skip
+}
 COMMIT = {
-    "report-type": "commit-report", "table-name": "a.t", "snapshot-id": 8, "sequence-number": 1, "operation": "append",
+    "report-type": "commit-report",
+    "table-name": "a.t",
+    "snapshot-id": 8,
+    "sequence-number": 1,
+    "operation": "append",
     "metrics": {"attempts": {"unit": "count", "value": 1}},
-}  # fmt: skip
+}
 
 
 def report(node: DriverNode, body: object, *, user: str = "admin", name: str = "t") -> DriverAnswer:
@@ -67,10 +76,14 @@ def test_filter_by_type_returns_that_type_only(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "body",
     [
-        {}, {"report-type": 5}, {**SCAN, "snapshot-id": "x"}, {**SCAN, "metrics": []},
-        {**SCAN, "snapshot-id": 2**63}, [],
+        {},
+        {"report-type": 5},
+        {**SCAN, "snapshot-id": "x"},
+        {**SCAN, "metrics": []},
+        {**SCAN, "snapshot-id": 2**63},
+        [],
     ],
-)  # fmt: skip
+)
 def test_report_with_wrong_field_types_is_400(node: DriverNode, body: object) -> None:
     """A report with wrong field types is 400 and is not stored."""
     make_table(node, "a", "t")

@@ -16,9 +16,16 @@ RUNS = f"{LAKE}/runs"
 DECLARATION = {"steps": [{"name": "raw", "sql": "SELECT 1"}], "b": 2, "a": 1}
 STEPS = [{"name": "raw", "reads": ["file:a.csv"], "output": "main.a.raw"}, {"name": "mart", "output": "main.a.mart"}]
 FINDING = {
-    "rule": "not_empty", "kind": "row", "action": "warn", "broken": 2, "checked": 10, "tolerated": 0.5, "held": True,
-    "sample": "x", "message": "2 of 10",
-}  # fmt: skip
+    "rule": "not_empty",
+    "kind": "row",
+    "action": "warn",
+    "broken": 2,
+    "checked": 10,
+    "tolerated": 0.5,
+    "held": True,
+    "sample": "x",
+    "message": "2 of 10",
+}
 
 
 def declare(node: DriverNode, name: str = "nyc", declaration: object = DECLARATION) -> dict:
@@ -177,18 +184,27 @@ def test_heartbeat_reports_the_cancellation(node: DriverNode) -> None:
     late = node.done("POST", f"{RUNS}/{run}/beat", {"attempt": 1})
 
     assert (cancelled["state"], beat["state"], stopped["state"], late["state"]) == (
-        "cancelling", "cancelling", "cancelled", "cancelled",
-    )  # fmt: skip
+        "cancelling",
+        "cancelling",
+        "cancelled",
+        "cancelled",
+    )
     assert node.post(f"{RUNS}/{run}/cancel")["state"] == "cancelled"
 
 
 @pytest.mark.parametrize(
     "first,then,ok",
     [
-        ("failed", "discarded", True), ("cancelled", "discarded", True), ("held", "discarded", True), ("discarded", "failed", False),
-        ("held", "failed", False), ("failed", "held", False), ("failed", "failed", True), ("discarded", "discarded", True),
+        ("failed", "discarded", True),
+        ("cancelled", "discarded", True),
+        ("held", "discarded", True),
+        ("discarded", "failed", False),
+        ("held", "failed", False),
+        ("failed", "held", False),
+        ("failed", "failed", True),
+        ("discarded", "discarded", True),
     ],
-)  # fmt: skip
+)
 def test_run_state_changes_along_allowed_transitions_only(node: DriverNode, first: str, then: str, ok: bool) -> None:
     """A run changes its state along the allowed transitions only, and repeating one is allowed. A refusal says what to
     do.
@@ -239,8 +255,9 @@ def test_findings_of_a_rule_are_listed_over_all_runs(node: DriverNode) -> None:
     page = node.get(f"{PIPES}/nyc/findings?limit=3").json()
 
     assert [(each["broken"], each["run"], each["run_state"]) for each in listed_findings] == [
-        (2, runs[1], "failed"), (1, runs[0], "failed"),
-    ]  # fmt: skip
+        (2, runs[1], "failed"),
+        (1, runs[0], "failed"),
+    ]
     assert len(page["findings"]) == 3
     assert len(node.get(f"{PIPES}/nyc/findings?page={page['next']}").json()["findings"]) == 1
     assert node.get(f"{PIPES}/nyc/findings?step=mart").json() == {"findings": [], "next": None}
@@ -262,22 +279,33 @@ def test_a_pipeline_is_dropped_with_its_runs(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "method,path,body",
     [
-        ("PUT", "pipelines/nyc", {"declaration": []}), ("PUT", "pipelines/nyc", {}), ("PUT", "pipelines/a%20%2Fb", {"declaration": {}}),
-        ("POST", "pipelines/nyc/runs", {"id": "x", "holder": "h:1"}), ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": ""}),
+        ("PUT", "pipelines/nyc", {"declaration": []}),
+        ("PUT", "pipelines/nyc", {}),
+        ("PUT", "pipelines/a%20%2Fb", {"declaration": {}}),
+        ("POST", "pipelines/nyc/runs", {"id": "x", "holder": "h:1"}),
+        ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": ""}),
         ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": "h", "lease_s": 0}),
         ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": "h", "version": 9}),
-        ("POST", "pipelines/nyc/runs", {"id": str(uuid.UUID(int=7)), "holder": "h", "steps": [{"name": "a"}, {"name": "a"}]}),
-        ("POST", "runs/RUN/beat", {"attempt": 0}), ("POST", "runs/RUN/beat", {"attempt": 1 << 40}),
-        ("POST", "runs/RUN/finish", {"attempt": 1, "state": "published"}), ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "odd"}),
+        (
+            "POST",
+            "pipelines/nyc/runs",
+            {"id": str(uuid.UUID(int=7)), "holder": "h", "steps": [{"name": "a"}, {"name": "a"}]},
+        ),
+        ("POST", "runs/RUN/beat", {"attempt": 0}),
+        ("POST", "runs/RUN/beat", {"attempt": 1 << 40}),
+        ("POST", "runs/RUN/finish", {"attempt": 1, "state": "published"}),
+        ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "odd"}),
         ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "started_at": "2024-05-17T10:30:00"}),
         ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "rows": -1}),
         ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "phases_s": {"reading": -1}}),
         ("PUT", "runs/RUN/steps/raw", {"attempt": 1, "state": "done", "phases_s": {"reading": "long"}}),
         ("POST", "runs/RUN/beat", {"attempt": 1, "phases_s": {f"p{n}": 0 for n in range(21)}}),
-        ("POST", "runs/RUN/resume", {"holder": "h" * 300}), ("GET", "runs?page=x", None), ("GET", "runs?limit=0", None),
+        ("POST", "runs/RUN/resume", {"holder": "h" * 300}),
+        ("GET", "runs?page=x", None),
+        ("GET", "runs?limit=0", None),
         ("GET", "pipelines/nyc?version=x", None),
     ],
-)  # fmt: skip
+)
 def test_bad_input_is_refused(node: DriverNode, method: str, path: str, body: object) -> None:
     """An invalid declaration, id, lease, attempt, state, time or page is 400, and nothing is changed."""
     run = started(node)

@@ -29,8 +29,14 @@ def test_webhook_is_created_listed_and_deleted(node: DriverNode) -> None:
     assert "secret" not in listed
     assert webhook["secret"].removeprefix("whsec_") not in str(listed)
     assert {key: listed[key] for key in ("id", "url", "user", "state", "behind", "attempts", "error")} == {
-        "id": webhook["id"], "url": URL, "user": "admin", "state": "well", "behind": 1, "attempts": 0, "error": None,
-    }  # fmt: skip
+        "id": webhook["id"],
+        "url": URL,
+        "user": "admin",
+        "state": "well",
+        "behind": 1,
+        "attempts": 0,
+        "error": None,
+    }
     assert dropped.status == 200
     assert node.delete(f"{HOOKS}/{webhook['id']}").status == 404
     assert node.get(HOOKS).json() == {"webhooks": []}
@@ -158,8 +164,10 @@ def test_position_of_another_metalake_is_refused(node: DriverNode) -> None:
     node.done("POST", API, {"name": "other", "comment": "", "properties": {}})
     theirs = node.done("GET", f"{OWN}/metalakes/other/changes?after=now")["next"]
     webhook = node.done("POST", HOOKS, {"url": URL})
-    refused = [node.post(path, {"url": URL, "after": theirs} if path == HOOKS else {"after": theirs})
-               for path in (HOOKS, f"{HOOKS}/{webhook['id']}/retry")]  # fmt: skip
+    refused = [
+        node.post(path, {"url": URL, "after": theirs} if path == HOOKS else {"after": theirs})
+        for path in (HOOKS, f"{HOOKS}/{webhook['id']}/retry")
+    ]
 
     assert [answer.status for answer in refused] == [400, 400]
     assert all("another metalake" in str(answer.json()) for answer in refused)

@@ -47,8 +47,13 @@ def test_children_are_ordered_by_kind_and_name_in_all_pages(node: DriverNode, li
     children = pages(node, "a", limit=limit)
 
     assert names(children) == [
-        ("namespace", "inner"), ("namespace", "z"), ("table", "B"), ("table", "t:1"), ("table", "u"), ("view", "v"),
-    ]  # fmt: skip
+        ("namespace", "inner"),
+        ("namespace", "z"),
+        ("table", "B"),
+        ("table", "t:1"),
+        ("table", "u"),
+        ("view", "v"),
+    ]
     assert children[3]["path"] == ["main", "a", "t:1"]
     assert names(pages(node, "a", limit=limit, kind="table")) == [("table", "B"), ("table", "t:1"), ("table", "u")]
 
@@ -71,8 +76,10 @@ def test_child_has_format_owner_comment_and_times(node: DriverNode) -> None:
     (space,) = pages(node, "", limit=9)
 
     assert (table["format"], table["owner"], table["created_by"]) == (
-        "iceberg", {"kind": "user", "name": "admin"}, "admin",
-    )  # fmt: skip
+        "iceberg",
+        {"kind": "user", "name": "admin"},
+        "admin",
+    )
     assert (before["comment"], table["comment"]) == (None, "flights of three airports")
     assert table["changed_at"] >= before["changed_at"] >= before["created_at"]
     assert (space["kind"], space["name"], space["owner"]["name"]) == ("namespace", "a", "admin")

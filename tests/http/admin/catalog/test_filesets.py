@@ -98,9 +98,12 @@ class StoredFileset(BrowsedFileset):
 
     def __init__(self, node: DriverNode, properties: dict[str, str]) -> None:
         self.client = boto3.client(
-            "s3", endpoint_url=properties["s3.endpoint"], aws_access_key_id=properties["s3.access-key-id"],
-            aws_secret_access_key=properties["s3.secret-access-key"], region_name=properties["s3.region"],
-        )  # fmt: skip
+            "s3",
+            endpoint_url=properties["s3.endpoint"],
+            aws_access_key_id=properties["s3.access-key-id"],
+            aws_secret_access_key=properties["s3.secret-access-key"],
+            region_name=properties["s3.region"],
+        )
         super().__init__(node, {**properties, "location": "s3://lake/files"})
 
 
@@ -158,8 +161,9 @@ def test_directories_come_first(fileset: BrowsedFileset) -> None:
     top, inner = fileset.list().json(), fileset.list(directory="day=1").json()
 
     assert [(each["name"], each["directory"]) for each in top["entries"]] == [
-        ("day=1", True), *((name, False) for name in sorted(FILES) if "/" not in name),
-    ]  # fmt: skip
+        ("day=1", True),
+        *((name, False) for name in sorted(FILES) if "/" not in name),
+    ]
     (file,) = [each for each in top["entries"] if each["name"] == "a.csv"]
     assert (file["size"], file["changed_at"][:2], top["after"]) == (len(FILES["a.csv"]), "20", None)
     assert [each["name"] for each in inner["entries"]] == ["deep.csv"]
@@ -357,9 +361,13 @@ def test_links_out_of_the_fileset_are_ignored(disk: BrowsedFileset, tmp_path: Pa
     for place in (tmp_path / "secret", other):
         (place / "s.txt").write_text("secret")
     for name, target in (
-        ("out", tmp_path / "secret"), ("out.txt", tmp_path / "secret/s.txt"), ("far", other), ("far.txt", other / "s.txt"),
-        ("db.txt", disk.node.data / "limnos.db"), ("in.txt", top / "c.html"),
-    ):  # fmt: skip
+        ("out", tmp_path / "secret"),
+        ("out.txt", tmp_path / "secret/s.txt"),
+        ("far", other),
+        ("far.txt", other / "s.txt"),
+        ("db.txt", disk.node.data / "limnos.db"),
+        ("in.txt", top / "c.html"),
+    ):
         (top / name).symlink_to(target)
 
     names = {each["name"] for each in disk.list().json()["entries"]}

@@ -52,13 +52,20 @@ def test_names_with_the_separator_are_migrated_and_restored(node: DriverNode) ->
     assert node.get(CHANGES).status == 404
 
 
-@pytest.mark.parametrize("method,path,body,message", [
-    ("GET", f"{NAMES}?separator=ab", None, "is not allowed"), ("GET", f"{NAMES}?limit=0", None, "limit"),
-    ("GET", f"{NAMES}?limit=1001", None, "limit"), ("GET", f"{CHANGES}?after=x", None, "page token"),
-    ("PUT", CHANGES, {"replacement": ":"}, "cannot replace"), ("PUT", CHANGES, {"seperator": ";"}, "seperator"),
-    ("PUT", CHANGES, {"nested": "yes"}, "nested"), ("POST", CHANGES, {"to": "done"}, "planned, migrated, undone"),
-    ("POST", CHANGES, {}, "to"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "method,path,body,message",
+    [
+        ("GET", f"{NAMES}?separator=ab", None, "is not allowed"),
+        ("GET", f"{NAMES}?limit=0", None, "limit"),
+        ("GET", f"{NAMES}?limit=1001", None, "limit"),
+        ("GET", f"{CHANGES}?after=x", None, "page token"),
+        ("PUT", CHANGES, {"replacement": ":"}, "cannot replace"),
+        ("PUT", CHANGES, {"seperator": ";"}, "seperator"),
+        ("PUT", CHANGES, {"nested": "yes"}, "nested"),
+        ("POST", CHANGES, {"to": "done"}, "planned, migrated, undone"),
+        ("POST", CHANGES, {}, "to"),
+    ],
+)
 def test_bad_input_is_400_and_names_the_problem(
     node: DriverNode, method: str, path: str, body: object, message: str
 ) -> None:

@@ -53,8 +53,12 @@ def test_exact_names_rank_first_then_shorter_prefix_matches(node: DriverNode) ->
     make_view(node, "b", "Flights_v")
 
     assert list_hit_paths(node, "flights") == [
-        "main.a.FLIGHTS", "main.flights", "main.a.flights2", "main.b.Flights_v", "main.a.flights_by_day",
-    ]  # fmt: skip
+        "main.a.FLIGHTS",
+        "main.flights",
+        "main.a.flights2",
+        "main.b.Flights_v",
+        "main.a.flights_by_day",
+    ]
     assert [hit["tier"] for hit in ask(node, "Flights")["hits"]] == [1, 1, 2, 2, 2]
     assert list_hit_paths(node, "flights kind:view") == ["main.b.Flights_v"]
     assert list_hit_paths(node, "flights", more="&kind=namespace") == ["main.flights"]
@@ -207,8 +211,9 @@ def test_limited_result_reports_more_and_bounded(node: DriverNode, monkeypatch: 
     assert (len(some["hits"]), some["more"], some["bounded"]) == (0, False, False)  # one letter is no start
     assert (len(all_of_them["hits"]), all_of_them["more"]) == (6, False)
     assert [(len(each["hits"]), each["more"], each["bounded"]) for each in (first, exactly)] == [
-        (4, True, False), (6, False, False),
-    ]  # fmt: skip
+        (4, True, False),
+        (6, False, False),
+    ]
     assert (len(bounded["hits"]), bounded["bounded"]) == (3, True)
     assert len(ask(node, "kind:table", more="&limit=2")["hits"]) == 2
 

@@ -73,20 +73,29 @@ def test_missing_and_truncated_files_are_reported_by_kind(table: Writer) -> None
         wire.local(f"{place}/metadata/longer.avro").read_bytes() + b""
     )
     manifests = [
-        {**longer, "manifest_length": 1}, table.manifest("deletes.avro", [entry(deletes), entry(deletes)], deletes=True),
-        listed(f"{place}/metadata/none.avro", b"", snapshot=300), listed(table.write("odd.avro", b"odd"), b"odd", snapshot=300),
-    ]  # fmt: skip
+        {**longer, "manifest_length": 1},
+        table.manifest("deletes.avro", [entry(deletes), entry(deletes)], deletes=True),
+        listed(f"{place}/metadata/none.avro", b"", snapshot=300),
+        listed(table.write("odd.avro", b"odd"), b"odd", snapshot=300),
+    ]
     stats = {
-        "snapshot-id": 300, "statistics-path": f"{place}/metadata/s.puffin", "file-size-in-bytes": 9, "file-footer-size-in-bytes": 5,
+        "snapshot-id": 300,
+        "statistics-path": f"{place}/metadata/s.puffin",
+        "file-size-in-bytes": 9,
+        "file-footer-size-in-bytes": 5,
         "blob-metadata": [],
-    }  # fmt: skip
+    }
     updates = [*table.updates(*manifests), {"action": "set-statistics", "statistics": stats}]
     assert wire.commit(node, "a", "t", updates=updates).status == 200
 
     assert findings(node) == [
-        ("statistics", "missing", "s.puffin"), ("manifest", "size", "longer.avro"), ("file", "size", "cut.parquet"),
-        ("file", "missing", "gone.puffin"), ("manifest", "missing", "none.avro"), ("manifest", "unreadable", "odd.avro"),
-    ]  # fmt: skip
+        ("statistics", "missing", "s.puffin"),
+        ("manifest", "size", "longer.avro"),
+        ("file", "size", "cut.parquet"),
+        ("file", "missing", "gone.puffin"),
+        ("manifest", "missing", "none.avro"),
+        ("manifest", "unreadable", "odd.avro"),
+    ]
     sizes = [(each["size_told"], each["size_found"]) for each in checked(node)["findings"]]
     assert sizes[2] == (900, 4)
     wire.local(f"{place}/metadata/l3.avro").unlink()
@@ -169,8 +178,10 @@ def test_files_outside_the_table_are_reported_but_not_read(table: Writer) -> Non
         table.send(table.manifest("m.avro", files), listed(f"{other}/metadata/m.avro", b"", snapshot=300)).status == 200
     )
     assert findings(node) == [
-        ("file", "outside", "there.parquet"), ("file", "outside", "gone.parquet"), ("manifest", "outside", "m.avro"),
-    ]  # fmt: skip
+        ("file", "outside", "there.parquet"),
+        ("file", "outside", "gone.parquet"),
+        ("manifest", "outside", "m.avro"),
+    ]
 
     moved = {"action": "set-location", "location": f"{table.location}-moved"}
     assert wire.commit(node, "a", "t", updates=[moved]).status == 200
@@ -224,8 +235,9 @@ def test_files_on_s3_are_checked(tmp_path: Path) -> None:
 
             report = node.get(check).json()
             assert [(each["problem"], each["file"]) for each in report["findings"]] == [
-                ("size", f"{place}/data/cut.parquet"), ("missing", f"{place}/data/gone.parquet"),
-            ]  # fmt: skip
+                ("size", f"{place}/data/cut.parquet"),
+                ("missing", f"{place}/data/gone.parquet"),
+            ]
             assert report["files"] == 6
             store.trouble = RequestFault("HEAD", "data/a.parquet", "403 Forbidden")
             assert node.get(check).status == 502

@@ -127,7 +127,11 @@ def test_views_and_their_tables_change_in_one_transaction(lake: DriverNode) -> N
         ({"do": "commit-view", "path": ["a", "t"]}, (404, "not-found", "a.t")),
         ({"do": "commit-view", "path": ["a", "w"], "updates": [{"action": "fly"}]}, (400, "bad-request", "View a.w: ")),
         (
-            {"do": "commit-view", "path": ["a", "w"], "requirements": [{"type": "assert-view-uuid", "uuid": "00000000-0000-7000-8000-000000000000"}]},
+            {
+                "do": "commit-view",
+                "path": ["a", "w"],
+                "requirements": [{"type": "assert-view-uuid", "uuid": "00000000-0000-7000-8000-000000000000"}],
+            },
             (409, "commit-conflict", "view a.w"),
         ),
         ({"do": "commit-view", "path": ["a", "v"]}, (400, "bad-request", "An earlier operation")),
@@ -137,7 +141,7 @@ def test_views_and_their_tables_change_in_one_transaction(lake: DriverNode) -> N
         ({"do": "drop-table", "path": ["a", "w"]}, (404, "not-found", "a.w")),
     ],
     ids=lambda value: str(value)[:50],
-)  # fmt: skip
+)
 def test_refused_view_operation_rolls_back_all(
     lake: DriverNode, last: Operation, expected: tuple[int, str, str]
 ) -> None:
@@ -231,9 +235,11 @@ def test_failed_requirement_changes_no_table(lake: DriverNode) -> None:
     ]
     location = f"file://{lake.data}/warehouse/main/made"
     new = {
-        "do": "commit-table", "path": ["a", "new"], "requirements": [{"type": "assert-create"}],
+        "do": "commit-table",
+        "path": ["a", "new"],
+        "requirements": [{"type": "assert-create"}],
         "updates": creation(location),
-    }  # fmt: skip
+    }
     old = {"do": "commit-table", "path": ["a", "t"], "requirements": asserts, "updates": [set_properties(mark="1")]}
     assert together(lake, old, new).status == 200
 
@@ -317,11 +323,16 @@ def test_namespace_right_does_not_cover_a_table_moved_out(lake: DriverNode) -> N
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"operations": []}, {"operations": [{"do": "drop-table"}]}, {"operations": [{"path": ["a"]}]},
-     {"operations": [{"do": "drop-table", "path": ["a", "t"], "more": 1}]},
-     {"operations": [{"do": "drop-table", "path": ["a", "t"]}] * 1001}],
+    [
+        {},
+        {"operations": []},
+        {"operations": [{"do": "drop-table"}]},
+        {"operations": [{"path": ["a"]}]},
+        {"operations": [{"do": "drop-table", "path": ["a", "t"], "more": 1}]},
+        {"operations": [{"do": "drop-table", "path": ["a", "t"]}] * 1001},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_malformed_body_is_400_and_changes_nothing(lake: DriverNode, body: object) -> None:
     """A malformed body is 400, and nothing is changed."""
     with nothing_done(lake):

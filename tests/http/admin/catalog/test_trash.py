@@ -92,10 +92,14 @@ def test_refused_restore_leaves_the_object_in_the_trash(node: DriverNode) -> Non
     }
 
     assert {case: (status, body["error"]["code"]) for case, (status, body) in answers.items()} == {
-        "none": (404, "not-found"), "no id": (404, "not-found"), "taken": (409, "already-exists"),
-        "no place": (404, "not-found"), "short": (400, "bad-request"), "contents": (400, "bad-request"),
+        "none": (404, "not-found"),
+        "no id": (404, "not-found"),
+        "taken": (409, "already-exists"),
+        "no place": (404, "not-found"),
+        "short": (400, "bad-request"),
+        "contents": (400, "bad-request"),
         "unknown": (400, "bad-request"),
-    }  # fmt: skip
+    }
     assert "under another name" in answers["taken"][1]["error"]["message"]
     assert undrop(node, number, to=["a", "u"])[0] == 200
 

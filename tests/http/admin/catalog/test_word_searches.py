@@ -17,11 +17,19 @@ NESTED = {
     "type": "struct",
     "fields": [
         {"id": 1, "name": "flightId", "required": True, "type": "long", "doc": "number in the bureau's files"},
-        {"id": 2, "name": "home", "required": False, "type": {"type": "struct", "fields": [
-            {"id": 3, "name": "postal_code", "required": False, "type": "string"},
-        ]}},
+        {
+            "id": 2,
+            "name": "home",
+            "required": False,
+            "type": {
+                "type": "struct",
+                "fields": [
+                    {"id": 3, "name": "postal_code", "required": False, "type": "string"},
+                ],
+            },
+        },
     ],
-}  # fmt: skip
+}
 
 
 def index(node: DriverNode) -> None:

@@ -105,8 +105,11 @@ def test_nearest_protection_of_an_object_is_returned(node: DriverNode) -> None:
 
     assert before == {"protected": False}
     assert (protection["protected"], protection["by"], protection["below"], protection["set_by"]) == (
-        True, {"kind": "namespace", "name": "main.a"}, True, "admin",
-    )  # fmt: skip
+        True,
+        {"kind": "namespace", "name": "main.a"},
+        True,
+        "admin",
+    )
     assert node.put(of("TAG", "red")).status == 400
     assert node.done("DELETE", of("TABLE", "main.a.t")) == {"removed": False}
 

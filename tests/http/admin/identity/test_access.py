@@ -160,9 +160,12 @@ def test_revoke_what_if_counts_users_and_changes_nothing(node: DriverNode) -> No
     """The what-if request returns the number of users and objects that a revoke would affect, and changes nothing."""
     role = _reader(node)
     body = {
-        "change": "revoke", "role": role, "kind": "table", "path": ["main", "a", "t"],
+        "change": "revoke",
+        "role": role,
+        "kind": "table",
+        "path": ["main", "a", "t"],
         "privileges": [{"name": "select_table"}],
-    }  # fmt: skip
+    }
 
     effect = node.done("POST", f"{ACCESS}/what-if", body)
 
@@ -185,10 +188,12 @@ def test_invalid_numbers_kinds_and_actions_are_400(node: DriverNode, query: str)
 @pytest.mark.parametrize(
     "body",
     [
-        {"change": "grant"}, {"change": "hat"}, {"change": "assign", "roles": []},
+        {"change": "grant"},
+        {"change": "hat"},
+        {"change": "assign", "roles": []},
         {"change": "assign", "roles": ["r"], "user": "ana", "group": "g"},
     ],
-)  # fmt: skip
+)
 def test_incomplete_what_if_request_is_refused(node: DriverNode, body: dict[str, object]) -> None:
     """A what-if request needs either a role, an object and privileges, or roles and one holder."""
     assert node.ask("POST", f"{ACCESS}/what-if", body).status == 400

@@ -131,9 +131,12 @@ def test_consequence_of_a_grant_counts_no_object_of_a_moved_namespace(
     grant(node, "ana", "use_schema manage_grants", kind="schema", on="main.a")
     role = grant(node, "bob", "use_catalog", kind="catalog", on="main")
     body = {
-        "change": "grant", "role": role, "kind": "schema", "path": ["main", "a", "x"],
+        "change": "grant",
+        "role": role,
+        "kind": "schema",
+        "path": ["main", "a", "x"],
         "privileges": [{"name": "use_schema"}],
-    }  # fmt: skip
+    }
     assert node.done("POST", f"{ACCESS}/what-if", body, user="ana")["objects"] == 1
 
     async def act() -> None:

@@ -31,9 +31,13 @@ def test_adding_and_removing_members_is_idempotent(filled: DriverNode) -> None:
     ]
 
     assert seen == [
-        {"members": []}, {"members": ["ben"]}, {"members": ["ana", "ben"]}, {"removed": True}, {"removed": False},
+        {"members": []},
+        {"members": ["ben"]},
+        {"members": ["ana", "ben"]},
+        {"removed": True},
+        {"removed": False},
         {"members": ["ana"]},
-    ]  # fmt: skip
+    ]
 
 
 def test_membership_applies_from_the_next_request(filled: DriverNode) -> None:

@@ -245,9 +245,12 @@ def test_wrong_secret_text_with_a_valid_id_is_refused(node: DriverNode) -> None:
     text = str(secret["client_secret"])
     access = str(opened(node, secret)["access_token"])
     guesses = [
-        f"lim_{secret['id']}_anything", f"lim_{secret['id']}_", text[:-1], f"{text}x",
+        f"lim_{secret['id']}_anything",
+        f"lim_{secret['id']}_",
+        text[:-1],
+        f"{text}x",
         f"lim_{secret['id']}_{str(other['client_secret']).split('_', 2)[2]}",
-    ]  # fmt: skip
+    ]
 
     assert [opened(node, {**secret, "client_secret": each}).status for each in guesses] == [401] * len(guesses)
     for each in guesses:

@@ -79,8 +79,10 @@ def test_explanation_has_figures_reasons_policies_and_blockers(lake: DriverNode)
         12,
     )
     assert [each["kept_because"] for each in explanation["history"]][:3] == [
-        "is the head of branch main", "is one of the newest 2 of branch main", None,
-    ]  # fmt: skip
+        "is the head of branch main",
+        "is one of the newest 2 of branch main",
+        None,
+    ]
     (policy,) = explanation["policies"]
     assert (policy["name"], policy["on"], policy["not_applied"]) == ("a", "main", ["b"])
     assert {each["kind"] for each in explanation["findings"]} == {"expire", "compact"}
@@ -147,8 +149,10 @@ def test_status_reports_waiting_and_leased_operations(lake: DriverNode) -> None:
     assert (before["waiting_for_executor"], after["waiting_for_executor"]) == (2, 0)
     assert {each["leased_at"] for each in before["operations"]} == {None}
     assert [(each["kind"], each["leased_at"] is None) for each in after["operations"]] == [
-        ("expire", True), ("compact", False), ("compact", False),
-    ]  # fmt: skip
+        ("expire", True),
+        ("compact", False),
+        ("compact", False),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,11 @@ def storage(store: ObjectStoreServer) -> StorageSection:
     store.is_away, store.is_lax, store.trouble = False, False, None
     named = {"locations": "s3://lake/named", **store.properties}
     return StorageSection(
-        allowed_roots=("s3://lake/free",), allowed_endpoints=(store.uri,), timeout_s=60.0,
+        allowed_roots=("s3://lake/free",),
+        allowed_endpoints=(store.uri,),
+        timeout_s=60.0,
         named={"big": named, "ours": {**named, "metalakes": "pond, lake"}, "theirs": {**named, "metalakes": "pond"}},
-    )  # fmt: skip
+    )
 
 
 def make_catalog(node: DriverNode, name: str = "cloud", **properties: str) -> None:
@@ -149,8 +151,9 @@ def test_missing_key_fails_only_requests_that_need_its_secrets(
         make_table(node, "/iceberg/v1/lake.fine")
         updates = [
             {"@type": "setProperty", "property": name, "value": value}
-            for name, value in owned(store).items() if "key" in name
-        ]  # fmt: skip
+            for name, value in owned(store).items()
+            if "key" in name
+        ]
         node.done("PUT", f"{API}/lake/catalogs/cloud", {"updates": updates})
         assert node.get(TABLE, **ASKED).json()["storage-credentials"]
         assert node.get(KEYS).json()["lacking"] == []
@@ -189,14 +192,26 @@ def test_catalog_uses_a_named_storage_without_showing_keys(
     "properties, message",
     [
         ({"storage": "none", "warehouse": "s3://lake/named/w"}, "Storage 'none' is not defined on this server"),
-        ({"storage": "theirs", "warehouse": "s3://lake/named/w"}, "Storage 'theirs' is not defined on this server for metalake lake"),
-        ({"storage": "big", "warehouse": "s3://lake/named/w", "s3.endpoint": "https://s3.amazonaws.com"}, "leave out property 's3.endpoint'"),
-        ({"storage": "big", "warehouse": "s3://lake/named/w", "s3-access-key-id": "x"}, "leave out property 's3-access-key-id'"),
+        (
+            {"storage": "theirs", "warehouse": "s3://lake/named/w"},
+            "Storage 'theirs' is not defined on this server for metalake lake",
+        ),
+        (
+            {"storage": "big", "warehouse": "s3://lake/named/w", "s3.endpoint": "https://s3.amazonaws.com"},
+            "leave out property 's3.endpoint'",
+        ),
+        (
+            {"storage": "big", "warehouse": "s3://lake/named/w", "s3-access-key-id": "x"},
+            "leave out property 's3-access-key-id'",
+        ),
         ({"storage": "big", "warehouse": "s3://lake/free/w"}, "not below a root"),
         ({"storage": "big", "warehouse": "s3://lake/named-else/w"}, "not below a root"),
-        ({"storage": "big", "warehouse": "s3://lake/named/w", "allowed-locations": "s3://lake/free"}, "not below a root"),
+        (
+            {"storage": "big", "warehouse": "s3://lake/named/w", "allowed-locations": "s3://lake/free"},
+            "not below a root",
+        ),
     ],
-)  # fmt: skip
+)
 def test_catalog_cannot_override_a_named_storage(
     storage: StorageSection, tmp_path: Path, properties: dict[str, str], message: str
 ) -> None:
@@ -253,10 +268,12 @@ def test_check_tests_keys_vended_credentials_and_isolation(
 @pytest.mark.parametrize(
     "trouble, step, action",
     [
-        (("PUT", "limnos-check"), "write", "s3:PutObject"), (("GET", "^lake/?$"), "list", "s3:ListBucket"),
-        (("GET", "own/probe$"), "read", "s3:GetObject"), (("DELETE", "limnos-check"), "delete", "s3:DeleteObject"),
+        (("PUT", "limnos-check"), "write", "s3:PutObject"),
+        (("GET", "^lake/?$"), "list", "s3:ListBucket"),
+        (("GET", "own/probe$"), "read", "s3:GetObject"),
+        (("DELETE", "limnos-check"), "delete", "s3:DeleteObject"),
     ],
-)  # fmt: skip
+)
 def test_check_reports_the_missing_policy_statements(  # noqa: PLR0917 - of pytest
     store: ObjectStoreServer, storage: StorageSection, tmp_path: Path, trouble: tuple[str, str], step: str, action: str
 ) -> None:
@@ -356,8 +373,12 @@ def test_check_of_local_files_reports_an_unwritable_warehouse(tmp_path: Path) ->
         path = CHECK.replace("cloud", "main")
         answer = node.post(path).json()
         assert [(step["name"], step["outcome"]) for step in answer["steps"]] == [
-            ("write", "passed"), ("list", "passed"), ("read", "passed"), ("vend", "not tried"), ("delete", "passed"),
-        ]  # fmt: skip
+            ("write", "passed"),
+            ("list", "passed"),
+            ("read", "passed"),
+            ("vend", "not tried"),
+            ("delete", "passed"),
+        ]
         left = [each for each in (tmp_path / "data" / "warehouse").rglob("*") if "limnos-check" in str(each)]
         assert left == []
         model = {"name": "models", "type": "model", "properties": {}}

@@ -111,9 +111,12 @@ def test_members_are_hidden_from_non_members(staff: ConsoleVisitor) -> None:
     assert ("post", ADD) not in page.actions
     assert STAFF in ana.read("/console/people/user/lake/ana").hrefs
     statuses = {
-        (ben.get(f"/console/people/group/lake/{group}").status, ben.post(ADD, {**FIELDS, "group": group, "user": "ben"}).status)
+        (
+            ben.get(f"/console/people/group/lake/{group}").status,
+            ben.post(ADD, {**FIELDS, "group": group, "user": "ben"}).status,
+        )
         for group in ("staff", "nothing")
-    }  # fmt: skip
+    }
     assert statuses == {(403, 403)}
     assert members_of(staff.node) == ["ana"]
 

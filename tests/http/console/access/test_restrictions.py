@@ -13,8 +13,13 @@ PAGE = "/console/restrictions/table/lake/main/raw/flights"
 ACCESS = "/console/access/table/lake/main/raw/flights"
 API = f"{OWN}/metalakes/lake/objects/table/main.raw.flights/restrictions"
 MASK = {
-    "change": "set", "name": "private", "column": "id", "mask": "replace-with-null", "whom": "user", "named": "ana",
-}  # fmt: skip
+    "change": "set",
+    "name": "private",
+    "column": "id",
+    "mask": "replace-with-null",
+    "whom": "user",
+    "named": "ana",
+}
 
 
 def restrictions_of(node: DriverNode) -> list[dict]:
@@ -71,8 +76,17 @@ def test_user_without_rights_cannot_see_or_set_restrictions(lake: DriverNode, us
 
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"name": ""}, {"named": ""}, {"whom": "hat"}, {"whom": ""}, {"mask": "hide"}, {"column": "gone"}, {"change": "burn"}],
-)  # fmt: skip
+    [
+        {},
+        {"name": ""},
+        {"named": ""},
+        {"whom": "hat"},
+        {"whom": ""},
+        {"mask": "hide"},
+        {"column": "gone"},
+        {"change": "burn"},
+    ],
+)
 def test_invalid_form_is_400(lake: DriverNode, fields: dict[str, str]) -> None:
     """A missing name, user or change, and an unknown mask or column, are 400."""
     add_reader(lake)

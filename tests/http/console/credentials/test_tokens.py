@@ -65,8 +65,9 @@ def test_member_cannot_see_or_revoke_tokens_of_others(lake: DriverNode) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"name": "x"}, {"name": " ", "days": "1"}, {"name": "x" * 101, "days": "1"}, {"name": "x", "days": "9999"}]
-)  # fmt: skip
+    "fields",
+    [{}, {"name": "x"}, {"name": " ", "days": "1"}, {"name": "x" * 101, "days": "1"}, {"name": "x", "days": "9999"}],
+)
 def test_token_needs_a_short_name_and_an_offered_lifetime(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
     """A token needs a short name and an offered lifetime."""
     before = admin.node.done("GET", f"{OWN}/tokens")["tokens"]

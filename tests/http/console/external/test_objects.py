@@ -30,9 +30,12 @@ LATE = "/console/o/view/lake/far/shop/late"
 CLICKS = "/console/o/topic/lake/far/shop/clicks"
 COLUMNS = [
     {"name": "id", "type": "long", "nullable": False, "comment": NASTY},
-    {"name": "tags", "type": {"type": "list", "elementType": {"type": "struct", "fields": [{"name": "a", "type": "date"}]}}},
+    {
+        "name": "tags",
+        "type": {"type": "list", "elementType": {"type": "struct", "fields": [{"name": "a", "type": "date"}]}},
+    },
     {"name": NASTY, "type": {"type": "external", "catalogString": "geometry"}},
-]  # fmt: skip
+]
 
 
 class FakeSystem:
@@ -169,9 +172,15 @@ def test_table_shows_columns_indexes_and_partitions(far: DriverNode) -> None:
     page = ConsoleVisitor(far).sign_in().read(ORDERS)
 
     for words in (
-        "iceberg-rest", "id long required", "list<struct<a: date>>", "geometry", "PRIMARY primary key id", "day identity",
-        "engine InnoDB", "<script>x</script>",
-    ):  # fmt: skip
+        "iceberg-rest",
+        "id long required",
+        "list<struct<a: date>>",
+        "geometry",
+        "PRIMARY primary key id",
+        "day identity",
+        "engine InnoDB",
+        "<script>x</script>",
+    ):
         assert words in page.text, words
     assert page.faults == []
     assert page.tags.count("script") == 1
@@ -240,10 +249,17 @@ def test_each_object_kind_needs_its_own_privilege(far: DriverNode) -> None:
             assert (visitor.get(path).status == 200) is (other == privilege), (privilege, path)
 
 
-@pytest.mark.parametrize("path", [
-    SCHEMA, ORDERS, LATE, CLICKS.replace("/far/", "/bus/"), f"{API}/lake/catalogs/bus/schemas/shop/topics",
-    f"{API}/lake/catalogs/bus/schemas/shop/topics/clicks",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "path",
+    [
+        SCHEMA,
+        ORDERS,
+        LATE,
+        CLICKS.replace("/far/", "/bus/"),
+        f"{API}/lake/catalogs/bus/schemas/shop/topics",
+        f"{API}/lake/catalogs/bus/schemas/shop/topics/clicks",
+    ],
+)
 def test_objects_need_the_right_at_the_end_of_the_request(
     far: DriverNode, monkeypatch: pytest.MonkeyPatch, path: str
 ) -> None:

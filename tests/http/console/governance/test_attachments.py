@@ -41,8 +41,12 @@ def test_tag_is_made_attached_and_detached(admin: ConsoleVisitor) -> None:
 
 @pytest.mark.parametrize(
     "kind, path, spelled",
-    [("catalog", "main", "main"), ("namespace", "main.raw.nyc", "main.raw:nyc"), ("table", "main.raw.nyc.hops", "main.raw:nyc.hops")],
-)  # fmt: skip
+    [
+        ("catalog", "main", "main"),
+        ("namespace", "main.raw.nyc", "main.raw:nyc"),
+        ("table", "main.raw.nyc.hops", "main.raw:nyc.hops"),
+    ],
+)
 def test_tags_can_be_attached_at_every_depth(admin: ConsoleVisitor, kind: str, path: str, spelled: str) -> None:
     """A tag can be attached to objects at every depth of the tree."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})
@@ -108,9 +112,16 @@ def test_policies_with_wrong_content_are_refused(admin: ConsoleVisitor, content:
     assert admin.post("/console/policies/create", MAINTENANCE | {"content": content}).status == 400
 
 
-@pytest.mark.parametrize("fields", [{}, {"metalake": "lake", "name": "pii", "change": "attach"}, FLIGHTS | {"name": "pii"},
-    FLIGHTS | {"name": "pii", "change": "attach", "kind": "user"}, FLIGHTS | {"name": "pii", "change": "attach", "path": "main"},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"metalake": "lake", "name": "pii", "change": "attach"},
+        FLIGHTS | {"name": "pii"},
+        FLIGHTS | {"name": "pii", "change": "attach", "kind": "user"},
+        FLIGHTS | {"name": "pii", "change": "attach", "path": "main"},
+    ],
+)
 def test_incomplete_forms_are_refused(admin: ConsoleVisitor, fields: dict[str, str]) -> None:
     """A form without object, known kind or known change is 400."""
     admin.post("/console/tags/create", {"metalake": "lake", "name": "pii"})

@@ -121,8 +121,13 @@ def restrict(node: DriverNode, table: str) -> None:
     grant(node, "ana", "use_schema", kind="SCHEMA", on="main.raw")
     grant(node, "ana", "select_table", kind="TABLE", on=f"main.raw.{table}")
     fields = {
-        "change": "set", "name": "private", "column": "id", "mask": "replace-with-null", "whom": "user", "named": "ana",
-    }  # fmt: skip
+        "change": "set",
+        "name": "private",
+        "column": "id",
+        "mask": "replace-with-null",
+        "whom": "user",
+        "named": "ana",
+    }
     page = f"/console/restrictions/table/lake/main/raw/{table}"
     assert ConsoleVisitor(node).sign_in().post(page, fields).status == 303
 

@@ -46,8 +46,9 @@ def test_waiting_tasks_show_the_time_until_they_run(lake: DriverNode) -> None:
         connection.execute("UPDATE task SET ended_at = NULL, error = NULL WHERE id = 990001")
         connection.execute(
             "INSERT INTO task (id, kind, payload, created_at, due_at, leased_until, attempts)"
-            " VALUES (990002, 'purge-table', '{}', 1, ?, 0, 0)", [4_000_000_000_000],
-        )  # fmt: skip
+            " VALUES (990002, 'purge-table', '{}', 1, ?, 0, 0)",
+            [4_000_000_000_000],
+        )
 
     page = ConsoleVisitor(lake).sign_in().read(f"{PAGE}?state=waiting").text
 

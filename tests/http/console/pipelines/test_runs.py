@@ -43,9 +43,13 @@ class PipelineLake:
         self.commit(first, wire.point(1))
         self.commit(second, {**wire.point(2), "ref-name": self.branch})
         self.output = {
-            "table": ["main", "raw", "flights"], "branch": self.branch, "uuid": metadata["table-uuid"], "base": 100, "head": 200,
+            "table": ["main", "raw", "flights"],
+            "branch": self.branch,
+            "uuid": metadata["table-uuid"],
+            "base": 100,
+            "head": 200,
             "schema_id": metadata["current-schema-id"],
-        }  # fmt: skip
+        }
         self.tell("load", "done", outputs=[self.output], rows=1234, bytes=99, findings=[FINDING])
 
     def commit(self, *updates: dict[str, Any]) -> None:

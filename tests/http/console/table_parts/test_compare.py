@@ -23,15 +23,26 @@ def struct(*fields: FieldPart) -> dict[str, object]:
 def test_columns_are_compared_by_id_at_every_depth() -> None:
     """Renames, promotions, additions, drops and changes of nullability are shown; equal schemas have no differences."""
     before = SchemaPart(
-        [FieldPart(1, "id", "int", required=True), FieldPart(2, "place", struct(FieldPart(3, "town", "string"))), FieldPart(4, "old", "date")]
-    )  # fmt: skip
+        [
+            FieldPart(1, "id", "int", required=True),
+            FieldPart(2, "place", struct(FieldPart(3, "town", "string"))),
+            FieldPart(4, "old", "date"),
+        ]
+    )
     after = SchemaPart(
-        [FieldPart(1, "id", "long", required=True), FieldPart(2, "place", struct(FieldPart(3, "city", "string"))), FieldPart(5, "new", "time")]
-    )  # fmt: skip
+        [
+            FieldPart(1, "id", "long", required=True),
+            FieldPart(2, "place", struct(FieldPart(3, "city", "string"))),
+            FieldPart(5, "new", "time"),
+        ]
+    )
 
     assert schema_changes(before, after) == [
-        "adds new time", "id int becomes id long", "town string becomes city string", "drops old",
-    ]  # fmt: skip
+        "adds new time",
+        "id int becomes id long",
+        "town string becomes city string",
+        "drops old",
+    ]
     assert schema_changes(before, before) == []
     optional = SchemaPart([FieldPart(1, "id", "int"), *before.fields[1:]])
     assert schema_changes(before, optional) == ["id becomes optional"]

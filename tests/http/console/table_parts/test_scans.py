@@ -10,10 +10,15 @@ from tests.http.driver import DriverNode, grant
 
 TAB = "/console/o/table/lake/main/raw/flights?tab=scans"
 REPORT = {
-    "report-type": "scan-report", "table-name": "raw.flights", "snapshot-id": 1, "schema-id": 0,
-    "filter": {"type": "eq", "term": "id", "value": 4711}, "projected-field-ids": [1], "projected-field-names": ["id"],
+    "report-type": "scan-report",
+    "table-name": "raw.flights",
+    "snapshot-id": 1,
+    "schema-id": 0,
+    "filter": {"type": "eq", "term": "id", "value": 4711},
+    "projected-field-ids": [1],
+    "projected-field-names": ["id"],
     "metrics": {"result-data-files": {"unit": "count", "value": 12}, "total-planning-duration": "odd"},
-}  # fmt: skip
+}
 
 
 def send_report(node: DriverNode) -> None:

@@ -18,12 +18,18 @@ from tests.http.driver import API, DriverNode, grant, node_at
 LAKE = f"{API}/lake"
 FLIGHTS = "table/lake/main/raw/flights"
 VIEW = {
-    "name": "late", "schema": {"type": "struct", "fields": []}, "properties": {},
+    "name": "late",
+    "schema": {"type": "struct", "fields": []},
+    "properties": {},
     "view-version": {
-        "version-id": 1, "schema-id": 0, "timestamp-ms": 1, "summary": {}, "default-namespace": ["raw"],
+        "version-id": 1,
+        "schema-id": 0,
+        "timestamp-ms": 1,
+        "summary": {},
+        "default-namespace": ["raw"],
         "representations": [{"type": "sql", "sql": "SELECT 1", "dialect": "spark"}],
     },
-}  # fmt: skip
+}
 
 
 def catalog(node: DriverNode, name: str, **fields: object) -> None:
@@ -86,8 +92,11 @@ def test_each_kind_is_dropped(admin: ConsoleVisitor) -> None:
     node.done("POST", f"{ICEBERG}/namespaces", {"namespace": ["empty"]})
 
     for path in (
-        "view/lake/main/raw/late", "model/lake/models/s/m", "fileset/lake/files/s/f", "namespace/lake/main/empty",
-    ):  # fmt: skip
+        "view/lake/main/raw/late",
+        "model/lake/models/s/m",
+        "fileset/lake/files/s/f",
+        "namespace/lake/main/empty",
+    ):
         link = f"/console/drop/{path}"
         assert link in admin.read(f"/console/o/{path}").hrefs, path
         assert ("post", link) in admin.read(link).actions

@@ -13,9 +13,7 @@ from tests.http.driver import DriverNode, grant
 MAIN, RAW = "catalog/lake/main", "namespace/lake/main/raw"
 
 
-@pytest.mark.parametrize(
-    "parent,path", [(MAIN, "namespace/lake/main/fresh"), (RAW, "namespace/lake/main/raw/fresh")]
-)  # fmt: skip
+@pytest.mark.parametrize("parent,path", [(MAIN, "namespace/lake/main/fresh"), (RAW, "namespace/lake/main/raw/fresh")])
 def test_a_namespace_is_created(admin: ConsoleVisitor, parent: str, path: str) -> None:
     """The page of the catalog or namespace links to a form. The form creates the namespace with its comment."""
     link = f"/console/create-namespace/{parent}"

@@ -16,10 +16,13 @@ LAKE = f"{API}/lake"
 FLIGHTS = "table/lake/main/raw/flights"
 TAGS = f"{LAKE}/objects/table/main.raw.{{}}/tags"
 OBJECTS = {
-    FLIGHTS: "table/lake/main/raw/trips", "view/lake/main/raw/late": "view/lake/main/raw/trips",
-    "namespace/lake/main/raw": "namespace/lake/main/trips", "namespace/lake/main/raw/nyc": "namespace/lake/main/raw/trips",
-    "catalog/lake/main": "catalog/lake/trips", "table/lake/vectors/s/t": "table/lake/vectors/s/trips",
-}  # fmt: skip
+    FLIGHTS: "table/lake/main/raw/trips",
+    "view/lake/main/raw/late": "view/lake/main/raw/trips",
+    "namespace/lake/main/raw": "namespace/lake/main/trips",
+    "namespace/lake/main/raw/nyc": "namespace/lake/main/raw/trips",
+    "catalog/lake/main": "catalog/lake/trips",
+    "table/lake/vectors/s/t": "table/lake/vectors/s/trips",
+}
 
 
 @pytest.fixture
@@ -28,9 +31,10 @@ def full(admin: ConsoleVisitor) -> ConsoleVisitor:
     node = admin.node
     node.done("POST", f"{ICEBERG}/namespaces/raw/views", VIEW)
     node.done(
-        "POST", f"{LAKE}/catalogs",
+        "POST",
+        f"{LAKE}/catalogs",
         {"name": "vectors", "type": "RELATIONAL", "provider": "lakehouse-generic", "properties": {}},
-    )  # fmt: skip
+    )
     node.done("POST", "/lance/v1/namespace/vectors$s/create", {"properties": {}})
     node.done("POST", "/lance/v1/table/vectors$s$t/declare", {})
     return admin

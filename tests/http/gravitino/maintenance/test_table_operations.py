@@ -148,8 +148,10 @@ def test_request_bodies_of_the_guide_are_accepted(node: DriverNode) -> None:
     answers = {path: node.post(f"{OPS}/{path}", json.loads(body)) for path, body in requests}
 
     assert {path: answer.status for path, answer in answers.items()} == {
-        "strategy-jobs": 200, "statistics?metalake=lake": 200, "metrics/monitor": 200,
-    }  # fmt: skip
+        "strategy-jobs": 200,
+        "statistics?metalake=lake": 200,
+        "metrics/monitor": 200,
+    }
 
 
 def test_statistics_request_creates_one_job_per_table(node: DriverNode) -> None:
@@ -173,9 +175,12 @@ def test_statistics_are_imported_from_lines(node: DriverNode) -> None:
     requested are ignored.
     """
     partition = {
-        "stats-type": "partition", "identifier": "main.a.t", "partition-path": {"dt": "1", "hour": "2"},
-        "custom-rows": {"value": 7}, "timestamp": 5,
-    }  # fmt: skip
+        "stats-type": "partition",
+        "identifier": "main.a.t",
+        "partition-path": {"dt": "1", "hour": "2"},
+        "custom-rows": {"value": 7},
+        "timestamp": 5,
+    }
     other = {**LINE, "identifier": "main.a.u"}
     answer = node.post(f"{OPS}/statistics", lines(LINE, partition, other, identifiers=["main.a.t"]))
     counts = {"code": 0, "totalRecords": 2, "tableRecords": 1, "partitionRecords": 1, "jobRecords": 0}
@@ -192,11 +197,14 @@ def test_statistics_are_imported_from_lines(node: DriverNode) -> None:
 @pytest.mark.parametrize(
     "record, text",
     [
-        ({**LINE, "stats-type": "job"}, "use table, or partition"), ({**LINE, "stats-type": "partition"}, "partition-path"),
-        ({"stats-type": "table"}, "Line 1"), ({**LINE, "partition-path": {"d": "1"}}, "use table, or partition"),
-        ({"identifier": "main.a.t", "cost": 1}, "custom-"), ({**LINE, "identifier": "a.t"}, "catalog.schema.table"),
+        ({**LINE, "stats-type": "job"}, "use table, or partition"),
+        ({**LINE, "stats-type": "partition"}, "partition-path"),
+        ({"stats-type": "table"}, "Line 1"),
+        ({**LINE, "partition-path": {"d": "1"}}, "use table, or partition"),
+        ({"identifier": "main.a.t", "cost": 1}, "custom-"),
+        ({**LINE, "identifier": "a.t"}, "catalog.schema.table"),
     ],
-)  # fmt: skip
+)
 def test_malformed_line_is_refused(node: DriverNode, record: dict[str, Any], text: str) -> None:
     """A malformed line is refused with the reason, and nothing is written."""
     answer = node.post(f"{OPS}/statistics", lines(record))
@@ -383,9 +391,13 @@ def test_compacted_table_passes_its_evaluation(node: DriverNode) -> None:
     history_table = HistoryTable(node, "v")
     history_table.append(3)
     add_policy(node, "small", COMPACTION, {}, on="main", kind="catalog")
-    node.post(f"{API}/lake/jobs/runs", {
-        "jobTemplateName": REWRITE, "jobConf": {"catalog_name": "main", "table_identifier": "a.v"},
-    })  # fmt: skip
+    node.post(
+        f"{API}/lake/jobs/runs",
+        {
+            "jobTemplateName": REWRITE,
+            "jobConf": {"catalog_name": "main", "table_identifier": "a.v"},
+        },
+    )
     (leased,) = FakeExecutor(node).lease()
     at_ms = FIRST_MS + DAY_MS
     updates = replacement(history_table, summary={"total-data-files": "1"}, snapshot={"timestamp-ms": at_ms})

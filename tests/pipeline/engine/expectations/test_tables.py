@@ -185,10 +185,13 @@ def test_rule_query_reads_branches_and_parameters(branches: Branches) -> None:
     rule_table, others = (quote_identifier((*branches.table[:-1], name)) for name in ("made", "others"))
 
     lonely, none = branches.ask(
-        rule(RuleKind.EMPTY, query=f"WITH m AS (SELECT * FROM {rule_table}) SELECT * FROM m WHERE other NOT IN "
-                                   f"(SELECT key FROM {others} WHERE key IS NOT NULL)"),
+        rule(
+            RuleKind.EMPTY,
+            query=f"WITH m AS (SELECT * FROM {rule_table}) SELECT * FROM m WHERE other NOT IN "
+            f"(SELECT key FROM {others} WHERE key IS NOT NULL)",
+        ),
         rule(RuleKind.EMPTY, query=f"SELECT * FROM {rule_table} WHERE id = 1 AND other > :least"),
-    )  # fmt: skip
+    )
 
     assert (lonely.broken, lonely.held) == (1, False)
     assert lonely.message == "empty: the query returned 1 rows, none were expected"

@@ -50,17 +50,31 @@ class Folder:
         return file
 
     def open(
-        self, path: str, *, format_: str = "csv", schema: str | None = None, malformed: MalformedRowPolicy = MalformedRowPolicy.FAIL,
-        options: dict[str, str] | None = None, before: ReadPin | None = None, pinned: ReadPin | None = None,
-        incremental: bool = False, watched: bool = False,
-    ) -> SourceRead:  # fmt: skip
+        self,
+        path: str,
+        *,
+        format_: str = "csv",
+        schema: str | None = None,
+        malformed: MalformedRowPolicy = MalformedRowPolicy.FAIL,
+        options: dict[str, str] | None = None,
+        before: ReadPin | None = None,
+        pinned: ReadPin | None = None,
+        incremental: bool = False,
+        watched: bool = False,
+    ) -> SourceRead:
         """Open files of this directory as a source."""
         chosen = {"header": "true"} if options is None and format_ == "csv" else options or {}
         kind = Files(path=path, format=format_, schema=schema, malformed=malformed, options=chosen)
         return frame_of(
-            self.spark, DeclaredSource(name="people", kind=kind, at=SourcePosition("p.yaml", 3, 5)), parameters=RUN, directory=self.path,
-            before=before, pinned=pinned, incremental=incremental, watched=watched,
-        )  # fmt: skip
+            self.spark,
+            DeclaredSource(name="people", kind=kind, at=SourcePosition("p.yaml", 3, 5)),
+            parameters=RUN,
+            directory=self.path,
+            before=before,
+            pinned=pinned,
+            incremental=incremental,
+            watched=watched,
+        )
 
     def rows(self, read: SourceRead) -> list[tuple[object, ...]]:
         """Return the rows, sorted."""
@@ -123,11 +137,14 @@ def test_special_file_names_and_partition_directories_are_read(folder: Folder) -
         (("nameless.csv", "csv", None, None), "nameless.csv has no name for column 2"),
         (("a.csv", "csv", None, {"Mode": "DROPMALFORMED"}), "the option Mode is set by `malformed`"),
         (("a.csv", "csv", "v STRING, id INT", {"header": "true"}), "begins with id, v, and v, id was expected"),
-        (("a.csv", "csv", "id INT, v STRING, w INT", {"header": "true"}), "begins with id, v, and id, v, w was expected"),
+        (
+            ("a.csv", "csv", "id INT, v STRING, w INT", {"header": "true"}),
+            "begins with id, v, and id, v, w was expected",
+        ),
         (("a.csv", "parquet", None, {}), "no schema can be inferred"),
         (("mixed", "csv", "id INT", None), "recursiveFileLookup"),
     ],
-)  # fmt: skip
+)
 def test_unreadable_source_is_refused_before_writing(
     folder: Folder, declared: tuple[str, str, str | None, dict[str, str] | None], words: str
 ) -> None:

@@ -113,9 +113,15 @@ def test_fingerprint_is_small() -> None:
 
 
 @given(
-    st.lists(st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
-    st.lists(st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)), unique_by=lambda f: f.path),
-)  # fmt: skip
+    st.lists(
+        st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)),
+        unique_by=lambda f: f.path,
+    ),
+    st.lists(
+        st.builds(SourceFileState, st.sampled_from("abcdef"), st.integers(0, 3), st.integers(0, 3)),
+        unique_by=lambda f: f.path,
+    ),
+)
 def test_increment_has_exactly_the_new_files_or_all(
     first: list[SourceFileState], second: list[SourceFileState]
 ) -> None:

@@ -80,9 +80,14 @@ def task_context(node: DriverNode) -> TaskContext:
     """The context of a task on a node."""
     services = node.built.services
     return TaskContext(
-        0, store=services.store, permit=node.built.upkeep._permit, allowed=services.defaults.allowed,
-        warehouse=services.defaults.warehouse, lease_ms=60_000, services=services,
-    )  # fmt: skip
+        0,
+        store=services.store,
+        permit=node.built.upkeep._permit,
+        allowed=services.defaults.allowed,
+        warehouse=services.defaults.warehouse,
+        lease_ms=60_000,
+        services=services,
+    )
 
 
 def run_round(node: DriverNode, at: LancePosition | None = None) -> LancePosition:

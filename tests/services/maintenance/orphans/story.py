@@ -90,10 +90,22 @@ class OrphanStory(Story):
             self.maintain_and_plan: 0,
         }
         more = {
-            self.leave_orphan: 6, self.write_early: 6, self.commit_late: 4, self.overwrite: 4, self.add_statistics: 2,
-            self.clone: 1, self.drop_copy: 1, self.move_data_path: 1, self.rename: 1, self.remove_orphans: 14, self.remove_and_die: 3,
-            self.end_run: 3, self.name_neighbour: 2, self.engine_deletes: 2, self.restore_backup: 1,
-        }  # fmt: skip
+            self.leave_orphan: 6,
+            self.write_early: 6,
+            self.commit_late: 4,
+            self.overwrite: 4,
+            self.add_statistics: 2,
+            self.clone: 1,
+            self.drop_copy: 1,
+            self.move_data_path: 1,
+            self.rename: 1,
+            self.remove_orphans: 14,
+            self.remove_and_die: 3,
+            self.end_run: 3,
+            self.name_neighbour: 2,
+            self.engine_deletes: 2,
+            self.restore_backup: 1,
+        }
         weights = {**super().weights(), **few, **more}
         del weights[self.read_incrementally]  # covered by the expiry test
         return weights
@@ -227,9 +239,16 @@ class OrphanStory(Story):
         metadata = read_metadata(self.metadata_location(name))
         location = f"{writer.location}near"
         metadata |= {
-            "location": location, "table-uuid": "00000000-0000-7000-8000-0000000000ff", "metadata-log": [], "snapshots": [],
-            "snapshot-log": [], "refs": {}, "statistics": [], "partition-statistics": [], "current-snapshot-id": -1,
-        }  # fmt: skip
+            "location": location,
+            "table-uuid": "00000000-0000-7000-8000-0000000000ff",
+            "metadata-log": [],
+            "snapshots": [],
+            "snapshot-log": [],
+            "refs": {},
+            "statistics": [],
+            "partition-statistics": [],
+            "current-snapshot-id": -1,
+        }
         path = f"{location}/metadata/00000-{metadata['table-uuid']}.metadata.json"
         for each, data in ((path, json.dumps(metadata)), (f"{location}/data/shared.parquet", "shared")):
             wire.local(each).parent.mkdir(parents=True, exist_ok=True)
@@ -273,9 +292,12 @@ class OrphanStory(Story):
         table = self.tables[name]
         location = table.writer.write(f"{self.numbers}.stats", b"statistics")
         statistics = {
-            "snapshot-id": table.writer.snapshots * 100, "statistics-path": location, "file-size-in-bytes": 10,
-            "file-footer-size-in-bytes": 1, "blob-metadata": [],
-        }  # fmt: skip
+            "snapshot-id": table.writer.snapshots * 100,
+            "statistics-path": location,
+            "file-size-in-bytes": 10,
+            "file-footer-size-in-bytes": 1,
+            "blob-metadata": [],
+        }
         update = {"action": "set-statistics", "snapshot-id": table.writer.snapshots * 100, "statistics": statistics}
         if wire.commit(self.node, "a", name, updates=[update]).status == 200:
             self._acknowledged(name)
@@ -315,8 +337,9 @@ class OrphanStory(Story):
         if name is not None:
             for source, target in ((name, "moved"), ("moved", name)):
                 names = {
-                    "source": {"namespace": ["a"], "name": source}, "destination": {"namespace": ["a"], "name": target},
-                }  # fmt: skip
+                    "source": {"namespace": ["a"], "name": source},
+                    "destination": {"namespace": ["a"], "name": target},
+                }
                 assert self.node.post(f"{wire.ROOT}/tables/rename", names).status == 204
 
     # ------------------------------------------------------------------------------------------ removal

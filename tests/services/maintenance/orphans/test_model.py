@@ -210,24 +210,37 @@ def often(*steps: str) -> tuple[Any, str, Any]:
 NO_MARKS = (orphan_fence, "fenced_files_read", deleted_files)
 """Planted bug: the fence refuses commits of deleted files only, not of marked ones."""
 BUGS: Final[dict[str, tuple[tuple[Any, str, Any], ...]]] = {
-    "metadata read before the listing": (often("write_early"),
-        (removal, "orphans_search", metadata_first), NO_MARKS, (OrphanStory, "moments", ("listing",)),
+    "metadata read before the listing": (
+        often("write_early"),
+        (removal, "orphans_search", metadata_first),
+        NO_MARKS,
+        (OrphanStory, "moments", ("listing",)),
     ),
     "current snapshot alone": ((orphans, "references_of", only_current),),
-    "branches and tags left out": (often("tag", "overwrite", "wait", "remove_orphans"), (orphans, "references_of", only_main)),
+    "branches and tags left out": (
+        often("tag", "overwrite", "wait", "remove_orphans"),
+        (orphans, "references_of", only_main),
+    ),
     "stand-in of restricted users": ((orphans, "references_of", stand_in),),
     "statistics left out": (often("add_statistics"), (orphans, "references_of", no_statistics)),
     "manifests left out": ((orphans, "manifest_paths", by_deleted),),
-    "deleted entries missed": (often("overwrite", "engine_deletes", "wait", "remove_orphans"), (orphans, "referenced_files", of_any_status)),
+    "deleted entries missed": (
+        often("overwrite", "engine_deletes", "wait", "remove_orphans"),
+        (orphans, "referenced_files", of_any_status),
+    ),
     "links compared by text": ((FileKeys, "of", by_text), (FileKeys, "target_of", no_target), LENIENT),
     "other tables left out": (often("name_neighbour"), (references.ForeignReferences, "find", nobody_else)),
     "trash left out": (often("name_neighbour", "drop_or_restore"), (references, "documents_after", live_ones)),
     "prefixes without a slash": (often("name_neighbour"), (references, "_TableScan", TextPrefix)),
     "marks left out by the fence": (often("write_early"), NO_MARKS, (OrphanStory, "moments", ("deleting",))),
-    "no second search": (often("write_early"), (removal.OrphanRemoval, "_delete", all_marked), (OrphanStory, "moments", ("marking",))),
+    "no second search": (
+        often("write_early"),
+        (removal.OrphanRemoval, "_delete", all_marked),
+        (OrphanStory, "moments", ("marking",)),
+    ),
     "age by the disk's clock": ((rounds, "orphan_files_read", aged_by_disk),),
     "restored store not noticed": (often("leave_orphan", "restore_backup"), (rounds, "check_store", any_epoch)),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("bug", BUGS)

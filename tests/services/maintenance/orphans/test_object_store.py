@@ -46,9 +46,13 @@ def written_table(world: World) -> str:
     files.write_new(manifest_location, data)
     files.write_new(f"{location}/metadata/s.avro", manifest_list([listed(manifest_location, data, snapshot=100)]))
     snapshot = {
-        "snapshot-id": 100, "timestamp-ms": 1, "sequence-number": 1, "manifest-list": f"{location}/metadata/s.avro",
-        "summary": {"operation": "append"}, "schema-id": 0,
-    }  # fmt: skip
+        "snapshot-id": 100,
+        "timestamp-ms": 1,
+        "sequence-number": 1,
+        "manifest-list": f"{location}/metadata/s.avro",
+        "summary": {"operation": "append"},
+        "schema-id": 0,
+    }
     updates = [
         {"action": "add-snapshot", "snapshot": snapshot},
         {"action": "set-snapshot-ref", "ref-name": "main", "type": "branch", "snapshot-id": 100},

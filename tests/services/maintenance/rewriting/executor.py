@@ -61,9 +61,11 @@ def replacement(table: HistoryTable, *, records: int | None = None, **changes: A
     place = table.write(f"replace-{number}.avro", manifest_list([*table.manifests[:keep], new]))
     snapshot_update = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
     snapshot_update["snapshot"] = {
-        **snapshot_update["snapshot"], "sequence-number": number,  # type: ignore[dict-item]
-        "summary": {"operation": "replace", **changes.get("summary", {})}, **changes.get("snapshot", {}),
-    }  # fmt: skip
+        **snapshot_update["snapshot"],
+        "sequence-number": number,  # type: ignore[dict-item]
+        "summary": {"operation": "replace", **changes.get("summary", {})},
+        **changes.get("snapshot", {}),
+    }
     return [snapshot_update, wire.point(number)]
 
 

@@ -9,8 +9,10 @@ from limnos.services.maintenance.rewriting.kinds import GROUP_BYTES, RewriteOpti
 def test_server_limits_override_a_stored_policy() -> None:
     """The server's limits override a stored policy with larger file groups or more concurrent groups."""
     stored_options = {
-        "max-concurrent-file-group-rewrites": "10000", "max-file-group-size-bytes": "1", "min-input-files": "2",
-    }  # fmt: skip
+        "max-concurrent-file-group-rewrites": "10000",
+        "max-file-group-size-bytes": "1",
+        "min-input-files": "2",
+    }
     options = action_options("compact", RewriteOptions(options=stored_options))
 
     assert options["max-concurrent-file-group-rewrites"] == "20"

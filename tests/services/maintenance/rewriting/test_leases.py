@@ -106,9 +106,11 @@ def test_rewrite_carries_newest_checkpoints_to_the_new_snapshot(lake: DriverNode
     assert answer.status == 200, answer.body
     metadata: Any = wire.metadata_of(lake, "a", "t")
     assert metadata["snapshots"][-1]["summary"] == {
-        "operation": "replace", "limnos.inputs": "new", "flink.max-committed-checkpoint-id": "7",
+        "operation": "replace",
+        "limnos.inputs": "new",
+        "flink.max-committed-checkpoint-id": "7",
         "limnos.operation": str(leased["operation"]),
-    }  # fmt: skip
+    }
 
 
 def test_operations_on_one_table_are_leased_one_after_another(lake: DriverNode, table: HistoryTable) -> None:
@@ -215,12 +217,17 @@ def test_operation_token_can_load_only_its_own_table(lake: DriverNode, table: Hi
     assert status("GET", own) == 200
     assert status("GET", f"{wire.ROOT.rpartition('/')[0]}/config?warehouse=lake/main") in (200, 404)
     assert {
-        status("GET", other), status("DELETE", own), status("GET", wire.space_path("a") + "/tables"),
-        status("POST", f"{wire.ROOT}/tables/rename", rename), status("POST", f"{wire.ROOT}/transactions/commit", change),
-        status("POST", f"{OWN}/tokens", {"name": "mine"}), status("GET", f"{OWN}/tokens"),
-        status("POST", LEASES, {"holder": "x"}), status("GET", "/api/metalakes/lake/catalogs"),
+        status("GET", other),
+        status("DELETE", own),
+        status("GET", wire.space_path("a") + "/tables"),
+        status("POST", f"{wire.ROOT}/tables/rename", rename),
+        status("POST", f"{wire.ROOT}/transactions/commit", change),
+        status("POST", f"{OWN}/tokens", {"name": "mine"}),
+        status("GET", f"{OWN}/tokens"),
+        status("POST", LEASES, {"holder": "x"}),
+        status("GET", "/api/metalakes/lake/catalogs"),
         status("POST", f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations", {"table": "a.t"}),
-    } == {403}  # fmt: skip
+    } == {403}
     assert commit_with(lake, leased["token"], "other", [wire.set_properties(x="1")]).status == 403
 
 
@@ -437,9 +444,14 @@ def test_server_executors_token_can_only_lease_operations(node: DriverNode) -> N
 
     def make(tx: Tx) -> Token:
         return tx.tokens.create(
-            user="admin", name="executor", secret_hash=hash_secret(secret), expires_at=tx.now_ms + 60_000,
-            trust=TokenTrust.PROVEN, purpose=TokenPurpose.OPERATION, table_id=LEASES_ALONE,
-        )  # fmt: skip
+            user="admin",
+            name="executor",
+            secret_hash=hash_secret(secret),
+            expires_at=tx.now_ms + 60_000,
+            trust=TokenTrust.PROVEN,
+            purpose=TokenPurpose.OPERATION,
+            table_id=LEASES_ALONE,
+        )
 
     token_record = node.runner.run(node.built.services.store.submit(upkeep_permit("limnos"), make))
     token = token_text(token_record.id, secret)
@@ -449,19 +461,24 @@ def test_server_executors_token_can_only_lease_operations(node: DriverNode) -> N
     assert {
         with_token(node, token, method, target, body).status
         for method, target, body in (
-            ("GET", wire.table_path("a", "t"), None), ("DELETE", wire.table_path("a", "t"), None),
-            ("GET", "/api/metalakes/lake/catalogs", None), ("POST", f"{OWN}/tokens", {"name": "mine"}),
-            ("POST", "/api/metalakes/lake/users", {"name": "eve"}), ("GET", f"{OWN}/tokens", None),
+            ("GET", wire.table_path("a", "t"), None),
+            ("DELETE", wire.table_path("a", "t"), None),
+            ("GET", "/api/metalakes/lake/catalogs", None),
+            ("POST", f"{OWN}/tokens", {"name": "mine"}),
+            ("POST", "/api/metalakes/lake/users", {"name": "eve"}),
+            ("GET", f"{OWN}/tokens", None),
         )
-    } == {403}  # fmt: skip
+    } == {403}
 
 
 PUBLIC = AdminProtocol().anonymous
 """Operations that need no token."""
 EMPTY = {
-    "list-catalog-changes": "changes", "list-maintenance-findings": "findings",
-    "list-maintenance-operations": "operations", "list-trash": "trash",
-}  # fmt: skip
+    "list-catalog-changes": "changes",
+    "list-maintenance-findings": "findings",
+    "list-maintenance-operations": "operations",
+    "list-trash": "trash",
+}
 """Operations that omit what their caller may not see, each with the name of the list in its answer."""
 OWN_READS = {"load-table", "load-credentials", "list-reports", "list-statistics", "preview-table"}
 """Operations by which the token can read its own table."""

@@ -38,9 +38,14 @@ def plan(node: DriverNode) -> int:
 
     async def run() -> int:
         work = TaskContext(
-            0, store=services.store, permit=upkeep_permit("limnos"), allowed=services.defaults.allowed,
-            warehouse=services.defaults.warehouse, lease_ms=60_000, services=services,
-        )  # fmt: skip
+            0,
+            store=services.store,
+            permit=upkeep_permit("limnos"),
+            allowed=services.defaults.allowed,
+            warehouse=services.defaults.warehouse,
+            lease_ms=60_000,
+            services=services,
+        )
         round_ = RewritePlanning(work, services, policies=await services.gate.look_up(policies_load))
         for kind in planning.PLANNED_KINDS:
             await round_.plan(kind, after=0)
@@ -75,8 +80,9 @@ def test_setting_plans_operations_in_the_owners_name(node: DriverNode, tables: d
 
     assert (planned, again) == (2, 0)
     assert {(each["table"], each["state"], each["user"]) for each in list_operations(node)} == {
-        ("a.t", "waiting", "admin"), ("a.u", "waiting", "admin"),
-    }  # fmt: skip
+        ("a.t", "waiting", "admin"),
+        ("a.u", "waiting", "admin"),
+    }
     assert [each["path"][-1] for each in FakeExecutor(node).lease(1)] == ["u"]
 
 
@@ -171,8 +177,11 @@ def test_planned_rewrites_have_the_target_size(node: DriverNode) -> None:
             FakeExecutor(node).report(each["operation"])
     sizes = {(each["path"][-1], each["kind"]): each["options"]["target-file-size-bytes"] for each in leased}
     assert sizes == {
-        ("t", "compact"): "7000000", ("t", "deletes"): "7000000", ("u", "compact"): "9000000", ("u", "deletes"): "9000000",
-    }  # fmt: skip
+        ("t", "compact"): "7000000",
+        ("t", "deletes"): "7000000",
+        ("u", "compact"): "9000000",
+        ("u", "deletes"): "9000000",
+    }
 
 
 def test_explanation_names_policy_options_that_iceberg_lacks(node: DriverNode, tables: dict[str, HistoryTable]) -> None:

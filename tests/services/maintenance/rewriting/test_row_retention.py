@@ -30,10 +30,13 @@ from tests.services.maintenance.rewriting.test_planning import plan
 TYPE = "limnos-row-retention"
 NOW_MS = FIRST_MS + 30 * DAY_MS
 TODAY, TEN_DAYS_AGO = "2023-12-14", "2023-12-04"
-SCHEMA = {"type": "struct", "fields": [
-    {"id": 1, "name": "id", "type": "long", "required": False},
-    {"id": 2, "name": "at", "type": "timestamptz", "required": False},
-]}  # fmt: skip
+SCHEMA = {
+    "type": "struct",
+    "fields": [
+        {"id": 1, "name": "id", "type": "long", "required": False},
+        {"id": 2, "name": "at", "type": "timestamptz", "required": False},
+    ],
+}
 RIGHTS = "use_catalog use_schema select_table modify_table"
 
 
@@ -56,9 +59,15 @@ def table(lake: DriverNode, clock: MovedClock) -> HistoryTable:
 def deletion(table: HistoryTable, *, operation: str = "delete", added: int = 0) -> list[dict[str, Any]]:
     """Return the updates of a commit that drops the table's first file and adds a file with this number of records."""
     number = table.snapshots + 1
-    new = [] if not added else [
-        table.manifest(f"r{number}.avro", [entry(data_file(f"{table.location}/data/r.parquet", record_count=added))])
-    ]  # fmt: skip
+    new = (
+        []
+        if not added
+        else [
+            table.manifest(
+                f"r{number}.avro", [entry(data_file(f"{table.location}/data/r.parquet", record_count=added))]
+            )
+        ]
+    )
     place = table.write(f"delete-{number}.avro", manifest_list([*table.manifests[1:], *new]))
     snapshot = wire.snapshot(number, manifest_list=place, parent=table.snapshots)
     more = {"sequence-number": number, "summary": {"operation": operation}}
@@ -74,8 +83,9 @@ def test_row_deletion_is_leased_committed_and_pauses_for_a_day(
     assert plan(lake) == 1
     (leased,) = FakeExecutor(lake).lease()
     assert (leased["kind"], leased["options"]) == (
-        "retention", {"column": "at", "column-type": "timestamptz", "before": TEN_DAYS_AGO},
-    )  # fmt: skip
+        "retention",
+        {"column": "at", "column-type": "timestamptz", "before": TEN_DAYS_AGO},
+    )
     answer = commit_with(lake, leased["token"], "t", deletion(table))
     assert answer.status == 200, answer.body
     FakeExecutor(lake).report(leased["operation"], text="deleted 10 rows")
@@ -345,12 +355,16 @@ def write_content(lake: DriverNode, name: str, days: int, *, user: str) -> None:
 @pytest.mark.parametrize(
     "content, text",
     [
-        ({"column": "at"}, "olderThanDays"), ({"olderThanDays": 1}, "column"), ({"column": "", "olderThanDays": 1}, "column"),
-        ({"column": "at", "olderThanDays": 0}, "from 1 to 36500"), ({"column": "at", "olderThanDays": 1.5}, "olderThanDays"),
-        ({"column": "at", "olderThanDays": 40_000}, "from 1 to 36500"), ({"column": "at", "olderThanDays": 1, "x": 1}, "x"),
+        ({"column": "at"}, "olderThanDays"),
+        ({"olderThanDays": 1}, "column"),
+        ({"column": "", "olderThanDays": 1}, "column"),
+        ({"column": "at", "olderThanDays": 0}, "from 1 to 36500"),
+        ({"column": "at", "olderThanDays": 1.5}, "olderThanDays"),
+        ({"column": "at", "olderThanDays": 40_000}, "from 1 to 36500"),
+        ({"column": "at", "olderThanDays": 1, "x": 1}, "x"),
         ({"column": "at", "olderThanDays": 1, "quietHours": ["now"]}, "quietHours"),
     ],
-)  # fmt: skip
+)
 def test_policy_without_column_or_whole_days_is_refused(
     node: DriverNode, content: dict[str, object], text: str
 ) -> None:

@@ -21,10 +21,17 @@ def _check(fields: str) -> None:
 @pytest.mark.parametrize(
     "fields",
     [
-        "(a)", "(c)", "(c, e)", "(a, o.b)", "(a, c: int)", "(a: int64)", "(o.c: string, a)", "(o.b: string)",
+        "(a)",
+        "(c)",
+        "(c, e)",
+        "(a, o.b)",
+        "(a, c: int)",
+        "(a: int64)",
+        "(o.c: string, a)",
+        "(o.b: string)",
         "(a: string) cast (default null)",
     ],
-)  # fmt: skip
+)
 def test_index_fields_with_fitting_types_are_accepted(fields: str) -> None:
     """A declared field has its declared type. An undeclared field may have a type in the index."""
     _check(fields)

@@ -41,8 +41,13 @@ def test_invalid_combinations_are_refused(text: str, message: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["(a, b)", "(a: int?, b: string?) enforced", "(a: int) cast (default null)", "(a, unnest b select c, d) exclude unknown key"],
-)  # fmt: skip
+    [
+        "(a, b)",
+        "(a: int?, b: string?) enforced",
+        "(a: int) cast (default null)",
+        "(a, unnest b select c, d) exclude unknown key",
+    ],
+)
 def test_valid_combinations_are_accepted(text: str) -> None:
     """Valid combinations are accepted."""
     check_index(index(text))

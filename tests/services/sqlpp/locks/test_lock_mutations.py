@@ -215,10 +215,12 @@ def test_planted_lock_cycle_is_detected() -> None:
     """The search finds planted violations."""
     circle = frozenset(
         [
-            LockRow(1, A, EXCLUSIVE, UPGRADED), LockRow(2, A, READ, READ),
-            LockRow(2, B, EXCLUSIVE, UPGRADED), LockRow(1, B, READ, READ),
+            LockRow(1, A, EXCLUSIVE, UPGRADED),
+            LockRow(2, A, READ, READ),
+            LockRow(2, B, EXCLUSIVE, UPGRADED),
+            LockRow(1, B, READ, READ),
         ]
-    )  # fmt: skip
+    )
 
     assert complaints(circle) == ["a circle"]
     with pytest.raises(ServiceUnavailable, match="waits for this one"):

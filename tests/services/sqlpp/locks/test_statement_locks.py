@@ -224,9 +224,12 @@ def test_invalid_lock_operations_have_asterixdb_codes(lab: StoreLab) -> None:
     async def story() -> list[str]:
         held_locks = await one.acquire(wish(A, MODIFY), LONG_S)
         codes = [
-            await code(held_locks.upgrade(A, LONG_S)), await code(held_locks.downgrade(A)), await code(held_locks.upgrade(B, LONG_S)),
-            await code(held_locks.downgrade(B)), await code(check(held_locks, BUILD)),
-        ]  # fmt: skip
+            await code(held_locks.upgrade(A, LONG_S)),
+            await code(held_locks.downgrade(A)),
+            await code(held_locks.upgrade(B, LONG_S)),
+            await code(held_locks.downgrade(B)),
+            await code(check(held_locks, BUILD)),
+        ]
         await held_locks.release()
         await held_locks.release()
         return [

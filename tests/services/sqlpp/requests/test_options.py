@@ -21,23 +21,30 @@ def _check(name: str, value: str) -> None:
     [
         ("compiler.joinmemory", "4LS", "The given string: 4LS is not a byte unit string (e.g., 320KiB or 1024)."),
         (
-            "compiler.groupmemory", "-10GB",
-            ('Invalid `compiler.groupmemory` "-10737418240" for frame size=32768. value should be >= 4 * frame size: '
-            '`compiler.groupmemory` "131072" in bytes'),
+            "compiler.groupmemory",
+            "-10GB",
+            (
+                'Invalid `compiler.groupmemory` "-10737418240" for frame size=32768. value should be >= 4 * frame size: '
+                '`compiler.groupmemory` "131072" in bytes'
+            ),
         ),
         (
-            "compiler.sortmemory", "98303",
-            ('Invalid `compiler.sortmemory` "98303" for frame size=32768. value should be >= 3 * frame size: '
-            '`compiler.sortmemory` "98304" in bytes'),
+            "compiler.sortmemory",
+            "98303",
+            (
+                'Invalid `compiler.sortmemory` "98303" for frame size=32768. value should be >= 3 * frame size: '
+                '`compiler.sortmemory` "98304" in bytes'
+            ),
         ),
         ("simfunction", "soundex", "Unknown similarity function soundex: there are jaccard, edit-distance"),
         (
-            "compiler.ordered.fields", "perhaps",
+            "compiler.ordered.fields",
+            "perhaps",
             "The option compiler.ordered.fields takes true or false, and has perhaps",
         ),
         ("output-record", "x", "Query parameter output-record is not supported"),
     ],
-)  # fmt: skip
+)
 def test_unknown_options_and_invalid_sizes_are_refused(name: str, value: str, message: str) -> None:
     """Unknown options are refused by name, and invalid sizes with AsterixDB's messages."""
     with pytest.raises(SqlppError) as refused:
@@ -48,9 +55,15 @@ def test_unknown_options_and_invalid_sizes_are_refused(name: str, value: str, me
 
 @pytest.mark.parametrize(
     "name, value",
-    [("compiler.sortmemory", "98304"), ("compiler.joinmemory", "32 MB"), ("compiler.groupmemory", "0.5GiB"),
-     ("simfunction", "edit-distance"), ("compiler.ordered.fields", "FALSE"), ("import-private-functions", "true")],
-)  # fmt: skip
+    [
+        ("compiler.sortmemory", "98304"),
+        ("compiler.joinmemory", "32 MB"),
+        ("compiler.groupmemory", "0.5GiB"),
+        ("simfunction", "edit-distance"),
+        ("compiler.ordered.fields", "FALSE"),
+        ("import-private-functions", "true"),
+    ],
+)
 def test_valid_memory_sizes_are_accepted(name: str, value: str) -> None:
     """Memory sizes that AsterixDB accepts are accepted."""
     _check(name, value)

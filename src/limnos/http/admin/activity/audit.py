@@ -70,11 +70,17 @@ def _parse_filters(request: Request) -> AuditFilter:
     if outcome is not None and outcome not in OUTCOMES:
         raise BadRequest(f"'{outcome[:50]}' is not an outcome: use one of {', '.join(OUTCOMES)}")
     return AuditFilter(
-        user=request.query("user") or None, object_id=_number(request, "object"), path=request.query("path") or None,
-        since=_moment(request, "since"), until=_moment(request, "until"), action=request.query("action") or None,
-        outcome=outcome, request_id=request.query("request") or None, before=_number(request, "before"),
+        user=request.query("user") or None,
+        object_id=_number(request, "object"),
+        path=request.query("path") or None,
+        since=_moment(request, "since"),
+        until=_moment(request, "until"),
+        action=request.query("action") or None,
+        outcome=outcome,
+        request_id=request.query("request") or None,
+        before=_number(request, "before"),
         after=_number(request, "after"),
-    )  # fmt: skip
+    )
 
 
 def _number(request: Request, name: str) -> int | None:

@@ -30,10 +30,12 @@ async def changes(request: Request, ctx: Context) -> Response:
     which starts at the oldest retained revision. `wait_s` is the maximum time to wait for a first change, in seconds.
     """
     page = await changes_read(
-        ctx, RequestScope(*names_of(request)), after=request.query("after"),
+        ctx,
+        RequestScope(*names_of(request)),
+        after=request.query("after"),
         limit=_number(request.query("limit"), "limit", LIMIT_MAX, unset=LIMIT),
         wait_s=_number(request.query("wait_s"), "wait_s", int(WAIT_S_MAX), unset=0),
-    )  # fmt: skip
+    )
     entries = [encode(each) for each in page.changes]
     return json_response({"changes": entries, "next": page.position.text(), "more": page.more})
 
@@ -64,9 +66,20 @@ def _number(text: str | None, name: str, most: int, *, unset: int) -> int:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/changes", changes, "list-changes", query=("after", "limit", "wait_s"), deadline_s=DEADLINE_S),
     Route(
-        "GET", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/changes", changes, "list-catalog-changes", query=("after", "limit", "wait_s"),
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/changes",
+        changes,
+        "list-changes",
+        query=("after", "limit", "wait_s"),
         deadline_s=DEADLINE_S,
     ),
-)  # fmt: skip
+    Route(
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/changes",
+        changes,
+        "list-catalog-changes",
+        query=("after", "limit", "wait_s"),
+        deadline_s=DEADLINE_S,
+    ),
+)

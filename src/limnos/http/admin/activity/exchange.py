@@ -126,10 +126,17 @@ def _id(request: Request) -> int:
 
 def _encode(result: MetalakeImport) -> dict[str, object]:
     return {
-        "id": result.id, "name": result.name, "format": result.form, "ids": "keep" if result.keeps else "map", "state": result.state,
-        "records": result.records, "source": result.source, "begun_by": result.begun_by, "begun_at": instant(result.begun_at),
+        "id": result.id,
+        "name": result.name,
+        "format": result.form,
+        "ids": "keep" if result.keeps else "map",
+        "state": result.state,
+        "records": result.records,
+        "source": result.source,
+        "begun_by": result.begun_by,
+        "begun_at": instant(result.begun_at),
         "fed_at": instant(result.fed_at),
-    }  # fmt: skip
+    }
 
 
 ROUTES: tuple[Route[Handler], ...] = (
@@ -138,9 +145,16 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route("POST", _IMPORTS, import_begin, "begin-import"),
     Route("GET", _ONE, import_load, "load-import"),
     Route(
-        "POST", f"{_ONE}/records", import_feed, "feed-import", query=("after",), deadline_s=_PART_S, body_bytes_max=_PART_BYTES_MAX, takes="any",
+        "POST",
+        f"{_ONE}/records",
+        import_feed,
+        "feed-import",
+        query=("after",),
+        deadline_s=_PART_S,
+        body_bytes_max=_PART_BYTES_MAX,
+        takes="any",
         asks=(Action.METALAKE_IMPORT,),
     ),
     Route("POST", f"{_ONE}/finish", import_finish, "finish-import"),
     Route("DELETE", _ONE, import_abandon, "give-up-import"),
-)  # fmt: skip
+)

@@ -28,24 +28,41 @@ async def job_show(request: Request, ctx: Context) -> Response:
     job = view.job
     return json_response(
         {
-            "id": job.uuid, "template": view.template, "state": view.state, "user": job.user, "message": job.message,
-            "exit_code": job.exit_code, "queued_at": instant(job.queued_at), "started_at": instant(job.started_at),
-            "ended_at": instant(job.ended_at), "stdout": output.stdout, "stderr": output.stderr,
-            "stdout_bytes": output.stdout_bytes, "stderr_bytes": output.stderr_bytes,
+            "id": job.uuid,
+            "template": view.template,
+            "state": view.state,
+            "user": job.user,
+            "message": job.message,
+            "exit_code": job.exit_code,
+            "queued_at": instant(job.queued_at),
+            "started_at": instant(job.started_at),
+            "ended_at": instant(job.ended_at),
+            "stdout": output.stdout,
+            "stderr": output.stderr,
+            "stdout_bytes": output.stdout_bytes,
+            "stderr_bytes": output.stderr_bytes,
         }
-    )  # fmt: skip
+    )
 
 
 def _builtin_job(job: BuiltinJob) -> dict[str, object]:
     """Encode a maintenance operation as a job without output, whose message is the operation's result."""
     row = job.row
     return {
-        "id": job.id, "template": job.template, "state": job.status, "user": row.user, "message": row.result,
-        "exit_code": None, "queued_at": instant(row.started_at), "started_at": instant(job.began_at),
-        "ended_at": instant(row.ended_at), "stdout": "", "stderr": "", "stdout_bytes": 0, "stderr_bytes": 0,
-    }  # fmt: skip
+        "id": job.id,
+        "template": job.template,
+        "state": job.status,
+        "user": row.user,
+        "message": row.result,
+        "exit_code": None,
+        "queued_at": instant(row.started_at),
+        "started_at": instant(job.began_at),
+        "ended_at": instant(row.ended_at),
+        "stdout": "",
+        "stderr": "",
+        "stdout_bytes": 0,
+        "stderr_bytes": 0,
+    }
 
 
-ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/jobs/{id}", job_show, "show-job"),
-)  # fmt: skip
+ROUTES: tuple[Route[Handler], ...] = (Route("GET", "/api/limnos/v1/metalakes/{m}/jobs/{id}", job_show, "show-job"),)

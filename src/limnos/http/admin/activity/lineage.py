@@ -155,9 +155,14 @@ def _number(request: Request, name: str, *, default: int, most: int) -> int:
 
 def _receive_route(path: str, operation: str, *query: str) -> Route[Handler]:
     return Route(
-        "POST", path, events_receive, operation, body_bytes_max=LONG_BODY_BYTES,
-        asks=(Action.TABLE_COMMIT, Action.VIEW_ALTER), query=query,
-    )  # fmt: skip
+        "POST",
+        path,
+        events_receive,
+        operation,
+        body_bytes_max=LONG_BODY_BYTES,
+        asks=(Action.TABLE_COMMIT, Action.VIEW_ALTER),
+        query=query,
+    )
 
 
 ROUTES: tuple[Route[Handler], ...] = (

@@ -77,9 +77,14 @@ async def findings_list(request: Request, ctx: Context) -> Response:
     metalake, name = names_of(request)
     before, limit = parse_page(request)
     findings, following = await run_lists.findings_list(
-        ctx, metalake=metalake, pipeline=name, rule=request.query("rule") or "", step=request.query("step") or "",
-        before=before, limit=limit,
-    )  # fmt: skip
+        ctx,
+        metalake=metalake,
+        pipeline=name,
+        rule=request.query("rule") or "",
+        step=request.query("step") or "",
+        before=before,
+        limit=limit,
+    )
     entries = [encode_finding(each) | {"run": each.run, "run_state": each.state} for each in findings]
     return json_response({"findings": entries, "next": None if following is None else str(following)})
 
@@ -102,10 +107,13 @@ def _encode(pipeline: PipelineVersion) -> dict[str, object]:
 ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", _ALL, pipelines_list, "list-pipelines"),
     Route(
-        "PUT", f"{_ALL}/{{p}}", pipeline_put, "put-pipeline",
+        "PUT",
+        f"{_ALL}/{{p}}",
+        pipeline_put,
+        "put-pipeline",
         asks=(Action.JOB_TEMPLATE_CREATE, Action.JOB_TEMPLATE_ALTER, Action.JOB_TEMPLATE_LOAD),
     ),
     Route("GET", f"{_ALL}/{{p}}", pipeline_load, "load-pipeline", query=("version",)),
     Route("DELETE", f"{_ALL}/{{p}}", pipeline_drop, "drop-pipeline"),
     Route("GET", f"{_ALL}/{{p}}/findings", findings_list, "list-findings", query=("rule", "step", "page", "limit")),
-)  # fmt: skip
+)

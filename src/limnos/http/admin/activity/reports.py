@@ -39,9 +39,14 @@ async def reports_list(request: Request, ctx: Context) -> Response:
         raise BadRequest(f"'{kind[:50]}' is not a type of report: use one of {', '.join(KINDS)}")
     limit = _number(request, "limit", reports.PAGE_MAX)
     rows, more = await reports.reports_list(
-        ctx, RequestScope(metalake, catalog), namespace=path[:-1], name=path[-1], kind=kind,
-        before=_number(request, "before", ID_MAX), limit=limit,
-    )  # fmt: skip
+        ctx,
+        RequestScope(metalake, catalog),
+        namespace=path[:-1],
+        name=path[-1],
+        kind=kind,
+        before=_number(request, "before", ID_MAX),
+        limit=limit,
+    )
     entries = [
         {
             "id": each.id,

@@ -161,8 +161,14 @@ async def run_start(request: Request, ctx: Context) -> Response:
     body = Request.decode(await request.body(), RunStart)
     steps = [RunStepState(each.name, _text(each.reads), each.output, "waiting", 0) for each in body.steps]
     begin = runs.RunBegin(
-        body.id, body.holder, _lease_ms(body.lease_s), _text(body.parameters), _text(body.options), tuple(steps), body.version
-    )  # fmt: skip
+        body.id,
+        body.holder,
+        _lease_ms(body.lease_s),
+        _text(body.parameters),
+        _text(body.options),
+        tuple(steps),
+        body.version,
+    )
     return json_response(_encode(await runs.run_start(ctx, metalake=metalake, pipeline=pipeline, begin=begin)))
 
 
@@ -182,8 +188,13 @@ async def runs_list(request: Request, ctx: Context) -> Response:
     (metalake,) = names_of(request)
     before, limit = parse_page(request)
     views, following = await run_lists.runs_list(
-        ctx, metalake=metalake, pipeline=request.query("pipeline"), state=request.query("state") or "", before=before, limit=limit
-    )  # fmt: skip
+        ctx,
+        metalake=metalake,
+        pipeline=request.query("pipeline"),
+        state=request.query("state") or "",
+        before=before,
+        limit=limit,
+    )
     entries = [_encode(each, whole=False) for each in views]
     return json_response({"runs": entries, "next": None if following is None else str(following)})
 
@@ -229,10 +240,18 @@ async def step_put(request: Request, ctx: Context) -> Response:
     metalake, uuid, name = names_of(request)
     body = Request.decode(await request.body(), StepPut)
     report = runners.StepReport(
-        name, body.state, body.rows, body.bytes, _parse_time_ms(body.started_at), _parse_time_ms(body.ended_at), body.message,
-        _json(body.outputs), _json(body.inputs), None if body.findings is None else tuple(map(_finding, body.findings)),
+        name,
+        body.state,
+        body.rows,
+        body.bytes,
+        _parse_time_ms(body.started_at),
+        _parse_time_ms(body.ended_at),
+        body.message,
+        _json(body.outputs),
+        _json(body.inputs),
+        None if body.findings is None else tuple(map(_finding, body.findings)),
         _json(body.phases_s),
-    )  # fmt: skip
+    )
     run_step_state = await runners.step_put(ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, report=report)
     return json_response(_encode_step(run_step_state, {}))
 

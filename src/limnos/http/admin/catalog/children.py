@@ -82,7 +82,10 @@ def _limit(text: str | None) -> int:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/children", children, "list-children",
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/children",
+        children,
+        "list-children",
         query=("path", "kind", "after", "limit"),
     ),
-)  # fmt: skip
+)

@@ -76,6 +76,14 @@ def _number(request: Request, name: str, *, default: str) -> int:
 
 _FILESETS = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/filesets"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", f"{_FILESETS}/entries", entries, "list-fileset-entries", query=("fileset", "directory", "location", "after", "limit")),
-    Route("GET", f"{_FILESETS}/preview", preview, "preview-fileset-file", query=("fileset", "file", "location", "rows")),
-)  # fmt: skip
+    Route(
+        "GET",
+        f"{_FILESETS}/entries",
+        entries,
+        "list-fileset-entries",
+        query=("fileset", "directory", "location", "after", "limit"),
+    ),
+    Route(
+        "GET", f"{_FILESETS}/preview", preview, "preview-fileset-file", query=("fileset", "file", "location", "rows")
+    ),
+)

@@ -93,10 +93,17 @@ async def names_confirm(request: Request, ctx: Context) -> Response:
 def _progress(progress: NestingProgress) -> dict[str, object]:
     head = progress.migration
     return {
-        "state": head.state, "separator": head.separator, "replacement": head.replacement, "nests": head.nests,
-        "planned_by": head.planned_by, "planned_at": instant(head.planned_at), "total": progress.total,
-        "renamed": progress.renamed, "nested": progress.nested, "left": progress.left,
-    }  # fmt: skip
+        "state": head.state,
+        "separator": head.separator,
+        "replacement": head.replacement,
+        "nests": head.nests,
+        "planned_by": head.planned_by,
+        "planned_at": instant(head.planned_at),
+        "total": progress.total,
+        "renamed": progress.renamed,
+        "nested": progress.nested,
+        "left": progress.left,
+    }
 
 
 def _change(change: PlannedRename) -> dict[str, object]:

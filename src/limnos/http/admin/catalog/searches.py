@@ -71,7 +71,10 @@ def _encode(hit: SearchHit) -> dict[str, object]:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET", "/api/limnos/v1/metalakes/{m}/search", search_show, "search",
+        "GET",
+        "/api/limnos/v1/metalakes/{m}/search",
+        search_show,
+        "search",
         query=("q", "in", "kind", "tag", "owner", "format", "limit", "facets"),
     ),
-)  # fmt: skip
+)

@@ -94,9 +94,11 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table"):
         """
         path = check_some_levels(self.path)
         parts = {
-            "schema": self.schema, "partition-spec": self.partition_spec, "write-order": self.write_order,
+            "schema": self.schema,
+            "partition-spec": self.partition_spec,
+            "write-order": self.write_order,
             "properties": self.properties,
-        }  # fmt: skip
+        }
         raw = msgspec.json.encode(parts)
         if len(raw) > REQUEST_BYTES_MAX:
             return operated.TableCreateOperation(

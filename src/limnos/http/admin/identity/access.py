@@ -344,4 +344,4 @@ ROUTES: tuple[Route[Handler], ...] = (
     Route("GET", f"{_ACCESS}/reach", reach, "list-access-reach", query=("path", "kind", "user", "after", "limit")),
     Route("POST", f"{_ACCESS}/what-if", what_if, "what-if-access"),
     Route("POST", f"{_ACCESS}/presets", change_preset, "change-access-preset"),
-)  # fmt: skip
+)

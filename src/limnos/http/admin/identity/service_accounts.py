@@ -38,9 +38,14 @@ async def accounts_list(_request: Request, ctx: Context) -> Response:
     the newest, and the latest expiry time.
     """
     accounts = [
-        {"user": each.user, "secrets": each.secrets, "newest_at": instant(each.newest_at), "ends_at": instant(each.ends_at)}
+        {
+            "user": each.user,
+            "secrets": each.secrets,
+            "newest_at": instant(each.newest_at),
+            "ends_at": instant(each.ends_at),
+        }
         for each in await service_accounts.accounts_list(ctx)
-    ]  # fmt: skip
+    ]
     return json_response({"service_accounts": accounts})
 
 

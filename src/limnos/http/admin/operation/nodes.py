@@ -46,11 +46,14 @@ async def settings_read(_request: Request, ctx: Context) -> Response:
     lines = await settings_list(ctx)
     settings = [
         {
-            "name": each.name, "value": msgspec.Raw(each.value.encode()), "default": each.is_default,
-            "secret": each.is_secret, "origin": each.origin,
+            "name": each.name,
+            "value": msgspec.Raw(each.value.encode()),
+            "default": each.is_default,
+            "secret": each.is_secret,
+            "origin": each.origin,
         }
         for each in lines
-    ]  # fmt: skip
+    ]
     return json_response({"settings": settings})
 
 

@@ -78,9 +78,15 @@ async def grant_page(page_request: PageRequest) -> Response:
     sentence = f"{verb} {what} on {address.kind.word} {path} {preposition} the role {fields['role']}"
     frame = await object_frame(page_request, address)
     return _page(
-        page_request, frame, consequence=consequence, sentence=sentence, action=grant_url(page_request, address),
-        fields=fields, back=page_request.base + access_path(address), is_revoke=fields["change"] == "revoke",
-    )  # fmt: skip
+        page_request,
+        frame,
+        consequence=consequence,
+        sentence=sentence,
+        action=grant_url(page_request, address),
+        fields=fields,
+        back=page_request.base + access_path(address),
+        is_revoke=fields["change"] == "revoke",
+    )
 
 
 def _role_form(action: str, fields: Mapping[str, str]) -> FormView:
@@ -91,15 +97,29 @@ def _role_form(action: str, fields: Mapping[str, str]) -> FormView:
 
 
 def _page(
-    page_request: PageRequest, frame: Frame, *, consequence: Consequence, sentence: str, action: str,
-    fields: Mapping[str, str], back: str, is_revoke: bool,
-) -> Response:  # fmt: skip
+    page_request: PageRequest,
+    frame: Frame,
+    *,
+    consequence: Consequence,
+    sentence: str,
+    action: str,
+    fields: Mapping[str, str],
+    back: str,
+    is_revoke: bool,
+) -> Response:
     view = ChangePage(
-        frame, "Revoke" if is_revoke else "Grant", sentence, _consequence_lines(consequence),
+        frame,
+        "Revoke" if is_revoke else "Grant",
+        sentence,
+        _consequence_lines(consequence),
         _counted(consequence.users, "user"),
-        consequence.is_bounded, consequence.is_enforced, is_revoke, action,
-        tuple(HiddenField(name, value) for name, value in fields.items()), back,
-    )  # fmt: skip
+        consequence.is_bounded,
+        consequence.is_enforced,
+        is_revoke,
+        action,
+        tuple(HiddenField(name, value) for name, value in fields.items()),
+        back,
+    )
     return html_response(page_request.request, render("access_change.html", view))
 
 
@@ -200,18 +220,28 @@ async def assign_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, sentence, metalake=change.metalake, section="people")
     own = page_request.own_path.partition("?")[0]
     return _page(
-        page_request, frame, consequence=consequence, sentence=sentence, action=own, fields=fields,
-        back=own.replace("/assign/", "/people/", 1), is_revoke=not change.gives,
-    )  # fmt: skip
+        page_request,
+        frame,
+        consequence=consequence,
+        sentence=sentence,
+        action=own,
+        fields=fields,
+        back=own.replace("/assign/", "/people/", 1),
+        is_revoke=not change.gives,
+    )
 
 
 async def assign_change(page_request: PageRequest) -> Response:
     """Assign a role to a user or group, or revoke it, and redirect to the page of the user or group."""
     change = _roles_change(page_request, await page_request.form())
     await roles_give(
-        page_request.ctx, metalake=change.metalake, kind=change.kind, name=change.name, roles=change.roles,
+        page_request.ctx,
+        metalake=change.metalake,
+        kind=change.kind,
+        name=change.name,
+        roles=change.roles,
         gives=change.gives,
-    )  # fmt: skip
+    )
     text = f"{change.roles[0]} {'assigned to' if change.gives else 'revoked from'} {change.name}"
     back = page_request.own_path.partition("?")[0].replace("/assign/", "/people/", 1)
     return redirect(f"{back}?{urlencode({'done': text})}")

@@ -65,17 +65,23 @@ async def members_part(page_request: PageRequest, metalake: str, *, group: str) 
 
 def _addition_form(page_request: PageRequest, metalake: str, *, group: str, others: tuple[str, ...]) -> FormView:
     return FormView(
-        f"{page_request.base}/people/members/add", "Add", hidden_fields(metalake=metalake, group=group),
-        (FormInput("user", "User", is_required=True, suggestions=others),), title="Add a member",
+        f"{page_request.base}/people/members/add",
+        "Add",
+        hidden_fields(metalake=metalake, group=group),
+        (FormInput("user", "User", is_required=True, suggestions=others),),
+        title="Add a member",
         label=f"Add the user to {group}",
-    )  # fmt: skip
+    )
 
 
 def _removal_form(page_request: PageRequest, metalake: str, *, group: str, user: str) -> FormView:
     return FormView(
-        f"{page_request.base}/people/members/remove", "Remove",
-        hidden_fields(metalake=metalake, group=group, user=user), label=f"Remove {user} from {group}", is_danger=True,
-    )  # fmt: skip
+        f"{page_request.base}/people/members/remove",
+        "Remove",
+        hidden_fields(metalake=metalake, group=group, user=user),
+        label=f"Remove {user} from {group}",
+        is_danger=True,
+    )
 
 
 async def group_links(page_request: PageRequest, metalake: str, *, user: str) -> tuple[Link, ...]:

@@ -150,19 +150,31 @@ async def access_page(page_request: PageRequest) -> Response:
     )
     view = AccessPage(
         await object_frame(page_request, address),
-        further_heading(page_request, address, details=details, words=words, tab="access"), own, grant_url(page_request, address), refusal, levels,
+        further_heading(page_request, address, details=details, words=words, tab="access"),
+        own,
+        grant_url(page_request, address),
+        refusal,
+        levels,
         tuple(_holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders)
         if page is not None
         else (),
-        _following(page, own), () if rules is None else tuple(_owner_words(rules)), _rule_lines(page_request, rules, address=address),
-        0 if rules is None else rules.hidden_rules, rules is not None and rules.following is not None,
-        tuple(_action_choices(address.kind, chosen=action)), user, why, () if reach is None else _count_lines(reach),
-        "" if reach is None else reach.user, reach is not None and reach.is_bounded,
+        _following(page, own),
+        () if rules is None else tuple(_owner_words(rules)),
+        _rule_lines(page_request, rules, address=address),
+        0 if rules is None else rules.hidden_rules,
+        rules is not None and rules.following is not None,
+        tuple(_action_choices(address.kind, chosen=action)),
+        user,
+        why,
+        () if reach is None else _count_lines(reach),
+        "" if reach is None else reach.user,
+        reach is not None and reach.is_bounded,
         tuple(_privilege_choices(address.kind)) if "grant" in details.rights else (),
         restrictions_url(page_request, address)
-        if "grant" in details.rights and table_format == ICEBERG and address.kind in Action.RESTRICT.kinds else "",
+        if "grant" in details.rights and table_format == ICEBERG and address.kind in Action.RESTRICT.kinds
+        else "",
         await role_names(page_request, address.metalake) if "grant" in details.rights else (),
-    )  # fmt: skip
+    )
     return html_response(page_request.request, render("access_object.html", view))
 
 
@@ -240,16 +252,24 @@ def _rule_lines(
     for each in rules.rules:
         privilege = Privilege(each.privilege).word
         fields = {
-            "change": "revoke", "role": each.role, "privileges": privilege,
+            "change": "revoke",
+            "role": each.role,
+            "privileges": privilege,
             "condition": "allow" if each.is_allowed else "deny",
-        }  # fmt: skip
+        }
         lines.append(
             RuleLine(
-                each.role, f"{page_request.base}/people/role/{segment_of(address.metalake)}/{segment_of(each.role)}", privilege,
-                each.is_allowed, f"{each.kind.word} {each.object_name}", each.is_inherited, each.users, each.groups,
+                each.role,
+                f"{page_request.base}/people/role/{segment_of(address.metalake)}/{segment_of(each.role)}",
+                privilege,
+                each.is_allowed,
+                f"{each.kind.word} {each.object_name}",
+                each.is_inherited,
+                each.users,
+                each.groups,
                 "" if each.is_inherited else f"{target}?{urlencode(fields)}",
             )
-        )  # fmt: skip
+        )
     return tuple(lines)
 
 
@@ -265,17 +285,25 @@ async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) 
     if action is None:
         raise BadRequest("The object's kind does not have this action: choose one on the page")
     decision, suggestions = await access_explain(
-        page_request.ctx, metalake=address.metalake, user=user, action=action, kind=address.kind,
+        page_request.ctx,
+        metalake=address.metalake,
+        user=user,
+        action=action,
+        kind=address.kind,
         path=(address.catalog, *address.levels),
-    )  # fmt: skip
+    )
     factors = factors_of(decision_json(decision))
     sentence = unescape_percent(decision.message())
     if not decision.allowed and any(each.kind == "member" for each in decision.factors):
         sentence = f"{user} is not a user of the metalake {address.metalake}."
     return WhyPart(
-        user, word, decision.allowed, sentence, factors,
+        user,
+        word,
+        decision.allowed,
+        sentence,
+        factors,
         tuple(unescape_percent(each) for each in suggestions),
-    )  # fmt: skip
+    )
 
 
 def _actions(kind: Kind) -> list[Action]:

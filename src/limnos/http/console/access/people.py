@@ -126,11 +126,14 @@ async def people_page(page_request: PageRequest) -> Response:
     rest = [each for each in entities if each.name.startswith(starts) and each.name > after]
     lines = tuple(
         PersonLine(
-            each.name, person_url(page_request, word, metalake=frame.metalake, name=each.name),
-            getattr(each, "enabled", True), each.created_by, each.created_at,
+            each.name,
+            person_url(page_request, word, metalake=frame.metalake, name=each.name),
+            getattr(each, "enabled", True),
+            each.created_by,
+            each.created_at,
         )
         for each in rest[:SHOWN]
-    )  # fmt: skip
+    )
     base = f"{page_request.base}/people?"
     following = ""
     if len(rest) > SHOWN:
@@ -182,11 +185,24 @@ async def person_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, name, metalake=metalake, section="people")
     own = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
     view = PersonPage(
-        frame, name, word, f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}", _WORDS[word],
-        is_enabled, "" if word == "role" else f"{page_request.base}/assign{own}", roles, rules, is_cut, secrets,
-        reach, forms, assignable, await _drop_url(page_request, word, metalake=metalake, name=name),
-        groups, part,
-    )  # fmt: skip
+        frame,
+        name,
+        word,
+        f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}",
+        _WORDS[word],
+        is_enabled,
+        "" if word == "role" else f"{page_request.base}/assign{own}",
+        roles,
+        rules,
+        is_cut,
+        secrets,
+        reach,
+        forms,
+        assignable,
+        await _drop_url(page_request, word, metalake=metalake, name=name),
+        groups,
+        part,
+    )
     return html_response(page_request.request, render("person.html", view))
 
 

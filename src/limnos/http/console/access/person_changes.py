@@ -31,26 +31,34 @@ def person_url(page_request: PageRequest, word: str, *, metalake: str, name: str
 def creation_form(page_request: PageRequest, word: str, *, metalake: str) -> FormView:
     """Return the form that creates a user, group or role."""
     return FormView(
-        f"{page_request.base}/people/create", "Create", hidden_fields(metalake=metalake, kind=word),
-        (FormInput("name", "Name", is_required=True),), title=f"Create a {word}", label=f"Create the {word}",
-    )  # fmt: skip
+        f"{page_request.base}/people/create",
+        "Create",
+        hidden_fields(metalake=metalake, kind=word),
+        (FormInput("name", "Name", is_required=True),),
+        title=f"Create a {word}",
+        label=f"Create the {word}",
+    )
 
 
 def state_form(page_request: PageRequest, *, metalake: str, name: str, is_enabled: bool) -> FormView:
     """Return the form that disables or enables a user."""
     return FormView(
-        f"{page_request.base}/people/enable", "Disable" if is_enabled else "Enable",
+        f"{page_request.base}/people/enable",
+        "Disable" if is_enabled else "Enable",
         hidden_fields(metalake=metalake, name=name, enabled="no" if is_enabled else "yes"),
-        label=f"{'Disable' if is_enabled else 'Enable'} {name}", is_danger=is_enabled,
-    )  # fmt: skip
+        label=f"{'Disable' if is_enabled else 'Enable'} {name}",
+        is_danger=is_enabled,
+    )
 
 
 def sign_out_form(page_request: PageRequest, *, metalake: str, name: str) -> FormView:
     """Return the form that ends all sessions of a user, of the console and of password logins."""
     return FormView(
-        f"{page_request.base}/people/sign-out", "Sign out everywhere", hidden_fields(metalake=metalake, name=name),
+        f"{page_request.base}/people/sign-out",
+        "Sign out everywhere",
+        hidden_fields(metalake=metalake, name=name),
         label=f"Sign {name} out everywhere",
-    )  # fmt: skip
+    )
 
 
 async def create(page_request: PageRequest) -> Response:

@@ -58,11 +58,17 @@ async def drop_page(page_request: PageRequest) -> Response:
     return sheet_response(
         page_request,
         SheetPage(
-            frame, f"Drop the {word} {name}?", "key" if word == "role" else "person", _CONSEQUENCES[word],
-            (Link(f"{word.capitalize()}s", listed), Link(name, own)), facts=(fact,), forms=(form,),
-            warning="This cannot be undone.", cancel=own,
+            frame,
+            f"Drop the {word} {name}?",
+            "key" if word == "role" else "person",
+            _CONSEQUENCES[word],
+            (Link(f"{word.capitalize()}s", listed), Link(name, own)),
+            facts=(fact,),
+            forms=(form,),
+            warning="This cannot be undone.",
+            cancel=own,
         ),
-    )  # fmt: skip
+    )
 
 
 async def drop(page_request: PageRequest) -> Response:

@@ -45,9 +45,16 @@ from limnos.services.lookup.securables import render_full_name
 from limnos.services.request.name_codecs import codec_for
 
 _MASKS: Final = (
-    "replace-with-null", "mask-to-fixed-value", "mask-alphanum", "show-first-4", "show-last-4", "truncate-to-year",
-    "truncate-to-month", "sha-256-global", "sha-256-query-local",
-)  # fmt: skip
+    "replace-with-null",
+    "mask-to-fixed-value",
+    "mask-alphanum",
+    "show-first-4",
+    "show-last-4",
+    "truncate-to-year",
+    "truncate-to-month",
+    "sha-256-global",
+    "sha-256-query-local",
+)
 _PRINCIPALS: Final = ("user", "group", "role")
 
 
@@ -58,17 +65,24 @@ async def restrictions_page(page_request: PageRequest) -> Response:
     frame = await object_frame(page_request, address)
     path = display.render((address.catalog, *address.levels))
     columns = (
-        SheetColumn("Name"), SheetColumn("Masks"), SheetColumn("Rows", is_code=True), SheetColumn("For"), SheetColumn("Except"), SheetColumn("Action"),
-    )  # fmt: skip
+        SheetColumn("Name"),
+        SheetColumn("Masks"),
+        SheetColumn("Rows", is_code=True),
+        SheetColumn("For"),
+        SheetColumn("Except"),
+        SheetColumn("Action"),
+    )
     rows = tuple(_row(page_request, address, view=each) for each in views)
     page = SheetPage(
-        frame, f"Read restrictions of {path}", "lock",
+        frame,
+        f"Read restrictions of {path}",
+        "lock",
         "A restriction masks columns or leaves out rows for the users that it names, or for everybody. Owners of the object are exempt. "
         "It takes effect at the next request. The rows to keep are a condition, such as region = 'EU'.",
         (*crumbs_of(page_request, address), _crumb(page_request, address)),
         sheets=(Sheet("", columns, rows, "No restriction applies to this object."),),
         forms=(_form(page_request, address),),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 
@@ -88,14 +102,20 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, view: Restriction
     own = display.render((address.catalog, *address.levels))
     is_own = kind is address.kind and on == own
     remove = FormView(
-        restrictions_url(page_request, address), "Remove", hidden_fields(change="remove", name=view.restriction.name),
-        label=f"Remove {view.restriction.name}", is_danger=True,
-    )  # fmt: skip
+        restrictions_url(page_request, address),
+        "Remove",
+        hidden_fields(change="remove", name=view.restriction.name),
+        label=f"Remove {view.restriction.name}",
+        is_danger=True,
+    )
     return (
-        SheetCell(view.restriction.name, is_name=True, small="" if is_own else f"from {kind.word} {on}"), SheetCell(masks),
-        SheetCell(_rows_text(terms)), SheetCell(_names(view.to) or "everybody"), SheetCell(_names(view.unless)),
+        SheetCell(view.restriction.name, is_name=True, small="" if is_own else f"from {kind.word} {on}"),
+        SheetCell(masks),
+        SheetCell(_rows_text(terms)),
+        SheetCell(_names(view.to) or "everybody"),
+        SheetCell(_names(view.unless)),
         SheetCell(form=remove if is_own else None),
-    )  # fmt: skip
+    )
 
 
 def _rows_text(terms: RestrictionTerms) -> str:
@@ -113,14 +133,20 @@ def _names(who: RestrictionPrincipals) -> str:
 def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
     kinds = (Choice("", "for everybody"), *(Choice(each, f"for the {each}", each == "user") for each in _PRINCIPALS))
     inputs = (
-        FormInput("name", "Name", is_required=True), FormInput("column", "Column to mask"),
+        FormInput("name", "Name", is_required=True),
+        FormInput("column", "Column to mask"),
         FormInput("mask", "Mask", choices=tuple(Choice(each, each.replace("-", " ")) for each in _MASKS)),
-        FormInput("filter", "Rows to keep"), FormInput("whom", "For whom", choices=kinds),
+        FormInput("filter", "Rows to keep"),
+        FormInput("whom", "For whom", choices=kinds),
         FormInput("named", "User, group, role"),
-    )  # fmt: skip
+    )
     return FormView(
-        restrictions_url(page_request, address), "Restrict", hidden_fields(change="set"), inputs, title="Restrict what others read",
-    )  # fmt: skip
+        restrictions_url(page_request, address),
+        "Restrict",
+        hidden_fields(change="set"),
+        inputs,
+        title="Restrict what others read",
+    )
 
 
 async def change(page_request: PageRequest) -> Response:

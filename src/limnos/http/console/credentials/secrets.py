@@ -39,18 +39,25 @@ async def secrets_page(page_request: PageRequest) -> Response:
     sheet = await secrets_sheet(page_request, metalake, user=user)
     frame = await frame_of(page_request, f"Secrets of {user}", metalake=metalake, section="people")
     is_user, may_add = await _membership(page_request, metalake, user=user)
-    form = FormView(_address(page_request, metalake, user=user), "Create a secret", (), (life_input(),), title="Create a secret")  # fmt: skip
+    form = FormView(
+        _address(page_request, metalake, user=user), "Create a secret", (), (life_input(),), title="Create a secret"
+    )
     joining = FormView(
-        f"{page_request.base}/people/create", f"Add {user}", hidden_fields(metalake=metalake, kind="user", name=user),
+        f"{page_request.base}/people/create",
+        f"Add {user}",
+        hidden_fields(metalake=metalake, kind="user", name=user),
         title=f"Add the service account to {metalake}",
-    )  # fmt: skip
+    )
     page = SheetPage(
-        frame, f"Secrets of {user}",
+        frame,
+        f"Secrets of {user}",
         intro="A user with a secret is a service account: a program that signs in with its name and secret instead of a password. "
         "Two secrets may be valid at once, so that one can replace the other.",
-        crumbs=(_person(page_request, metalake, user=user),) if is_user else (), sheets=(sheet,), forms=(form, joining) if may_add else (form,),
+        crumbs=(_person(page_request, metalake, user=user),) if is_user else (),
+        sheets=(sheet,),
+        forms=(form, joining) if may_add else (form,),
         warning="" if is_user else f"{user} is not a user of the metalake {metalake}, and has no role there.",
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 
@@ -81,10 +88,14 @@ async def create(page_request: PageRequest) -> Response:
     secret, text = await secret_create(page_request.ctx, user=user, expires_in_s=life_s)
     frame = await frame_of(page_request, f"New secret of {user}", metalake=metalake, section="people")
     page = SheetPage(
-        frame, f"New secret of {user}", "key", "Copy it now: it is shown only once.",
+        frame,
+        f"New secret of {user}",
+        "key",
+        "Copy it now: it is shown only once.",
         (_person(page_request, metalake, user=user), Link("Secrets", _address(page_request, metalake, user=user))),
-        facts=(Fact("Client", user), Fact("Secret", str(secret.id))), blocks=(CodeBlock("", text, "secret"),),
-    )  # fmt: skip
+        facts=(Fact("Client", user), Fact("Secret", str(secret.id))),
+        blocks=(CodeBlock("", text, "secret"),),
+    )
     return sheet_response(page_request, page, is_secret=True)
 
 

@@ -50,25 +50,39 @@ async def tokens_page(page_request: PageRequest) -> Response:
     ]
     frame = await frame_of(page_request, "Your API tokens", section="sessions")
     columns = (
-        SheetColumn("Name"), SheetColumn("Created", hides=True), SheetColumn("Ends", hides=True), SheetColumn("State"), SheetColumn("Action"),
-    )  # fmt: skip
+        SheetColumn("Name"),
+        SheetColumn("Created", hides=True),
+        SheetColumn("Ends", hides=True),
+        SheetColumn("State"),
+        SheetColumn("Action"),
+    )
     rows = tuple(_row(page_request, each) for each in reversed(tokens))
     form = FormView(
-        f"{page_request.base}/tokens/create", "Create a token", (), (FormInput("name", "Purpose", is_required=True), life_input()),
+        f"{page_request.base}/tokens/create",
+        "Create a token",
+        (),
+        (FormInput("name", "Purpose", is_required=True), life_input()),
         title="Create a token",
-    )  # fmt: skip
+    )
     page = SheetPage(
-        frame, "Your API tokens",
+        frame,
+        "Your API tokens",
         intro="Programs sign in as you with a token. The server does not store a token's text: it is shown once, at its creation.",
-        tabs=(Link("Sessions", f"{page_request.base}/sessions"), Link("API tokens", f"{page_request.base}/tokens", is_current=True)),
-        sheets=(Sheet("", columns, rows, "You have no API token."),), forms=(form,),
-    )  # fmt: skip
+        tabs=(
+            Link("Sessions", f"{page_request.base}/sessions"),
+            Link("API tokens", f"{page_request.base}/tokens", is_current=True),
+        ),
+        sheets=(Sheet("", columns, rows, "You have no API token."),),
+        forms=(form,),
+    )
     return sheet_response(page_request, page)
 
 
 def life_input() -> FormInput:
     """Return the form input for the lifetime of a token or secret."""
-    return FormInput("days", "Valid for", choices=tuple(Choice(days, f"for {words}" if days else words) for days, words in LIVES))  # fmt: skip
+    return FormInput(
+        "days", "Valid for", choices=tuple(Choice(days, f"for {words}" if days else words) for days, words in LIVES)
+    )
 
 
 def life_of(fields: dict[str, str]) -> int | None:
@@ -91,9 +105,12 @@ def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
         is_danger=True,
     )
     return (
-        SheetCell(token.name, is_name=True), SheetCell(at_ms=token.created_at), end_cell(token), SheetCell(chips=(state,)),
+        SheetCell(token.name, is_name=True),
+        SheetCell(at_ms=token.created_at),
+        end_cell(token),
+        SheetCell(chips=(state,)),
         SheetCell(form=revoke if state.look == "ok" else None),
-    )  # fmt: skip
+    )
 
 
 async def create(page_request: PageRequest) -> Response:
@@ -105,10 +122,14 @@ async def create(page_request: PageRequest) -> Response:
     token, text = await token_create(page_request.ctx, user=None, name=name, expires_in_s=life_of(fields))
     frame = await frame_of(page_request, "Your new token", section="sessions")
     page = SheetPage(
-        frame, "Your new token", "key", "Copy it now: it is shown only once.",
-        (Link("API tokens", f"{page_request.base}/tokens"),), facts=(Fact("Name", token.name), Fact("Ends", at_ms=token.expires_at)),
+        frame,
+        "Your new token",
+        "key",
+        "Copy it now: it is shown only once.",
+        (Link("API tokens", f"{page_request.base}/tokens"),),
+        facts=(Fact("Name", token.name), Fact("Ends", at_ms=token.expires_at)),
         blocks=(CodeBlock("", text, "secret"),),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page, is_secret=True)
 
 

@@ -96,17 +96,29 @@ async def external_page(page_request: PageRequest, address: ObjectAddress) -> Re
     if page_request.is_part and contents is not None:
         return html_response(page_request.request, render("part_rows.html", contents))
     heading = heading_of(
-        page_request, address, details=None, tabs=EXTERNAL_NAMESPACE_TABS if is_namespace else OTHER_TABS, tab=tab,
-        chips=(Chip(address.kind.word), Chip(lookup.origin.provider)), comment=description.comment,
+        page_request,
+        address,
+        details=None,
+        tabs=EXTERNAL_NAMESPACE_TABS if is_namespace else OTHER_TABS,
+        tab=tab,
+        chips=(Chip(address.kind.word), Chip(lookup.origin.provider)),
+        comment=description.comment,
         has_access=lookup.node is not None,
-    )  # fmt: skip
+    )
     if is_namespace:
-        return await _namespace_response(page_request, address, heading=heading, description=description, contents=contents, tab=tab, failure=failure)  # fmt: skip
+        return await _namespace_response(
+            page_request, address, heading=heading, description=description, contents=contents, tab=tab, failure=failure
+        )
     frame = await (object_frame(page_request, address) if failure is None else failed_frame(page_request, address))
     page = ObjectPage(
-        frame, heading, _FACTS, description.blocks, description.lists, properties_of(description.properties),
+        frame,
+        heading,
+        _FACTS,
+        description.blocks,
+        description.lists,
+        properties_of(description.properties),
         warning="" if failure is None else failure_text(address.catalog, failure),
-    )  # fmt: skip
+    )
     return external_response(page_request, render("object.html", page), failure=failure)
 
 
@@ -114,16 +126,27 @@ _FACTS: Final = (Fact("Read", "from the external system, for this page"),)
 
 
 async def _namespace_response(
-    page_request: PageRequest, address: ObjectAddress, *, heading: ObjectHeading, description: ExternalDescription,
-    contents: ContentsPart | None, tab: str, failure: SourceFailed | None,
-) -> Response:  # fmt: skip
+    page_request: PageRequest,
+    address: ObjectAddress,
+    *,
+    heading: ObjectHeading,
+    description: ExternalDescription,
+    contents: ContentsPart | None,
+    tab: str,
+    failure: SourceFailed | None,
+) -> Response:
     frame = await (object_frame(page_request, address) if failure is None else failed_frame(page_request, address))
     page = NamespacePage(
-        frame, address.path, heading, tab, _FACTS,
+        frame,
+        address.path,
+        heading,
+        tab,
+        _FACTS,
         contents or ContentsPart("", "", (), "", page_request.now_ms, begins_inside=False),
-        properties_of(description.properties), TabPart(),
+        properties_of(description.properties),
+        TabPart(),
         warning="" if failure is None else failure_text(address.catalog, failure),
-    )  # fmt: skip
+    )
     return external_response(page_request, render("namespace.html", page), failure=failure)
 
 

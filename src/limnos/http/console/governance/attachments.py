@@ -60,8 +60,10 @@ _INTROS: Final = {
     Kind.POLICY: "Rules that are attached to objects. Maintenance policies define how the server maintains tables.",
 }
 _OBJECTS: Final = (
-    SheetColumn("Object", is_code=True), SheetColumn("Kind"), SheetColumn("Action"),
-)  # fmt: skip
+    SheetColumn("Object", is_code=True),
+    SheetColumn("Kind"),
+    SheetColumn("Action"),
+)
 
 
 async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
@@ -73,19 +75,29 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
         scope, lambda view: (metalake_objects_list(view, kind), may_create(view, kind))
     )
     second = "Values" if kind is Kind.TAG else "Type"
-    columns = (SheetColumn("Name"), SheetColumn(second), SheetColumn("Description", hides=True, is_long=True), SheetColumn("Created", hides=True))  # fmt: skip
+    columns = (
+        SheetColumn("Name"),
+        SheetColumn(second),
+        SheetColumn("Description", hides=True, is_long=True),
+        SheetColumn("Created", hides=True),
+    )
     rows = tuple(_row(page_request, kind, metalake=frame.metalake, node=node) for node in nodes[:SHOWN])
     page = SheetPage(
-        frame, plural.capitalize(), intro=_INTROS[kind],
+        frame,
+        plural.capitalize(),
+        intro=_INTROS[kind],
         sheets=(
             Sheet(
-                "", columns, rows, note=f"There are no {plural} that you may see.",
+                "",
+                columns,
+                rows,
+                note=f"There are no {plural} that you may see.",
                 more=f"The first {SHOWN} of {len(nodes)} are shown." if len(nodes) > SHOWN else "",
             ),
             *((examples_sheet(),) if is_maker and kind is Kind.POLICY else ()),
         ),
         forms=(_creation(page_request, kind, metalake=frame.metalake),) if is_maker else (),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 
@@ -120,9 +132,12 @@ def _creation(page_request: PageRequest, kind: Kind, *, metalake: str) -> FormVi
             FormInput("content", "Content as JSON; empty for the defaults", rows=3),
         ]
     return FormView(
-        f"{page_request.base}/{_PLURAL[kind]}/create", "Create", hidden_fields(metalake=metalake), tuple(inputs),
+        f"{page_request.base}/{_PLURAL[kind]}/create",
+        "Create",
+        hidden_fields(metalake=metalake),
+        tuple(inputs),
         title=f"Create a {kind.word}",
-    )  # fmt: skip
+    )
 
 
 async def object_page(page_request: PageRequest, *, kind: Kind) -> Response:
@@ -137,16 +152,25 @@ async def object_page(page_request: PageRequest, *, kind: Kind) -> Response:
     crumb = Link(plural.capitalize(), f"{page_request.base}/{plural}?{urlencode({'metalake': metalake})}")
     rows = tuple(_object_row(page_request, kind, metalake=metalake, name=name, on=each) for each in objects[:SHOWN])
     page = SheetPage(
-        frame, name, _ICONS[kind], cast("TagRecord | PolicyRecord", node.record).comment or "", (crumb,),
-        facts=_facts(kind, node), blocks=_blocks(kind, node), chips=_chips(kind, node),
+        frame,
+        name,
+        _ICONS[kind],
+        cast("TagRecord | PolicyRecord", node.record).comment or "",
+        (crumb,),
+        facts=_facts(kind, node),
+        blocks=_blocks(kind, node),
+        chips=_chips(kind, node),
         sheets=(
             Sheet(
-                "Objects", _OBJECTS, rows, note=f"No object that you may see has this {kind.word}.",
+                "Objects",
+                _OBJECTS,
+                rows,
+                note=f"No object that you may see has this {kind.word}.",
                 more=f"The first {SHOWN} of {len(objects)} are shown." if len(objects) > SHOWN else "",
             ),
         ),
         forms=_forms(page_request, kind, metalake=metalake, node=node),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 
@@ -183,17 +207,16 @@ def _object_row(
     if word in KINDS:
         href = page_request.base + ObjectAddress(KINDS[word], metalake, table[0], table[1:]).path
     detach = FormView(
-        f"{page_request.base}/{kind.word}/attach", "Detach",
+        f"{page_request.base}/{kind.word}/attach",
+        "Detach",
         hidden_fields(metalake=metalake, name=name, kind=on.kind.word, path=text, change="detach"),
         label=f"Detach from {text}",
-    )  # fmt: skip
+    )
     return SheetCell(text, href, is_name=True), SheetCell(on.kind.word.replace("_", " ")), SheetCell(form=detach)
 
 
 def _attachment(page_request: PageRequest, kind: Kind, *, metalake: str, name: str) -> FormView:
-    kinds = tuple(
-        Choice(each.word, each.word.replace("_", " "), is_chosen=each is Kind.TABLE) for each in HOLDERS
-    )  # fmt: skip
+    kinds = tuple(Choice(each.word, each.word.replace("_", " "), is_chosen=each is Kind.TABLE) for each in HOLDERS)
     inputs = [
         FormInput("path", "Object, as main.raw.trips", is_required=True),
         FormInput("kind", "Kind", choices=kinds),
@@ -201,9 +224,12 @@ def _attachment(page_request: PageRequest, kind: Kind, *, metalake: str, name: s
     if kind is Kind.TAG:
         inputs.append(FormInput("value", "Value"))
     return FormView(
-        f"{page_request.base}/{kind.word}/attach", "Attach",
-        hidden_fields(metalake=metalake, name=name, change="attach"), tuple(inputs), title="Attach to an object",
-    )  # fmt: skip
+        f"{page_request.base}/{kind.word}/attach",
+        "Attach",
+        hidden_fields(metalake=metalake, name=name, change="attach"),
+        tuple(inputs),
+        title="Attach to an object",
+    )
 
 
 def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) -> tuple[FormView, ...]:
@@ -212,9 +238,11 @@ def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) 
         return (attach,)
     is_enabled = cast("PolicyRecord", node.record).enabled
     switch = FormView(
-        f"{page_request.base}/policy/enable", "Disable" if is_enabled else "Enable",
-        hidden_fields(metalake=metalake, name=node.name, enabled="no" if is_enabled else "yes"), title="State",
-    )  # fmt: skip
+        f"{page_request.base}/policy/enable",
+        "Disable" if is_enabled else "Enable",
+        hidden_fields(metalake=metalake, name=node.name, enabled="no" if is_enabled else "yes"),
+        title="State",
+    )
     return attach, switch
 
 

@@ -26,14 +26,22 @@ async def policies_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
     name = render_full_name(address.kind, path, codec=codec_for(page_request.ctx.services.defaults))
     on = AttachmentTarget(address.metalake, address.kind, name)
     attached = await attachments_list(page_request.ctx, on, kind=Kind.POLICY)
-    columns = (SheetColumn("Policy"), SheetColumn("Attached"), SheetColumn("State"), SheetColumn("Description", hides=True, is_long=True))  # fmt: skip
+    columns = (
+        SheetColumn("Policy"),
+        SheetColumn("Attached"),
+        SheetColumn("State"),
+        SheetColumn("Description", hides=True, is_long=True),
+    )
     rows = tuple(_row(page_request, address, attachment=each) for each in attached)
     text = display.render(path)
     form = FormView(
-        f"{page_request.base}/policy/attach", "Attach",
+        f"{page_request.base}/policy/attach",
+        "Attach",
         hidden_fields(metalake=address.metalake, kind=address.kind.word, path=text, change="attach"),
-        (FormInput("name", "Policy", is_required=True),), title="Attach a policy", label=f"Attach the policy to {text}",
-    )  # fmt: skip
+        (FormInput("name", "Policy", is_required=True),),
+        title="Attach a policy",
+        label=f"Attach the policy to {text}",
+    )
     note = "No policy that you may see applies here."
     more = f"A policy applies to every object in {text}; of the same type, the nearest one wins." if rows else ""
     return TabPart(sheets=(Sheet("", columns, rows, note, more),), forms=(form,))
@@ -45,4 +53,9 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, attachment: Objec
     href = f"{page_request.base}/policy/{segment_of(address.metalake)}/{segment_of(node.name)}"
     state = Chip("enabled", "ok", "check") if record.enabled else Chip("disabled", "warn", "alert")
     where = "above, and inherited" if attachment.inherited else "here"
-    return SheetCell(node.name, href, is_name=True), SheetCell(where), SheetCell(chips=(state,)), SheetCell(record.comment or "")  # fmt: skip
+    return (
+        SheetCell(node.name, href, is_name=True),
+        SheetCell(where),
+        SheetCell(chips=(state,)),
+        SheetCell(record.comment or ""),
+    )

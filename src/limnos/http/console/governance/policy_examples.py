@@ -21,30 +21,36 @@ class PolicyExample(NamedTuple):
 
 POLICY_EXAMPLES: Final = (
     PolicyExample(
-        "system_iceberg_table_maintenance", '{"targetFileSizeBytes": 134217728, "quietHours": ["22:00-06:00 UTC"]}',
+        "system_iceberg_table_maintenance",
+        '{"targetFileSizeBytes": 134217728, "quietHours": ["22:00-06:00 UTC"]}',
         "Rewrites small files and manifests, in these hours only.",
     ),
     PolicyExample(
-        "system_iceberg_compaction", '{"minDeleteFileNumber": 5}',
+        "system_iceberg_compaction",
+        '{"minDeleteFileNumber": 5}',
         "Rewrites files of a table with so many delete files.",
     ),
     PolicyExample(
-        "system_iceberg_snapshot_expiration", '{"olderThanDays": 30, "retainLast": 10}',
+        "system_iceberg_snapshot_expiration",
+        '{"olderThanDays": 30, "retainLast": 10}',
         "Expires older snapshots, but not the last ten.",
     ),
     PolicyExample(
-        "system_iceberg_orphan_file_removal", '{"olderThanDays": 7}',
+        "system_iceberg_orphan_file_removal",
+        '{"olderThanDays": 7}',
         "Deletes files that no snapshot names, after a week.",
     ),
     PolicyExample(
-        "limnos-row-retention", '{"column": "created_at", "olderThanDays": 365}',
+        "limnos-row-retention",
+        '{"column": "created_at", "olderThanDays": 365}',
         "Deletes rows whose column is older than a year.",
     ),
     PolicyExample(
-        "custom", '{"supportedObjectTypes": ["TABLE"], "customRules": {"review": "yearly"}}',
+        "custom",
+        '{"supportedObjectTypes": ["TABLE"], "customRules": {"review": "yearly"}}',
         "The server stores it for other programs.",
     ),
-)  # fmt: skip
+)
 
 
 def type_text(policy_type: str) -> str:

@@ -167,9 +167,17 @@ async def _page(
     return LineagePage(
         await object_frame(page_request, address),
         further_heading(page_request, address, details=details, words=words, tab="lineage"),
-        display.render((address.catalog, *address.levels)), column, columns, graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed), lines,
-        len(arcs), depths, _expansion_links(graph, base=base, query=fields | {"depth": str(depth)}), hidden, graph.is_whole,
-    )  # fmt: skip
+        display.render((address.catalog, *address.levels)),
+        column,
+        columns,
+        graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed),
+        lines,
+        len(arcs),
+        depths,
+        _expansion_links(graph, base=base, query=fields | {"depth": str(depth)}),
+        hidden,
+        graph.is_whole,
+    )
 
 
 def _described(view: RequestView, *, address: ObjectAddress) -> tuple[ObjectDetails, tuple[str, ...], HeadingWords]:
@@ -198,7 +206,7 @@ def _title(graph: _Graph) -> str:
 
 def _node(
     page_request: PageRequest, address: ObjectAddress, *, vertex: LineageVertex, key: str, graph: _Graph
-) -> PictureNode:  # fmt: skip
+) -> PictureNode:
     name, href = _name_and_href(page_request, address.metalake, vertex=vertex)
     if vertex.kind == "hidden":
         return PictureNode(key, "hidden", "an object that you may not see", "lock", look="hidden")
@@ -229,7 +237,7 @@ def _name_and_href(page_request: PageRequest, metalake: str, *, vertex: LineageV
 
 def _line(
     page_request: PageRequest, metalake: str, *, graph: _Graph, ends: tuple[str, str], arc: LineageArc
-) -> LineageLine:  # fmt: skip
+) -> LineageLine:
     texts = []
     for key in ends:
         vertex = graph.vertices[key]

@@ -71,7 +71,7 @@ CONSOLE_PAGES: Final = (
     ConsolePage("/storage", "Storage", "catalog", words="check"),
     ConsolePage("/sessions", "Your sessions", "person", words="sign out"),
     ConsolePage("/tokens", "API tokens", "key", words="your credentials"),
-)  # fmt: skip
+)
 """All pages that need no object, in the order of the navigation."""
 
 
@@ -82,7 +82,8 @@ def openable_needs(request_view: RequestView) -> frozenset[str]:
     """
     has_tasks = may_manage_tasks(request_view)
     pairs = (
-        (OPERATIONS, has_tasks or may_manage_webhooks(request_view)), (INSPECTION, may_inspect(request_view)),
+        (OPERATIONS, has_tasks or may_manage_webhooks(request_view)),
+        (INSPECTION, may_inspect(request_view)),
         (SECRETS, may_manage_secrets(request_view)),
-    )  # fmt: skip
+    )
     return frozenset(need for need, is_allowed in pairs if is_allowed)

@@ -93,8 +93,13 @@ def further_heading(
 ) -> ObjectHeading:
     """Return the heading of an object's access or lineage page, with the labels and buttons of its first page."""
     return heading_of(
-        page_request, address, details=details, tabs=tabs_of(address.kind, is_lance=words.is_lance), tab=tab,
-        chips=words.chips, comment=words.comment,
+        page_request,
+        address,
+        details=details,
+        tabs=tabs_of(address.kind, is_lance=words.is_lance),
+        tab=tab,
+        chips=words.chips,
+        comment=words.comment,
         create=page_request.base + creation_path(address) if words.may_create else "",
         query=query_url(page_request, address, details=details) if words.is_iceberg else "",
-    )  # fmt: skip
+    )

@@ -47,11 +47,13 @@ async def palette_links(page_request: PageRequest, metalake: str, *, text: str) 
     )
     return pages + tuple(
         PaletteLink(
-            name, kind.word, "key" if kind is Kind.ROLE else "person",
+            name,
+            kind.word,
+            "key" if kind is Kind.ROLE else "person",
             f"{page_request.base}/people/{kind.word}/{segment_of(metalake)}/{segment_of(name)}",
         )
         for kind, name in people
-    )  # fmt: skip
+    )
 
 
 def _is_match(page: ConsolePage, text: str) -> bool:

@@ -35,18 +35,25 @@ async def accounts_page(page_request: PageRequest) -> Response:
     holders = await page_request.ctx.read(RequestScope(frame.metalake), lambda view: holders_list(view, Kind.USER))
     users = {each.principal.name: each for each in holders}
     columns = (
-        SheetColumn("User"), SheetColumn("In this metalake"), SheetColumn("Roles"), SheetColumn("Valid secrets", is_number=True), SheetColumn("Newest", hides=True),
-        SheetColumn("The last one ends"), SheetColumn("Secrets", hides=True),
-    )  # fmt: skip
+        SheetColumn("User"),
+        SheetColumn("In this metalake"),
+        SheetColumn("Roles"),
+        SheetColumn("Valid secrets", is_number=True),
+        SheetColumn("Newest", hides=True),
+        SheetColumn("The last one ends"),
+        SheetColumn("Secrets", hides=True),
+    )
     rows = tuple(
         _row(page_request, each, metalake=frame.metalake, user=users.get(each.user)) for each in accounts[:SHOWN]
     )
     more = f"The first {SHOWN} are shown; limnos user secret accounts lists all." if len(accounts) > SHOWN else ""
     page = SheetPage(
-        frame, "Service accounts", intro="Users that are programs: they sign in with a secret. The page of each has its roles and secrets, and disables it. Create one on a user's page.",
+        frame,
+        "Service accounts",
+        intro="Users that are programs: they sign in with a secret. The page of each has its roles and secrets, and disables it. Create one on a user's page.",
         tabs=operation_tabs(page_request, frame.metalake, current="accounts"),
         sheets=(Sheet("", columns, rows, "No user has a valid secret.", more),),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 
@@ -61,11 +68,14 @@ def _row(
         state = SheetCell(chips=(chip,), small=f"added by {user.principal.created_by}")
         own, roles = f"{page_request.base}/people/user/{path}", _roles_text(user.roles)
     return (
-        SheetCell(account.user, own, is_name=True), state, SheetCell(roles),
-        SheetCell(str(account.secrets)), SheetCell(at_ms=account.newest_at),
+        SheetCell(account.user, own, is_name=True),
+        state,
+        SheetCell(roles),
+        SheetCell(str(account.secrets)),
+        SheetCell(at_ms=account.newest_at),
         SheetCell("never") if account.ends_at is None else SheetCell(moment_ms=account.ends_at),
         SheetCell("show", secrets),
-    )  # fmt: skip
+    )
 
 
 def _roles_text(roles: tuple[str, ...]) -> str:

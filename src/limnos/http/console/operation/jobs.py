@@ -33,9 +33,15 @@ from limnos.services.runs.run_access import RunView
 SHOWN: Final = 100
 _OUTPUT_CHARS_MAX: Final = 100_000
 _LOOKS: Final = {
-    "succeeded": ("ok", "check"), "published": ("ok", "check"), "failed": ("bad", "cross"), "lost": ("bad", "cross"),
-    "cancelled": ("warn", "alert"), "held": ("warn", "alert"), "started": ("info", "ring"), "running": ("info", "ring"),
-}  # fmt: skip
+    "succeeded": ("ok", "check"),
+    "published": ("ok", "check"),
+    "failed": ("bad", "cross"),
+    "lost": ("bad", "cross"),
+    "cancelled": ("warn", "alert"),
+    "held": ("warn", "alert"),
+    "started": ("info", "ring"),
+    "running": ("info", "ring"),
+}
 
 
 def _state(text: str) -> Chip:
@@ -46,17 +52,28 @@ async def jobs_page(page_request: PageRequest) -> Response:
     """Show the newest visible jobs and pipeline runs."""
     frame = await frame_of(page_request, "Jobs", section="jobs")
     entries = await jobs_list(page_request.ctx, metalake=frame.metalake, template=None)
-    columns = (SheetColumn("Template or pipeline"), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Began"), SheetColumn("Id", hides=True, is_code=True))  # fmt: skip
+    columns = (
+        SheetColumn("Template or pipeline"),
+        SheetColumn("State"),
+        SheetColumn("By", hides=True),
+        SheetColumn("Began"),
+        SheetColumn("Id", hides=True, is_code=True),
+    )
     rows = tuple(_row(page_request, frame.metalake, entry=each) for each in entries[:SHOWN])
     page = SheetPage(
-        frame, "Jobs", intro="Programs that the server ran from templates, and runs of pipelines, the newest first.",
+        frame,
+        "Jobs",
+        intro="Programs that the server ran from templates, and runs of pipelines, the newest first.",
         sheets=(
             Sheet(
-                "", columns, rows, "There is no job that you may see. Programs start one with limnos job run.",
+                "",
+                columns,
+                rows,
+                "There is no job that you may see. Programs start one with limnos job run.",
                 f"The newest {SHOWN} of {len(entries)} are shown." if len(entries) > SHOWN else "",
             ),
         ),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 
@@ -67,9 +84,12 @@ def _row(page_request: PageRequest, metalake: str, *, entry: RunView | JobView) 
         name, uuid, user, at_ms, page = entry.template, entry.job.uuid, entry.job.user, entry.job.queued_at, "job"
     href = f"{page_request.base}/{page}?{urlencode({'metalake': metalake, 'id': uuid})}"
     return (
-        SheetCell(name, href, is_name=True), SheetCell(chips=(_state(entry.state),)), SheetCell(user), SheetCell(at_ms=at_ms),
+        SheetCell(name, href, is_name=True),
+        SheetCell(chips=(_state(entry.state),)),
+        SheetCell(user),
+        SheetCell(at_ms=at_ms),
         SheetCell(uuid),
-    )  # fmt: skip
+    )
 
 
 async def job_page(page_request: PageRequest) -> Response:
@@ -92,13 +112,23 @@ async def job_page(page_request: PageRequest) -> Response:
         if text
     )
     cancel = FormView(
-        f"{page_request.base}/job/cancel", "Cancel the job", hidden_fields(metalake=frame.metalake, id=uuid), is_danger=True
-    )  # fmt: skip
+        f"{page_request.base}/job/cancel",
+        "Cancel the job",
+        hidden_fields(metalake=frame.metalake, id=uuid),
+        is_danger=True,
+    )
     page = SheetPage(
-        frame, view.template, "run", "", (Link("Jobs", f"{page_request.base}/jobs?{urlencode({'metalake': frame.metalake})}"),),
-        (_state(view.state),), facts=tuple(facts), warning=job.message or "", blocks=blocks,
+        frame,
+        view.template,
+        "run",
+        "",
+        (Link("Jobs", f"{page_request.base}/jobs?{urlencode({'metalake': frame.metalake})}"),),
+        (_state(view.state),),
+        facts=tuple(facts),
+        warning=job.message or "",
+        blocks=blocks,
         forms=() if view.state in ENDED else (cancel,),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 

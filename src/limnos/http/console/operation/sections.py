@@ -14,8 +14,11 @@ from limnos.http.console.page_requests import PageRequest
 from limnos.store.activity.tasks import STATES
 
 _OTHERS = (
-    ("Nodes", "nodes", INSPECTION), ("Service accounts", "accounts", SECRETS), ("Storage", "storage", ""), ("Settings", "settings", INSPECTION),
-)  # fmt: skip
+    ("Nodes", "nodes", INSPECTION),
+    ("Service accounts", "accounts", SECRETS),
+    ("Storage", "storage", ""),
+    ("Settings", "settings", INSPECTION),
+)
 
 
 def operation_tabs(page_request: PageRequest, metalake: str, *, current: str) -> tuple[Link, ...]:

@@ -24,9 +24,17 @@ CLOCK_OFF_MS: Final = 5_000
 """The clock offset in milliseconds above which the page marks a node."""
 _VALUE_CHARS_MAX: Final = 500
 _METRIC_PREFIXES: Final = (
-    "limnos_answers_", "limnos_batched_mutations_total", "limnos_batches_total", "limnos_chores_", "limnos_cold_reads_", "limnos_feed_", "limnos_gate_", "limnos_lock_",
-    "limnos_stale_", "limnos_webhook_behind",
-)  # fmt: skip
+    "limnos_answers_",
+    "limnos_batched_mutations_total",
+    "limnos_batches_total",
+    "limnos_chores_",
+    "limnos_cold_reads_",
+    "limnos_feed_",
+    "limnos_gate_",
+    "limnos_lock_",
+    "limnos_stale_",
+    "limnos_webhook_behind",
+)
 """Prefixes of the names of metrics of caches and queues."""
 
 
@@ -37,20 +45,29 @@ async def nodes_page(page_request: PageRequest) -> Response:
     state = await server_state(page_request.ctx)
     frame = await frame_of(page_request, "Nodes", section="operations")
     columns = (
-        SheetColumn("Node"), SheetColumn("State"), SheetColumn("Release", hides=True), SheetColumn("Started", hides=True),
-        SheetColumn("Last heartbeat"), SheetColumn("Clock", is_number=True),
-    )  # fmt: skip
+        SheetColumn("Node"),
+        SheetColumn("State"),
+        SheetColumn("Release", hides=True),
+        SheetColumn("Started", hides=True),
+        SheetColumn("Last heartbeat"),
+        SheetColumn("Clock", is_number=True),
+    )
     behind = state.search
     words = (
-        f"{behind.changes:,} changes behind, in {behind.zones:,} catalogs and metalakes" if behind.zones else "up to date"
-    )  # fmt: skip
+        f"{behind.changes:,} changes behind, in {behind.zones:,} catalogs and metalakes"
+        if behind.zones
+        else "up to date"
+    )
     loops = _loops_sheet(state.failures, now_ms=page_request.ctx.services.store.time.now_ms())
     nodes = Sheet("", columns, tuple(_node_row(each) for each in state.nodes), "No node has sent a heartbeat yet.")
     page = SheetPage(
-        frame, "Nodes", intro="Each process that serves this lake sends a heartbeat every half minute.",
-        tabs=operation_tabs(page_request, frame.metalake, current="nodes"), facts=(Fact("Search index", words),),
+        frame,
+        "Nodes",
+        intro="Each process that serves this lake sends a heartbeat every half minute.",
+        tabs=operation_tabs(page_request, frame.metalake, current="nodes"),
+        facts=(Fact("Search index", words),),
         sheets=(nodes, loops, _others_sheet(state.nodes), _metrics_sheet()),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 
@@ -60,10 +77,15 @@ def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
     chips = (state, Chip("serves this page")) if line.is_own else (state,)
     is_off = abs(node.clock_offset_ms) > CLOCK_OFF_MS
     return (
-        SheetCell(node.name, is_name=True), SheetCell(chips=chips), SheetCell(node.version), SheetCell(at_ms=node.started_at),
+        SheetCell(node.name, is_name=True),
+        SheetCell(chips=chips),
+        SheetCell(node.version),
+        SheetCell(at_ms=node.started_at),
         SheetCell(at_ms=node.seen_at),
-        SheetCell(f"{node.clock_offset_ms / 1000:+.1f} s", chips=(Chip("correct it", "bad", "alert"),) if is_off else ()),
-    )  # fmt: skip
+        SheetCell(
+            f"{node.clock_offset_ms / 1000:+.1f} s", chips=(Chip("correct it", "bad", "alert"),) if is_off else ()
+        ),
+    )
 
 
 def _loops_sheet(failures: tuple[LoopFailure, ...], *, now_ms: int) -> Sheet:
@@ -135,14 +157,23 @@ async def settings_page(page_request: PageRequest) -> Response:
     """Show the effective settings of the node that handles the request, those that differ from the default first."""
     lines = await settings_list(page_request.ctx)
     frame = await frame_of(page_request, "Settings", section="operations")
-    columns = (SheetColumn("Setting"), SheetColumn("Value", is_code=True, is_wrapped=True), SheetColumn("Set by", hides=True))  # fmt: skip
+    columns = (
+        SheetColumn("Setting"),
+        SheetColumn("Value", is_code=True, is_wrapped=True),
+        SheetColumn("Set by", hides=True),
+    )
     own = tuple((*_setting_cells(each), SheetCell(each.origin)) for each in lines if not each.is_default)
     rest = tuple(_setting_cells(each) for each in lines if each.is_default)
     page = SheetPage(
-        frame, "Settings", intro="Settings of the node that serves this page. They are read at its start, from flags, the environment and a file.",
+        frame,
+        "Settings",
+        intro="Settings of the node that serves this page. They are read at its start, from flags, the environment and a file.",
         tabs=operation_tabs(page_request, frame.metalake, current="settings"),
-        sheets=(Sheet("Set here", columns, own, "Every setting has its default."), Sheet("Defaults", columns[:2], rest, "All settings differ from their defaults.")),
-    )  # fmt: skip
+        sheets=(
+            Sheet("Set here", columns, own, "Every setting has its default."),
+            Sheet("Defaults", columns[:2], rest, "All settings differ from their defaults."),
+        ),
+    )
     return sheet_response(page_request, page)
 
 

@@ -39,10 +39,13 @@ async def storage_page(page_request: PageRequest) -> Response:
     )
     sheet = Sheet("", (SheetColumn("Catalog"), SheetColumn("Action")), rows, "There is no catalog that you may see.")
     page = SheetPage(
-        frame, "Storage", intro="A check writes, lists, reads and deletes a small file in the catalog's storage, and tries vended credentials. "
+        frame,
+        "Storage",
+        intro="A check writes, lists, reads and deletes a small file in the catalog's storage, and tries vended credentials. "
         "Owners of a catalog may check it.",
-        tabs=operation_tabs(page_request, frame.metalake, current="storage"), sheets=(sheet,),
-    )  # fmt: skip
+        tabs=operation_tabs(page_request, frame.metalake, current="storage"),
+        sheets=(sheet,),
+    )
     return sheet_response(page_request, page)
 
 
@@ -59,11 +62,17 @@ async def check(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, f"Storage of {catalog}", metalake=metalake, section="operations")
     columns = (SheetColumn("Step"), SheetColumn("Outcome"), SheetColumn("Result"))
     page = SheetPage(
-        frame, f"Storage of {catalog}", chips=(Chip("passed", "ok", "check") if done.passed else Chip("failed", "bad", "cross"),),
-        tabs=operation_tabs(page_request, metalake, current="storage"), facts=(Fact("Location", done.location, is_code=True),),
-        blocks=tuple(CodeBlock(f"Policy statement for {each.name}", each.statement) for each in done.steps if each.statement),
-        sheets=(Sheet("", columns, tuple(_row(each) for each in done.steps)),), forms=(_form(page_request, frame, catalog=catalog),),
-    )  # fmt: skip
+        frame,
+        f"Storage of {catalog}",
+        chips=(Chip("passed", "ok", "check") if done.passed else Chip("failed", "bad", "cross"),),
+        tabs=operation_tabs(page_request, metalake, current="storage"),
+        facts=(Fact("Location", done.location, is_code=True),),
+        blocks=tuple(
+            CodeBlock(f"Policy statement for {each.name}", each.statement) for each in done.steps if each.statement
+        ),
+        sheets=(Sheet("", columns, tuple(_row(each) for each in done.steps)),),
+        forms=(_form(page_request, frame, catalog=catalog),),
+    )
     return sheet_response(page_request, page)
 
 

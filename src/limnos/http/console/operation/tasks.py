@@ -54,18 +54,26 @@ async def operations_page(page_request: PageRequest) -> Response:
     if not sheets:
         raise warnings[0]
     page = SheetPage(
-        frame, "Operations", intro=_INTRO,
-        tabs=operation_tabs(page_request, frame.metalake, current=state), sheets=tuple(sheets),
-    )  # fmt: skip
+        frame,
+        "Operations",
+        intro=_INTRO,
+        tabs=operation_tabs(page_request, frame.metalake, current=state),
+        sheets=tuple(sheets),
+    )
     return sheet_response(page_request, page)
 
 
 async def _tasks(page_request: PageRequest, state: str) -> Sheet:
     rows = await tasks_list(page_request.ctx, state=state)
     columns = (
-        SheetColumn("Task"), SheetColumn("State"), SheetColumn("Attempts", is_number=True, hides=True), SheetColumn("Error"),
-        SheetColumn("Created", hides=True), SheetColumn("Action"), SheetColumn("About", is_code=True, hides=True),
-    )  # fmt: skip
+        SheetColumn("Task"),
+        SheetColumn("State"),
+        SheetColumn("Attempts", is_number=True, hides=True),
+        SheetColumn("Error"),
+        SheetColumn("Created", hides=True),
+        SheetColumn("Action"),
+        SheetColumn("About", is_code=True, hides=True),
+    )
     lines = tuple(_task_row(page_request, each, state=state) for each in rows[:SHOWN])
     more = f"The first {SHOWN} are shown; limnos task list lists all." if len(rows) > SHOWN else ""
     return Sheet("Tasks", columns, lines, f"No task is {state}.", more)
@@ -73,14 +81,20 @@ async def _tasks(page_request: PageRequest, state: str) -> Sheet:
 
 def _task_row(page_request: PageRequest, task: TaskRow, *, state: str) -> tuple[SheetCell, ...]:
     retry = FormView(
-        f"{page_request.base}/tasks/retry", "Retry", hidden_fields(id=str(task.id), state=state), label=f"Retry task {task.id}"
-    )  # fmt: skip
+        f"{page_request.base}/tasks/retry",
+        "Retry",
+        hidden_fields(id=str(task.id), state=state),
+        label=f"Retry task {task.id}",
+    )
     return (
         SheetCell(task.kind.replace("_", " "), is_name=True, small=f"task {task.id}"),
-        _state_cell(task, now_ms=page_request.now_ms), SheetCell(str(task.attempts)), SheetCell((task.error or "")[:_ERROR_CHARS_MAX]),
-        SheetCell(at_ms=task.created_at), SheetCell(form=retry if task.ended_at is not None or task.error else None),
+        _state_cell(task, now_ms=page_request.now_ms),
+        SheetCell(str(task.attempts)),
+        SheetCell((task.error or "")[:_ERROR_CHARS_MAX]),
+        SheetCell(at_ms=task.created_at),
+        SheetCell(form=retry if task.ended_at is not None or task.error else None),
         SheetCell("" if task.payload == "{}" else _cut(task.payload)),
-    )  # fmt: skip
+    )
 
 
 def _state_cell(task: TaskRow, *, now_ms: int) -> SheetCell:
@@ -101,15 +115,30 @@ def _cut(text: str) -> str:
 
 async def _webhooks(page_request: PageRequest, metalake: str) -> Sheet:
     webhooks = await webhooks_list(page_request.ctx, metalake)
-    columns = (SheetColumn("Webhook", is_code=True), SheetColumn("State"), SheetColumn("Behind", is_number=True), SheetColumn("Error", hides=True))  # fmt: skip
-    return Sheet("Webhooks", columns, tuple(_webhook_row(each) for each in webhooks[:SHOWN]), "There is no webhook in this metalake.")  # fmt: skip
+    columns = (
+        SheetColumn("Webhook", is_code=True),
+        SheetColumn("State"),
+        SheetColumn("Behind", is_number=True),
+        SheetColumn("Error", hides=True),
+    )
+    return Sheet(
+        "Webhooks",
+        columns,
+        tuple(_webhook_row(each) for each in webhooks[:SHOWN]),
+        "There is no webhook in this metalake.",
+    )
 
 
 def _webhook_row(status: WebhookStatus) -> tuple[SheetCell, ...]:
     webhook = status.webhook
     chip = Chip("stopped", "bad", "cross") if webhook.stopped else Chip("delivers", "ok", "check")
     behind = f"{status.behind:,} revision{'' if status.behind == 1 else 's'}"
-    return SheetCell(webhook.url, is_name=True), SheetCell(chips=(chip,)), SheetCell(behind), SheetCell((webhook.error or "")[:_ERROR_CHARS_MAX])  # fmt: skip
+    return (
+        SheetCell(webhook.url, is_name=True),
+        SheetCell(chips=(chip,)),
+        SheetCell(behind),
+        SheetCell((webhook.error or "")[:_ERROR_CHARS_MAX]),
+    )
 
 
 async def retry(page_request: PageRequest) -> Response:

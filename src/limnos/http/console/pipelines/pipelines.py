@@ -100,11 +100,14 @@ async def pipelines_page(page_request: PageRequest) -> Response:
     lines = [run_line(page_request, metalake, view=view) for view in views]
     pipelines = tuple(
         PipelineLine(
-            each.node.name, pipeline_url(page_request, metalake, name=each.node.name), each.record.comment or "",
-            each.record.declared, tuple([line for line in lines if line.pipeline == each.node.name][:LATEST]),
+            each.node.name,
+            pipeline_url(page_request, metalake, name=each.node.name),
+            each.record.comment or "",
+            each.record.declared,
+            tuple([line for line in lines if line.pipeline == each.node.name][:LATEST]),
         )
         for each in versions
-    )  # fmt: skip
+    )
     page = PipelinesPage(frame, pipelines, tuple(lines[:RUNS_SHOWN]))
     return html_response(page_request.request, render("pipelines.html", page))
 
@@ -124,9 +127,16 @@ def run_line(page_request: PageRequest, metalake: str, *, view: RunView) -> RunL
     run = view.run
     took = "" if run.ended_at is None else duration_text(run.ended_at - run.started_at)
     return RunLine(
-        run.uuid, run_url(page_request, metalake, run=run.uuid), view.pipeline, state_chip(view.state), run.user,
-        run.version, run.started_at, took, run.message or "",
-    )  # fmt: skip
+        run.uuid,
+        run_url(page_request, metalake, run=run.uuid),
+        view.pipeline,
+        state_chip(view.state),
+        run.user,
+        run.version,
+        run.started_at,
+        took,
+        run.message or "",
+    )
 
 
 async def pipeline_page(page_request: PageRequest) -> Response:
@@ -141,12 +151,16 @@ async def pipeline_page(page_request: PageRequest) -> Response:
     steps = (await run_load(ctx, metalake=metalake, uuid=views[0].run.uuid)).steps if views else ()
     declaration = "" if version.declaration is None else version.declaration.text
     page = PipelinePage(
-        frame, name, version.record.comment or "", version.record.declared, steps_picture(steps),
+        frame,
+        name,
+        version.record.comment or "",
+        version.record.declared,
+        steps_picture(steps),
         tuple(run_line(page_request, metalake, view=view) for view in views),
         await _finding_lines(page_request, metalake, name=name),
         msgspec.json.format(declaration.encode(), indent=2).decode() if declaration else "",
         f"{page_request.base}/pipelines?{urlencode({'metalake': metalake})}",
-    )  # fmt: skip
+    )
     return html_response(page_request.request, render("pipeline.html", page))
 
 

@@ -139,12 +139,25 @@ async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> Ru
     hrefs = await table_links(page_request, metalake, names=names)
     is_ended = run.state in ENDED
     return RunPage(
-        frame, metalake, run_line(page_request, metalake, view=view), run.attempt, run.holder,
-        await _pipeline_href(page_request, metalake, name=view.pipeline), run_url(page_request, metalake, run=run.uuid),
-        _bars(view), max(1, len(view.steps)) * _ROW + 8, steps_picture(view.steps), _step_lines(view, hrefs), _finding_rows(view),
-        outputs, "" if run.parameters in {"", "{}"} else run.parameters, run.state in LIVE,
-        may_publish=bool(outputs), may_discard=state in {HELD, "failed", "cancelled"}, may_cancel=not is_ended and state != HELD,
-    )  # fmt: skip
+        frame,
+        metalake,
+        run_line(page_request, metalake, view=view),
+        run.attempt,
+        run.holder,
+        await _pipeline_href(page_request, metalake, name=view.pipeline),
+        run_url(page_request, metalake, run=run.uuid),
+        _bars(view),
+        max(1, len(view.steps)) * _ROW + 8,
+        steps_picture(view.steps),
+        _step_lines(view, hrefs),
+        _finding_rows(view),
+        outputs,
+        "" if run.parameters in {"", "{}"} else run.parameters,
+        run.state in LIVE,
+        may_publish=bool(outputs),
+        may_discard=state in {HELD, "failed", "cancelled"},
+        may_cancel=not is_ended and state != HELD,
+    )
 
 
 async def _pipeline_href(page_request: PageRequest, metalake: str, *, name: str) -> str:
@@ -179,14 +192,17 @@ def _bars(view: RunView) -> tuple[TimeBar, ...]:
 def _step_lines(view: RunView, hrefs: Mapping[str, str]) -> tuple[StepLine, ...]:
     return tuple(
         StepLine(
-            step.name, state_chip(step.state), link_of(step.output, hrefs),
+            step.name,
+            state_chip(step.state),
+            link_of(step.output, hrefs),
             tuple([link_of(name, hrefs) for name in reads_of(step)]),
-            "" if step.rows is None else count_text(step.rows), size_text(step.bytes),
+            "" if step.rows is None else count_text(step.rows),
+            size_text(step.bytes),
             "" if step.started_at is None or step.ended_at is None else duration_text(step.ended_at - step.started_at),
             step.message or "",
         )
         for step in view.steps
-    )  # fmt: skip
+    )
 
 
 def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:

@@ -17,10 +17,16 @@ from limnos.http.console.tabs import Chip
 from limnos.model.runs import RunStepState
 
 _CHIPS: Final = {
-    "published": ("ok", "check"), "done": ("ok", "check"), "running": ("info", "ring"), "cancelling": ("warn", "ring"),
-    "held": ("warn", "alert"), "failed": ("bad", "cross"), "lost": ("bad", "cross"), "cancelled": ("plain", "cross"),
+    "published": ("ok", "check"),
+    "done": ("ok", "check"),
+    "running": ("info", "ring"),
+    "cancelling": ("warn", "ring"),
+    "held": ("warn", "alert"),
+    "failed": ("bad", "cross"),
+    "lost": ("bad", "cross"),
+    "cancelled": ("plain", "cross"),
     "discarded": ("plain", "trash"),
-}  # fmt: skip
+}
 
 
 def state_chip(state: str) -> Chip:
@@ -32,10 +38,12 @@ def state_chip(state: str) -> Chip:
 def result_chip(*, is_held: bool, action: str, words: str = "") -> Chip:
     """Return the label of an expectation's result: passed, a warning, or failed. `words` replace the label's text."""
     state, look, icon = (
-        ("passed", "ok", "check") if is_held
-        else ("warning", "warn", "alert") if action == "warn"
+        ("passed", "ok", "check")
+        if is_held
+        else ("warning", "warn", "alert")
+        if action == "warn"
         else ("failed", "bad", "cross")
-    )  # fmt: skip
+    )
     return Chip(words or state, look, icon)
 
 

@@ -25,9 +25,13 @@ from limnos.http.console.table_metadata import MetadataPart, SnapshotPart, schem
 
 CHOICES_MAX: Final = 200
 _COUNTS: Final = (
-    ("total-records", "Rows"), ("total-data-files", "Data files"), ("total-delete-files", "Delete files"),
-    ("total-files-size", "Bytes"), ("total-position-deletes", "Position deletes"), ("total-equality-deletes", "Equality deletes"),
-)  # fmt: skip
+    ("total-records", "Rows"),
+    ("total-data-files", "Data files"),
+    ("total-delete-files", "Delete files"),
+    ("total-files-size", "Bytes"),
+    ("total-position-deletes", "Position deletes"),
+    ("total-equality-deletes", "Equality deletes"),
+)
 
 
 def compare_part(page_request: PageRequest, address: ObjectAddress, *, metadata: MetadataPart) -> TabPart:
@@ -50,11 +54,12 @@ def _form(
 ) -> FormView:
     inputs = tuple(
         FormInput(
-            name, label,
+            name,
+            label,
             choices=tuple(Choice(str(each.snapshot_id), _text(each), each is mark) for each in newest[:CHOICES_MAX]),
         )
         for name, label, mark in zip(("from", "to"), ("Earlier snapshot", "Later snapshot"), chosen, strict=True)
-    )  # fmt: skip
+    )
     own = page_request.base + address.path
     return FormView(own, "Compare", hidden_fields(tab="snapshots"), inputs, title="Compare two snapshots", method="get")
 
@@ -75,9 +80,11 @@ def _columns(metadata: MetadataPart, before: SnapshotPart, *, after: SnapshotPar
 
 def _counts(before: SnapshotPart, after: SnapshotPart) -> Sheet:
     columns = (
-        SheetColumn("Count"), SheetColumn("Before", is_number=True), SheetColumn("After", is_number=True),
+        SheetColumn("Count"),
+        SheetColumn("Before", is_number=True),
+        SheetColumn("After", is_number=True),
         SheetColumn("Difference", is_number=True),
-    )  # fmt: skip
+    )
     rows = []
     for key, label in _COUNTS:
         old, new = (_number(each.summary.get(key)) for each in (before, after))

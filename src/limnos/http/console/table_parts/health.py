@@ -55,16 +55,24 @@ class _FormatWords(NamedTuple):
 
 _ICEBERG: Final = _FormatWords(
     {
-        "expire": "Expire snapshots", "orphans": "Check for orphan files", "compact": "Compact small files",
-        "deletes": "Rewrite delete files", "manifests": "Rewrite manifests", "statistics": "Compute statistics",
+        "expire": "Expire snapshots",
+        "orphans": "Check for orphan files",
+        "compact": "Compact small files",
+        "deletes": "Rewrite delete files",
+        "manifests": "Rewrite manifests",
+        "statistics": "Compute statistics",
         "retention": "Delete old rows",
     },
-    "Data files", "Snapshot", "snapshots",
-)  # fmt: skip
+    "Data files",
+    "Snapshot",
+    "snapshots",
+)
 _LANCE: Final = _FormatWords(
     {"indexes": "Update indexes", "compact": "Merge small fragments", "expire": "Remove old versions"},
-    "Fragments", "Version", "versions",
-)  # fmt: skip
+    "Fragments",
+    "Version",
+    "versions",
+)
 _POLICY_PREFIXES: Final = ("system_iceberg_", "system_lance_", "system_")
 _EXECUTOR_WAITS: Final = (
     "waits for an executor: run limnos maintenance work on a machine with Spark, or set maintenance.executor to local"
@@ -92,15 +100,17 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_la
         (
             _findings_sheet(page_request, address, report=report, words=words),
             _policies(page_request, address, report=report, words=words),
-            _snapshots_sheet(report, words), _operations_sheet(page_request, address, report=report, words=words),
-            *_orphans(report.orphans), *statistics,
+            _snapshots_sheet(report, words),
+            _operations_sheet(page_request, address, report=report, words=words),
+            *_orphans(report.orphans),
+            *statistics,
         ),
         (
             _form(page_request, address, words=words),
             *(() if is_lance else _cancel_forms(page_request, address, report=report)),
         ),
         "; ".join(report.blocked),
-    )  # fmt: skip
+    )
 
 
 def _facts(report: TableReport, words: _FormatWords) -> tuple[Fact, ...]:
@@ -119,16 +129,22 @@ def _findings_sheet(
     page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords
 ) -> Sheet:
     columns = (
-        SheetColumn("Finding"), SheetColumn("Score", is_number=True), SheetColumn("Why"),
-        SheetColumn("Decided by", hides=True), SheetColumn("Found", hides=True),
-    )  # fmt: skip
+        SheetColumn("Finding"),
+        SheetColumn("Score", is_number=True),
+        SheetColumn("Why"),
+        SheetColumn("Decided by", hides=True),
+        SheetColumn("Found", hides=True),
+    )
     rows = tuple(
         (
-            SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.score)), SheetCell(each.row.reason),
-            _deciding_cell(page_request, address, report=report, kind=each.row.kind), SheetCell(at_ms=each.row.found_at),
+            SheetCell(words.kinds.get(each.row.kind, each.row.kind)),
+            SheetCell(str(each.row.score)),
+            SheetCell(each.row.reason),
+            _deciding_cell(page_request, address, report=report, kind=each.row.kind),
+            SheetCell(at_ms=each.row.found_at),
         )
         for each in report.findings
-    )  # fmt: skip
+    )
     return Sheet("Due operations", columns, rows, "Nothing is due.")
 
 
@@ -151,9 +167,12 @@ def _policies(page_request: PageRequest, address: ObjectAddress, *, report: Tabl
     """Return the list of the policies that apply to the table, its own and those inherited from its containers."""
     own = (address.catalog, *address.levels)
     columns = (
-        SheetColumn("Policy"), SheetColumn("Type"), SheetColumn("Attached to", is_code=True),
-        SheetColumn("State"), SheetColumn("Decides about"),
-    )  # fmt: skip
+        SheetColumn("Policy"),
+        SheetColumn("Type"),
+        SheetColumn("Attached to", is_code=True),
+        SheetColumn("State"),
+        SheetColumn("Decides about"),
+    )
     rows = tuple(
         (
             _policy_cell(page_request, address.metalake, name=each.name, is_name=True),
@@ -177,11 +196,12 @@ def _snapshots_sheet(report: TableReport, words: _FormatWords) -> Sheet:
     fates = report.explanation.fates
     rows = tuple(
         (
-            SheetCell(str(each.snapshot_id), is_name=True), SheetCell(at_ms=each.timestamp_ms),
+            SheetCell(str(each.snapshot_id), is_name=True),
+            SheetCell(at_ms=each.timestamp_ms),
             SheetCell(each.kept_because or "", chips=() if each.kept_because else (Chip("removable", "info"),)),
         )
         for each in fates[:_SNAPSHOTS_SHOWN]
-    )  # fmt: skip
+    )
     more = (
         f"The newest {_SNAPSHOTS_SHOWN} of {report.explanation.snapshots} are shown."
         if len(fates) > _SNAPSHOTS_SHOWN
@@ -193,16 +213,25 @@ def _snapshots_sheet(report: TableReport, words: _FormatWords) -> Sheet:
 def _operations_sheet(
     page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords
 ) -> Sheet:
-    columns = (SheetColumn("Operation"), SheetColumn("Number", is_code=True), SheetColumn("State"), SheetColumn("By", hides=True), SheetColumn("Requested"), SheetColumn("Result", hides=True))  # fmt: skip
+    columns = (
+        SheetColumn("Operation"),
+        SheetColumn("Number", is_code=True),
+        SheetColumn("State"),
+        SheetColumn("By", hides=True),
+        SheetColumn("Requested"),
+        SheetColumn("Result", hides=True),
+    )
     rows = tuple(
         (
-            SheetCell(words.kinds.get(each.row.kind, each.row.kind)), SheetCell(str(each.row.id)),
+            SheetCell(words.kinds.get(each.row.kind, each.row.kind)),
+            SheetCell(str(each.row.id)),
             SheetCell(chips=(operation_chip(each.row.state),)),
-            requester_cell(page_request, address.metalake, row=each.row), SheetCell(at_ms=each.row.started_at),
+            requester_cell(page_request, address.metalake, row=each.row),
+            SheetCell(at_ms=each.row.started_at),
             SheetCell(result_text(each.row.result or "")),
         )
         for each in report.operations
-    )  # fmt: skip
+    )
     return Sheet("Operations", columns, rows, "No operation has been requested yet.")
 
 
@@ -252,21 +281,30 @@ async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tupl
         statistics = await statistics_list(page_request.ctx, AttachmentTarget(address.metalake, Kind.TABLE, name))
     except PermissionDenied:
         return ()
-    columns = (SheetColumn("Name"), SheetColumn("Value", is_code=True), SheetColumn("By", hides=True), SheetColumn("When"))  # fmt: skip
+    columns = (
+        SheetColumn("Name"),
+        SheetColumn("Value", is_code=True),
+        SheetColumn("By", hides=True),
+        SheetColumn("When"),
+    )
     rows = tuple(
         (
-            SheetCell(each.name, is_name=True), SheetCell(each.value[:300]), SheetCell(each.modified_by or each.created_by),
+            SheetCell(each.name, is_name=True),
+            SheetCell(each.value[:300]),
+            SheetCell(each.modified_by or each.created_by),
             SheetCell(at_ms=each.modified_at or each.created_at),
         )
         for each in statistics
-    )  # fmt: skip
+    )
     return (Sheet("Statistics", columns, rows),) if rows else ()
 
 
 def _form(page_request: PageRequest, address: ObjectAddress, *, words: _FormatWords) -> FormView:
     choices = tuple(Choice(kind, text) for kind, text in words.kinds.items())
     action = f"{page_request.base}/maintain{address.path.removeprefix('/o')}"
-    return FormView(action, "Request it", (), (FormInput("operation", "Operation", choices=choices),), title="Request an operation")  # fmt: skip
+    return FormView(
+        action, "Request it", (), (FormInput("operation", "Operation", choices=choices),), title="Request an operation"
+    )
 
 
 def _cancel_forms(page_request: PageRequest, address: ObjectAddress, *, report: TableReport) -> tuple[FormView, ...]:

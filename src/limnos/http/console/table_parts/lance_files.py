@@ -32,8 +32,12 @@ _NEWEST: Final = VersionReference()
 _SHOWN_ERRORS: Final = (PermissionDenied, NotFound, InvalidTable, StorageFailed, OutsideRoots)
 _NO_DATA: Final = "The table was declared and has no data yet: insert some first."
 _TYPE_WORDS: Final = {
-    "utf8": "string", "large_utf8": "large_string", "float16": "halffloat", "float32": "float", "float64": "double",
-}  # fmt: skip
+    "utf8": "string",
+    "large_utf8": "large_string",
+    "float16": "halffloat",
+    "float32": "float",
+    "float64": "double",
+}
 """Names of types as previews spell them."""
 
 
@@ -144,15 +148,26 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
     for name, branch in sorted(references.branches.items()):
         if not branch.parent_branch:
             names.setdefault(branch.parent_version, []).append(Chip(f"{name} begins here", "accent", "branch"))
-    columns = (SheetColumn("Version", is_code=True), SheetColumn("When"), SheetColumn("Tags and branches"), SheetColumn("Size of its manifest", hides=True, is_number=True))  # fmt: skip
+    columns = (
+        SheetColumn("Version", is_code=True),
+        SheetColumn("When"),
+        SheetColumn("Tags and branches"),
+        SheetColumn("Size of its manifest", hides=True, is_number=True),
+    )
     rows = tuple(
         (
-            SheetCell(count_text(each.version)), SheetCell(at_ms=each.at_ms),
-            SheetCell(chips=(*((Chip("current", "ok", "check"),) if start is None and place == 0 else ()), *names.get(each.version, ()))),
+            SheetCell(count_text(each.version)),
+            SheetCell(at_ms=each.at_ms),
+            SheetCell(
+                chips=(
+                    *((Chip("current", "ok", "check"),) if start is None and place == 0 else ()),
+                    *names.get(each.version, ()),
+                )
+            ),
             SheetCell(size_text(each.size)),
         )
         for place, each in enumerate(versions)
-    )  # fmt: skip
+    )
     query = urlencode({"tab": "versions", "after": last})
     following = "" if last is None else f"{page_request.base}{address.path}?{query}"
     listed = Sheet("", columns, rows, _NO_DATA, following=following)
@@ -163,11 +178,13 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
     )
     branches = tuple(
         (
-            SheetCell(name, is_name=True), SheetCell(branch.parent_branch or "main"), SheetCell(count_text(branch.parent_version)),
+            SheetCell(name, is_name=True),
+            SheetCell(branch.parent_branch or "main"),
+            SheetCell(count_text(branch.parent_version)),
             SheetCell(at_ms=None if branch.created_at is None else branch.created_at * 1000),
         )
         for name, branch in sorted(references.branches.items())
-    )  # fmt: skip
+    )
     sheets = [listed]
     if branches:
         head = (
@@ -189,9 +206,14 @@ async def indexes_tab(page_request: PageRequest, address: ObjectAddress, *, colu
         return TabPart(warning=columns.refusal)
     try:
         indexes = await ask_files(
-            page_request.ctx, address.scope, levels=address.levels, at=_NEWEST, question=ListIndices("", {}),
-            shape=list[LanceIndex], action=Action.TABLE_LOAD,
-        )  # fmt: skip
+            page_request.ctx,
+            address.scope,
+            levels=address.levels,
+            at=_NEWEST,
+            question=ListIndices("", {}),
+            shape=list[LanceIndex],
+            action=Action.TABLE_LOAD,
+        )
     except _SHOWN_ERRORS as error:
         return TabPart(warning=error.message)
     return TabPart(sheets=(_index_sheet(indexes), *_vector_sheet(columns.vectors, indexes)))
@@ -199,17 +221,26 @@ async def indexes_tab(page_request: PageRequest, address: ObjectAddress, *, colu
 
 def _index_sheet(indexes: list[LanceIndex]) -> Sheet:
     columns = (
-        SheetColumn("Index"), SheetColumn("Columns", is_code=True), SheetColumn("Type"), SheetColumn("Rows covered", is_number=True),
-        SheetColumn("Not covered", is_number=True), SheetColumn("Size", hides=True, is_number=True), SheetColumn("Created", hides=True),
-    )  # fmt: skip
+        SheetColumn("Index"),
+        SheetColumn("Columns", is_code=True),
+        SheetColumn("Type"),
+        SheetColumn("Rows covered", is_number=True),
+        SheetColumn("Not covered", is_number=True),
+        SheetColumn("Size", hides=True, is_number=True),
+        SheetColumn("Created", hides=True),
+    )
     rows = tuple(
         (
-            SheetCell(each.index_name, is_name=True), SheetCell(", ".join(each.columns)), SheetCell(each.index_type),
-            SheetCell(count_text(each.num_indexed_rows)), _uncovered(each.num_unindexed_rows),
-            SheetCell(size_text(each.size_bytes)), SheetCell(at_ms=_instant_ms(each.created_at)),
+            SheetCell(each.index_name, is_name=True),
+            SheetCell(", ".join(each.columns)),
+            SheetCell(each.index_type),
+            SheetCell(count_text(each.num_indexed_rows)),
+            _uncovered(each.num_unindexed_rows),
+            SheetCell(size_text(each.size_bytes)),
+            SheetCell(at_ms=_instant_ms(each.created_at)),
         )
         for each in indexes
-    )  # fmt: skip
+    )
     return Sheet("Indexes", columns, rows, "No index: each search and each filter reads all rows.")
 
 
@@ -220,7 +251,12 @@ def _uncovered(count: int) -> SheetCell:
 
 def _vector_sheet(vectors: tuple[ArrowField, ...], indexes: list[LanceIndex]) -> tuple[Sheet, ...]:
     """Return the list of a table's vector columns, each with its index; empty for a table without vector columns."""
-    columns = (SheetColumn("Column"), SheetColumn("Dimensions", is_number=True), SheetColumn("Numbers"), SheetColumn("Nearest neighbours"))  # fmt: skip
+    columns = (
+        SheetColumn("Column"),
+        SheetColumn("Dimensions", is_number=True),
+        SheetColumn("Numbers"),
+        SheetColumn("Nearest neighbours"),
+    )
     rows = []
     for each in vectors:
         index = next((index for index in indexes if index.columns == [each.name]), None)

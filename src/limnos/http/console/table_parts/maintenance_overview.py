@@ -61,15 +61,18 @@ async def maintenance_page(page_request: PageRequest) -> Response:
         query = {"metalake": frame.metalake, "catalog": catalog, "after": str(findings.after)}
         following = base + urlencode(query)
     page = SheetPage(
-        frame, "Maintenance", "wrench",
+        frame,
+        "Maintenance",
+        "wrench",
         "Tables that need work, by the last assessment, and the work on them. Policies define what the server does by itself: "
         "attach one to a namespace for all of its tables.",
-        tabs=tabs, facts=await _facts(page_request, scope, operations=operations),
+        tabs=tabs,
+        facts=await _facts(page_request, scope, operations=operations),
         sheets=(
             _findings_sheet(page_request, scope, findings=findings, following=following),
             _operations_sheet(page_request, scope, operations=operations),
         ),
-    )  # fmt: skip
+    )
     return sheet_response(page_request, page)
 
 
@@ -92,23 +95,30 @@ async def _facts(
         *(() if assessed_at is None else (Fact("Last assessment", at_ms=assessed_at),)),
         Fact("Expires snapshots", "of all tables" if settings.expire else "where a policy says so"),
         Fact("Rewrites files", rewrites),
-        Fact("Orphan files", lance_orphans(ctx.services.defaults.lance_debris_ms).removal) if is_lance
+        Fact("Orphan files", lance_orphans(ctx.services.defaults.lance_debris_ms).removal)
+        if is_lance
         else Fact("Removes orphan files", orphans),
-    )  # fmt: skip
+    )
 
 
 def _findings_sheet(page_request: PageRequest, scope: RequestScope, *, findings: FindingsPage, following: str) -> Sheet:
     columns = (
-        SheetColumn("Table", is_code=True), SheetColumn("Needs"), SheetColumn("Score", is_number=True, hides=True), SheetColumn("Why"),
+        SheetColumn("Table", is_code=True),
+        SheetColumn("Needs"),
+        SheetColumn("Score", is_number=True, hides=True),
+        SheetColumn("Why"),
         SheetColumn("Found", hides=True),
-    )  # fmt: skip
+    )
     rows = tuple(
         (
-            _table_cell(page_request, scope, path=each.path), SheetCell(operation_text(each.row.kind)),
-            SheetCell(str(each.row.score)), SheetCell(each.row.reason), SheetCell(at_ms=each.row.found_at),
+            _table_cell(page_request, scope, path=each.path),
+            SheetCell(operation_text(each.row.kind)),
+            SheetCell(str(each.row.score)),
+            SheetCell(each.row.reason),
+            SheetCell(at_ms=each.row.found_at),
         )
         for each in sorted(findings.findings, key=lambda finding: (-finding.row.score, finding.path))
-    )  # fmt: skip
+    )
     note = "No table that you may maintain needs anything."
     return Sheet("Due operations", columns, rows, note, following=following)
 
@@ -117,18 +127,24 @@ def _operations_sheet(
     page_request: PageRequest, scope: RequestScope, *, operations: tuple[TableOperation, ...]
 ) -> Sheet:
     columns = (
-        SheetColumn("Table", is_code=True), SheetColumn("Operation"), SheetColumn("State"), SheetColumn("For", hides=True), SheetColumn("Requested"),
+        SheetColumn("Table", is_code=True),
+        SheetColumn("Operation"),
+        SheetColumn("State"),
+        SheetColumn("For", hides=True),
+        SheetColumn("Requested"),
         SheetColumn("Result", hides=True),
-    )  # fmt: skip
+    )
     rows = tuple(
         (
-            _table_cell(page_request, scope, path=each.path), SheetCell(operation_text(each.row.kind)),
+            _table_cell(page_request, scope, path=each.path),
+            SheetCell(operation_text(each.row.kind)),
             SheetCell(chips=(operation_chip(each.row.state),)),
             requester_cell(page_request, scope.metalake or "", row=each.row),
-            SheetCell(at_ms=each.row.started_at), SheetCell(result_text(each.row.result or "")),
+            SheetCell(at_ms=each.row.started_at),
+            SheetCell(result_text(each.row.result or "")),
         )
         for each in operations[:OPERATIONS_SHOWN]
-    )  # fmt: skip
+    )
     more = f"The newest {OPERATIONS_SHOWN} are shown." if len(operations) > OPERATIONS_SHOWN else ""
     return Sheet("Operations", columns, rows, "No operation was requested on a table that you may maintain.", more)
 

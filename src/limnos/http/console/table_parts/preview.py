@@ -109,9 +109,15 @@ async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *,
         for place, (name, kind) in enumerate(preview.columns)
     )
     return PreviewTab(
-        columns, rows, preview.is_complete, columns_left_out=preview.columns_left_out, is_file=True,
-        is_binary=preview.text is None and not columns, size=size_text(preview.size), text=preview.text or "",
-    )  # fmt: skip
+        columns,
+        rows,
+        preview.is_complete,
+        columns_left_out=preview.columns_left_out,
+        is_file=True,
+        is_binary=preview.text is None and not columns,
+        size=size_text(preview.size),
+        text=preview.text or "",
+    )
 
 
 _NUMBER_TYPE: Final = re.compile(r"u?int\d*|long|(half)?float\d*|double|decimal.*")

@@ -22,9 +22,13 @@ SHOWN: Final = 100
 _LATEST: Final = 1 << 62
 _KINDS: Final = (("scan", "Scans"), ("commit", "Commits"))
 _COUNTS: Final = (
-    ("result-data-files", "data files"), ("result-delete-files", "delete files"), ("skipped-data-manifests", "manifests skipped"),
-    ("added-data-files", "files added"), ("removed-data-files", "files removed"), ("added-records", "rows added"),
-)  # fmt: skip
+    ("result-data-files", "data files"),
+    ("result-delete-files", "delete files"),
+    ("skipped-data-manifests", "manifests skipped"),
+    ("added-data-files", "files added"),
+    ("removed-data-files", "files removed"),
+    ("added-records", "rows added"),
+)
 _FILTER_CHARS_MAX: Final = 300
 
 
@@ -51,20 +55,37 @@ async def scans_tab(page_request: PageRequest, address: ObjectAddress) -> TabPar
 
 async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: str, title: str) -> Sheet:
     rows, more = await reports_list(
-        page_request.ctx, address.scope, namespace=address.levels[:-1], name=address.levels[-1], kind=kind,
-        before=_LATEST, limit=SHOWN,
-    )  # fmt: skip
-    columns = (SheetColumn("When"), SheetColumn("Who"), SheetColumn("What"), SheetColumn("Filter", hides=True, is_code=True), SheetColumn("Columns", hides=True))  # fmt: skip
+        page_request.ctx,
+        address.scope,
+        namespace=address.levels[:-1],
+        name=address.levels[-1],
+        kind=kind,
+        before=_LATEST,
+        limit=SHOWN,
+    )
+    columns = (
+        SheetColumn("When"),
+        SheetColumn("Who"),
+        SheetColumn("What"),
+        SheetColumn("Filter", hides=True, is_code=True),
+        SheetColumn("Columns", hides=True),
+    )
     lines = []
     for each in rows:
         report = _decoded(each.body)
         lines.append(
             (
-                SheetCell(at_ms=each.at), SheetCell(each.reporter), SheetCell(_counts(report)),
-                SheetCell("" if report.filter in (None, True) else msgspec.json.encode(report.filter).decode()[:_FILTER_CHARS_MAX]),
+                SheetCell(at_ms=each.at),
+                SheetCell(each.reporter),
+                SheetCell(_counts(report)),
+                SheetCell(
+                    ""
+                    if report.filter in (None, True)
+                    else msgspec.json.encode(report.filter).decode()[:_FILTER_CHARS_MAX]
+                ),
                 SheetCell(", ".join(report.projected_field_names[:20])),
             )
-        )  # fmt: skip
+        )
     note = f"No engine has reported a {kind} of this table."
     return Sheet(title, columns, tuple(lines), note, f"The newest {SHOWN} are shown." if more else "")
 

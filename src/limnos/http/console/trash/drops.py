@@ -83,13 +83,18 @@ async def drop_page(page_request: PageRequest) -> Response:
     return sheet_response(
         page_request,
         SheetPage(
-            frame, f"Drop {address.name}?", icon_of(address.kind.word),
+            frame,
+            f"Drop {address.name}?",
+            icon_of(address.kind.word),
             _consequence(_keep_ms(page_request), address, is_external=is_external),
-            (*crumbs_of(page_request, address), own), warning=warning, forms=() if warning else (form,),
-            facts=(Fact("Path", path, is_code=True), *facts_of(details)), cancel=own.href,
+            (*crumbs_of(page_request, address), own),
+            warning=warning,
+            forms=() if warning else (form,),
+            facts=(Fact("Path", path, is_code=True), *facts_of(details)),
+            cancel=own.href,
             sheets=await readers_sheets(page_request, address),
         ),
-    )  # fmt: skip
+    )
 
 
 async def drop(page_request: PageRequest) -> Response:

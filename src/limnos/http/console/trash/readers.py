@@ -42,10 +42,13 @@ async def readers_sheets(page_request: PageRequest, address: ObjectAddress) -> t
     note = f"{hidden} object{' reads' if hidden == 1 else 's read'} it that you may not see."
     return (
         Sheet(
-            "Objects that read it", (SheetColumn("Object"), SheetColumn("Kind")), tuple(rows[:LISTED_MAX]), note=note,
+            "Objects that read it",
+            (SheetColumn("Object"), SheetColumn("Kind")),
+            tuple(rows[:LISTED_MAX]),
+            note=note,
             more=" ".join(filter(None, sentences)),
         ),
-    )  # fmt: skip
+    )
 
 
 def _row(page_request: PageRequest, metalake: str, *, vertex: LineageVertex) -> tuple[SheetCell, ...]:

@@ -77,11 +77,17 @@ async def _dropped(page_request: PageRequest, metalake: str, *, catalog: str) ->
     page = await trash_list(page_request.ctx, RequestScope(metalake, catalog), below=(), before=NEWEST, limit=SHOWN)
     lines = tuple(
         TrashLine(
-            each.row.id, catalog, display.render((catalog, *each.path)), each.row.kind.word.replace("_", " "),
-            icon_of(each.row.kind.word), each.row.dropped_by, each.row.dropped_at, each.row.expires_at,
+            each.row.id,
+            catalog,
+            display.render((catalog, *each.path)),
+            each.row.kind.word.replace("_", " "),
+            icon_of(each.row.kind.word),
+            each.row.dropped_by,
+            each.row.dropped_at,
+            each.row.expires_at,
         )
         for each in page.entries
-    )  # fmt: skip
+    )
     return lines, page.following is not None
 
 

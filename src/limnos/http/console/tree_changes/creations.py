@@ -87,11 +87,16 @@ async def _page(
     own = Link(parent.name, page_request.base + parent.path)
     warning = "You may not create a namespace here, or the catalog contains none below its first level."
     return SheetPage(
-        await object_frame(page_request, parent), f"Create a namespace in {parent.name}", icon_of("namespace"), _INTRO,
-        (*crumbs_of(page_request, parent), own), facts=(Fact("In", path, is_code=True),),
-        forms=(form,) if is_allowed else (), warning="" if is_allowed else warning,
+        await object_frame(page_request, parent),
+        f"Create a namespace in {parent.name}",
+        icon_of("namespace"),
+        _INTRO,
+        (*crumbs_of(page_request, parent), own),
+        facts=(Fact("In", path, is_code=True),),
+        forms=(form,) if is_allowed else (),
+        warning="" if is_allowed else warning,
         cancel=own.href if is_allowed else "",
-    )  # fmt: skip
+    )
 
 
 ROUTES = (

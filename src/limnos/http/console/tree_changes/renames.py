@@ -58,7 +58,9 @@ async def _rename_table(ctx: Context, change: ObjectRename) -> None:
 
 _RENAMES: Final[Mapping[Kind, Rename]] = {
     Kind.CATALOG: lambda ctx, change: catalog_alter(
-        ctx, metalake=change.source.metalake, name=change.source.catalog,
+        ctx,
+        metalake=change.source.metalake,
+        name=change.source.catalog,
         edits=PropertyEdits(name=change.target.catalog),
     ),
     Kind.NAMESPACE: lambda ctx, change: namespace_move(
@@ -68,7 +70,7 @@ _RENAMES: Final[Mapping[Kind, Rename]] = {
     Kind.VIEW: lambda ctx, change: view_move(
         ctx, change.source.scope, source=change.source.levels, target=change.target.levels
     ),
-}  # fmt: skip
+}
 
 
 async def rename_page(page_request: PageRequest) -> Response:
@@ -128,18 +130,26 @@ async def _page(page_request: PageRequest, address: ObjectAddress, *, details: O
     """Return the page with the form, whose input has the value `name`; without it if the caller lacks the right."""
     path = _path_of(address)
     form = FormView(
-        page_request.base + rename_path(address), "Rename", (),
-        (FormInput("name", "New name", name, is_required=True),), label=f"Rename {path}", is_primary=True,
-    )  # fmt: skip
+        page_request.base + rename_path(address),
+        "Rename",
+        (),
+        (FormInput("name", "New name", name, is_required=True),),
+        label=f"Rename {path}",
+        is_primary=True,
+    )
     is_allowed = "rename" in details.rights
     own = Link(address.name, page_request.base + address.path)
     return SheetPage(
-        await object_frame(page_request, address), f"Rename {address.name}", icon_of(address.kind.word), _CONSEQUENCE,
-        (*crumbs_of(page_request, address), own), forms=(form,) if is_allowed else (),
+        await object_frame(page_request, address),
+        f"Rename {address.name}",
+        icon_of(address.kind.word),
+        _CONSEQUENCE,
+        (*crumbs_of(page_request, address), own),
+        forms=(form,) if is_allowed else (),
         cancel=own.href if is_allowed else "",
         warning="" if is_allowed else "You may not rename it. Its owner and administrators may.",
         facts=(Fact("Path", path, is_code=True), *facts_of(details)),
-    )  # fmt: skip
+    )
 
 
 ROUTES = (

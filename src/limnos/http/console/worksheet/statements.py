@@ -96,8 +96,13 @@ async def run(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     text, view = fields.get("text", ""), fields.get("view", "table")
     request = WorksheetRequest(
-        text, fields.get("mode") == "change", view == "plan", fields.get("id", ""), page_request.request.id, page_request.request.is_gone
-    )  # fmt: skip
+        text,
+        fields.get("mode") == "change",
+        view == "plan",
+        fields.get("id", ""),
+        page_request.request.id,
+        page_request.request.is_gone,
+    )
     try:
         result = await worksheet_run(page_request.ctx, request)
     except (LimnosError, InvalidName) as error:
@@ -134,11 +139,13 @@ async def _worksheet_response(
     was_run = result is not None and not result.is_repeated
     chosen = "read" if was_run else mode  # each change needs a choice of its own
     page = WorksheetPage(
-        frame, fields.get("text", ""), secrets.token_urlsafe(12),
+        frame,
+        fields.get("text", ""),
+        secrets.token_urlsafe(12),
         tuple(Choice(each, text, each == view) for each, text in _VIEWS.items()),
         tuple(Choice(each, text, each == chosen) for each, text in _MODES.items()),
         is_change=mode == "change",
-    )  # fmt: skip
+    )
     if not page.text:
         page = msgspec.structs.replace(page, sample=await sample_statement(page_request))
     if failure is not None and str(failure) == ENGINE_STARTS:
@@ -158,9 +165,11 @@ def _with_results(page: WorksheetPage, result: WorksheetResult, *, view: str) ->
     count = len(result.lines)
     words = f"{'The first ' if result.has_more else ''}{count:,} result{'' if count == 1 else 's'}"
     page = msgspec.structs.replace(
-        page, was_run=True, summary=f"{words} in {result.took_ms / 1000:.2f} s.{' There are more.' if result.has_more else ''}",
+        page,
+        was_run=True,
+        summary=f"{words} in {result.took_ms / 1000:.2f} s.{' There are more.' if result.has_more else ''}",
         warnings=result.warnings,
-    )  # fmt: skip
+    )
     values = [msgspec.json.decode(line) for line in result.lines]
     if view != "table":
         texts = _indented([msgspec.json.encode(each) for each in values])
@@ -190,9 +199,11 @@ def _csv_response(result: WorksheetResult) -> Response:
         writer.writerow([_csv_text(fields.get(name)) for name in names])
     name = f"first-{len(values)}-results.csv" if result.has_more else "results.csv"
     headers = (
-        (b"content-type", b"text/csv; charset=utf-8"), (b"content-disposition", f'attachment; filename="{name}"'.encode()),
-        NO_STORE, *SAFE,
-    )  # fmt: skip
+        (b"content-type", b"text/csv; charset=utf-8"),
+        (b"content-disposition", f'attachment; filename="{name}"'.encode()),
+        NO_STORE,
+        *SAFE,
+    )
     return Response(200, text.getvalue().encode(), headers)
 
 

@@ -99,9 +99,13 @@ async def strategy_jobs(request: Request, ctx: Context, *, body: StrategyJobs) -
     `withoutJobs` has the reason for each table that needs none.
     """
     planned = await operations.strategy_jobs(
-        ctx, _metalake(request, ctx), identifiers=body.identifiers, policy=body.strategy_name, limit=body.limit,
+        ctx,
+        _metalake(request, ctx),
+        identifiers=body.identifiers,
+        policy=body.strategy_name,
+        limit=body.limit,
         is_dry_run=body.dry_run,
-    )  # fmt: skip
+    )
     results = [{"strategyName": body.strategy_name, **_job(each)} for each in planned.jobs]
     without = [{"identifier": identifier, "reason": reason} for identifier, reason in planned.without_jobs.items()]
     return ok(results=results, withoutJobs=without, dryRun=body.dry_run)
@@ -110,8 +114,12 @@ async def strategy_jobs(request: Request, ctx: Context, *, body: StrategyJobs) -
 def _job(each: Recommendation) -> dict[str, object]:
     started = {} if each.job is None else {"jobId": each.job}
     return {
-        "identifier": each.identifier, "score": each.score, "jobTemplate": each.template, "jobConfig": each.conf, **started,
-    }  # fmt: skip
+        "identifier": each.identifier,
+        "score": each.score,
+        "jobTemplate": each.template,
+        "jobConfig": each.conf,
+        **started,
+    }
 
 
 async def update_stats_jobs(request: Request, ctx: Context, *, body: UpdateStatsJobs) -> Response:
@@ -200,12 +208,17 @@ async def metrics_monitor(request: Request, ctx: Context, *, body: MonitorMetric
     )
     evaluations = await _encoded(
         {
-            "scopeType": "TABLE", "identifier": each.identifier, "evaluation": each.passed, "evaluatorName": "limnos",
-            "actionTimeSeconds": body.action_time, "rangeSeconds": body.range_seconds,
-            "beforeMetrics": _metrics(each.before), "afterMetrics": _metrics(each.after),
+            "scopeType": "TABLE",
+            "identifier": each.identifier,
+            "evaluation": each.passed,
+            "evaluatorName": "limnos",
+            "actionTimeSeconds": body.action_time,
+            "rangeSeconds": body.range_seconds,
+            "beforeMetrics": _metrics(each.before),
+            "afterMetrics": _metrics(each.after),
         }
         for each in results
-    )  # fmt: skip
+    )
     return ok(results=evaluations)
 
 
@@ -253,11 +266,53 @@ async def _encoded(results: Iterator[dict[str, object]]) -> list[msgspec.Raw]:
 _FAILED: Final = "Failed to operate table maintenance operation [%s]"
 _OPS: Final = "/maintenance/table/ops"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", f"{_OPS}/strategy-jobs", wrap_body_handler(_FAILED % "SUBMIT", StrategyJobs, strategy_jobs), "submit-strategy-jobs", query=("metalake",)),
-    Route("POST", f"{_OPS}/update-stats-jobs", wrap_body_handler(_FAILED % "SUBMIT", UpdateStatsJobs, update_stats_jobs), "submit-update-stats-jobs", query=("metalake",)),
-    Route("POST", f"{_OPS}/statistics", wrap_body_handler(_FAILED % "UPDATE", StatisticsPayload, statistics_append), "append-table-statistics", query=("metalake",)),
-    Route("POST", f"{_OPS}/metrics", wrap_body_handler(_FAILED % "APPEND", StatisticsPayload, metrics_append), "append-table-metrics", query=("metalake",)),
-    Route("POST", f"{_OPS}/metrics/monitor", wrap_body_handler(_FAILED % "MONITOR", MonitorMetrics, metrics_monitor), "monitor-table-metrics", query=("metalake",)),
-    Route("GET", f"{_OPS}/metrics/tables", wrap_handler(_FAILED % "LIST", table_metrics), "list-table-metrics", query=("metalake", "identifiers", "partitionPath")),
-    Route("GET", f"{_OPS}/metrics/jobs", wrap_handler(_FAILED % "LIST", job_metrics), "list-job-metrics", query=("metalake", "identifiers")),
-)  # fmt: skip
+    Route(
+        "POST",
+        f"{_OPS}/strategy-jobs",
+        wrap_body_handler(_FAILED % "SUBMIT", StrategyJobs, strategy_jobs),
+        "submit-strategy-jobs",
+        query=("metalake",),
+    ),
+    Route(
+        "POST",
+        f"{_OPS}/update-stats-jobs",
+        wrap_body_handler(_FAILED % "SUBMIT", UpdateStatsJobs, update_stats_jobs),
+        "submit-update-stats-jobs",
+        query=("metalake",),
+    ),
+    Route(
+        "POST",
+        f"{_OPS}/statistics",
+        wrap_body_handler(_FAILED % "UPDATE", StatisticsPayload, statistics_append),
+        "append-table-statistics",
+        query=("metalake",),
+    ),
+    Route(
+        "POST",
+        f"{_OPS}/metrics",
+        wrap_body_handler(_FAILED % "APPEND", StatisticsPayload, metrics_append),
+        "append-table-metrics",
+        query=("metalake",),
+    ),
+    Route(
+        "POST",
+        f"{_OPS}/metrics/monitor",
+        wrap_body_handler(_FAILED % "MONITOR", MonitorMetrics, metrics_monitor),
+        "monitor-table-metrics",
+        query=("metalake",),
+    ),
+    Route(
+        "GET",
+        f"{_OPS}/metrics/tables",
+        wrap_handler(_FAILED % "LIST", table_metrics),
+        "list-table-metrics",
+        query=("metalake", "identifiers", "partitionPath"),
+    ),
+    Route(
+        "GET",
+        f"{_OPS}/metrics/jobs",
+        wrap_handler(_FAILED % "LIST", job_metrics),
+        "list-job-metrics",
+        query=("metalake", "identifiers"),
+    ),
+)

@@ -80,9 +80,14 @@ def table_findings(
     table = spark.sql(f"SELECT * FROM {reads(step.table)}")
     check_columns(step, table.columns)
     context = _RuleContext(
-        spark=spark, step=step, table=table, reads=reads, run_at=run_at, rows_before=rows_before,
+        spark=spark,
+        step=step,
+        table=table,
+        reads=reads,
+        run_at=run_at,
+        rows_before=rows_before,
         parameters=dict(parameters or {}),
-    )  # fmt: skip
+    )
     counts = _shared_counts(context, rules)
     return tuple(
         _JUDGES[rule.kind](context, rule, counts=_SharedCounts(counts, str(rules.index(rule)))) for rule in rules

@@ -27,9 +27,19 @@ from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest,
 from limnos.pipeline.outcomes import ReadPin
 from limnos.spark.jars import JDBC_DRIVERS, ensure
 
-_OURS = frozenset({
-    "url", "user", "password", "dbtable", "query", "partitioncolumn", "lowerbound", "upperbound", "numpartitions",
-})  # fmt: skip
+_OURS = frozenset(
+    {
+        "url",
+        "user",
+        "password",
+        "dbtable",
+        "query",
+        "partitioncolumn",
+        "lowerbound",
+        "upperbound",
+        "numpartitions",
+    }
+)
 _URL = re.compile(r"jdbc:([a-z0-9]+):.+")
 _SECRET_IN_URL = re.compile(r"(?i)[?&;](password|pwd|sslpassword)=|//[^/?@]*:[^/?@]*@")
 _TALKATIVE = "org.apache.spark.sql.execution.datasources.jdbc.connection"

@@ -62,9 +62,18 @@ def frame_of(
         SourceFailed: With the source's position and advice.
     """
     request = SourceReadRequest(
-        spark=spark, source=source, parameters=dict(parameters or {}), pinned=pinned, before=before,
-        incremental=incremental, directory=directory, watched=watched, checkpoints=checkpoints, rereads=rereads, only=only,
-    )  # fmt: skip
+        spark=spark,
+        source=source,
+        parameters=dict(parameters or {}),
+        pinned=pinned,
+        before=before,
+        incremental=incremental,
+        directory=directory,
+        watched=watched,
+        checkpoints=checkpoints,
+        rereads=rereads,
+        only=only,
+    )
     kind = source.kind
     if isinstance(kind, Files):
         return files_frame(request, kind)
@@ -87,9 +96,16 @@ def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin,
     if not isinstance(source.kind, Files):
         return False
     request = SourceReadRequest(
-        spark=spark, source=source, parameters={}, pinned=pinned, before=None,
-        incremental=False, directory=directory, watched=False, checkpoints=None,
-    )  # fmt: skip
+        spark=spark,
+        source=source,
+        parameters={},
+        pinned=pinned,
+        before=None,
+        incremental=False,
+        directory=directory,
+        watched=False,
+        checkpoints=None,
+    )
     return have_files_changed(request, source.kind)
 
 

@@ -77,9 +77,15 @@ async def lance_operation_run(work: TaskContext, payload: OperationPayload) -> N
 
 async def _carry_out(work: TaskContext, services: NodeServices, *, kind: str, payload: OperationPayload) -> str:
     async with acting_as(
-        work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
-        trust=payload.trust, root_id=payload.root_id, second_user_id=payload.second_user_id,
-    ) as request:  # fmt: skip
+        work,
+        services,
+        user=payload.user,
+        table_id=payload.table_id,
+        name=f"maintenance-{payload.operation}",
+        trust=payload.trust,
+        root_id=payload.root_id,
+        second_user_id=payload.second_user_id,
+    ) as request:
         if request is None:
             return "the table was dropped"
         try:

@@ -85,10 +85,14 @@ class LanceRound:
         user = await responsible_user(self.services, row.node_id, policy=policy)
         operation = await self.work.submit(
             lambda tx: tx.maintenance.begin(
-                catalog_id=row.catalog_id, node_id=row.node_id, kind=row.kind, user=user.user, policy=user.policy,
+                catalog_id=row.catalog_id,
+                node_id=row.node_id,
+                kind=row.kind,
+                user=user.user,
+                policy=user.policy,
                 bytes_=rewritten_bytes(row),
             )
-        )  # fmt: skip
+        )
         reason = user.refusal
         if reason is None:
             try:

@@ -79,9 +79,14 @@ async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: i
     checks = await ctx.look_up(lambda: orphan_checks_page(catalog_id, after=after, limit=limit))
     return [
         FindingRow(
-            row.node_id, ORPHANS, row.catalog_id, row.candidates,
+            row.node_id,
+            ORPHANS,
+            row.catalog_id,
+            row.candidates,
             f"{count_with_noun(row.candidates, 'file')} ({row.candidate_bytes} bytes) that no metadata refers to",
-            f'{{"files":{row.candidates},"bytes":{row.candidate_bytes}}}', 0, row.checked_at,
+            f'{{"files":{row.candidates},"bytes":{row.candidate_bytes}}}',
+            0,
+            row.checked_at,
         )
         for row in checks
-    ]  # fmt: skip
+    ]

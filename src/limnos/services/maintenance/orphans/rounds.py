@@ -203,9 +203,17 @@ class OrphanRound:
         search = await orphans_search(self.work, self.services, node_id=node_id)
         policy = None if terms.policy is None else terms.policy.name
         row = OrphanCheckRow(
-            node_id, catalog_id, 0, 0, len(search.names), search.referenced, len(search.candidates),
-            sum(each.size for each in search.candidates), search.blocked, policy,
-        )  # fmt: skip
+            node_id,
+            catalog_id,
+            0,
+            0,
+            len(search.names),
+            search.referenced,
+            len(search.candidates),
+            sum(each.size for each in search.candidates),
+            search.blocked,
+            policy,
+        )
         is_known = await self.work.submit(lambda tx: check_store(tx, row, search=search))
         fault_point("orphans-checked")
         CHECKS["blocked" if search.blocked else "checked",] += 1
@@ -260,10 +268,13 @@ class OrphanRound:
         if operation is None:
             operation = await self.work.submit(
                 lambda tx: tx.maintenance.begin(
-                    catalog_id=table.catalog_id, node_id=table.node_id, kind=ORPHANS, user=table.user,
+                    catalog_id=table.catalog_id,
+                    node_id=table.node_id,
+                    kind=ORPHANS,
+                    user=table.user,
                     policy=table.policy,
                 )
-            )  # fmt: skip
+            )
         state, result = "failed", RemovalResult(refusal="the table was dropped")
         try:
             async with acting_as(

@@ -136,9 +136,13 @@ def _search(beat: Heartbeat, location: str, *, listed: Sequence[FileEntry], refe
             beat(number)
     prefix = f"{place_key(location)}/"
     return search_orphans(
-        listing, references, key_of=keys.of, target_of=keys.target_of,
-        is_own=lambda each: place_key(each).startswith(prefix), name_key=lambda name: keys.of(f"{location}/{name}"),
-    )  # fmt: skip
+        listing,
+        references,
+        key_of=keys.of,
+        target_of=keys.target_of,
+        is_own=lambda each: place_key(each).startswith(prefix),
+        name_key=lambda name: keys.of(f"{location}/{name}"),
+    )
 
 
 def _some(locations: Sequence[str]) -> str:

@@ -68,9 +68,14 @@ async def _check(work: TaskContext, services: NodeServices, *, payload: Operatio
     """Check a table, and delete old orphan files. Returns the result as human-readable text."""
     round_ = OrphanRound(work, services, operation=payload.operation)
     async with acting_as(
-        work, services, user=payload.user, table_id=payload.table_id, name=f"maintenance-{payload.operation}",
-        trust=payload.trust, root_id=payload.root_id,
-    ) as request:  # fmt: skip
+        work,
+        services,
+        user=payload.user,
+        table_id=payload.table_id,
+        name=f"maintenance-{payload.operation}",
+        trust=payload.trust,
+        root_id=payload.root_id,
+    ) as request:
         if request is None:
             return "the table was dropped"
         lookup = AssessmentRound(services, tables_max=0)

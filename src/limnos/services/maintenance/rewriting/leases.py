@@ -271,10 +271,17 @@ async def _lease_one(
             operation_close(tx, row.operation_id, outcome=FAILED, text=refusal)
             return None
         token = tx.tokens.create(
-            user=row.user, name=f"maintenance {row.operation_id}", secret_hash=hash_secret(secret),
-            expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=stored.root_id), trust=stored.trust,
-            root_id=stored.root_id, opened_by=stored.root_id, purpose=TokenPurpose.OPERATION, table_id=row.node_id, second_user_id=stored.second_user_id,
-        )  # fmt: skip
+            user=row.user,
+            name=f"maintenance {row.operation_id}",
+            secret_hash=hash_secret(secret),
+            expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=stored.root_id),
+            trust=stored.trust,
+            root_id=stored.root_id,
+            opened_by=stored.root_id,
+            purpose=TokenPurpose.OPERATION,
+            table_id=row.node_id,
+            second_user_id=stored.second_user_id,
+        )
         ident = {"node_id": row.node_id, "token_id": token.id}
         if tx.rewrites.take(row.operation_id, **ident, holder=holder, lease_ms=LEASE_MS):
             return token
@@ -313,9 +320,13 @@ async def _lease_one(
 
 
 async def _options(
-    services: NodeServices, document: MetadataDocument, *, row: WaitingRewrite, stored: RewriteOptions,
+    services: NodeServices,
+    document: MetadataDocument,
+    *,
+    row: WaitingRewrite,
+    stored: RewriteOptions,
     activity: WriterActivity,
-) -> dict[str, str]:  # fmt: skip
+) -> dict[str, str]:
     """Return the options of an operation for its executor, and store the condition for the rows that row retention
     deletes.
 
@@ -379,9 +390,13 @@ async def _document(ctx: Context, scope: RequestScope, *, path: tuple[str, ...])
 
 
 async def _pause(
-    services: NodeServices, node_id: int, *, row: WaitingRewrite, limits: ScheduleLimits | None,
+    services: NodeServices,
+    node_id: int,
+    *,
+    row: WaitingRewrite,
+    limits: ScheduleLimits | None,
     activity: WriterActivity,
-) -> OperationPause | None:  # fmt: skip
+) -> OperationPause | None:
     """Return the delay of an operation on the table `node_id` because of pipeline runs, quiet hours, budgets or
     writers; None if it has none.
 

@@ -152,9 +152,14 @@ class RewritePlanning:
         if row.kind in tx.rewrites.open_of(row.node_id):
             return
         operation = tx.maintenance.begin(
-            catalog_id=row.catalog_id, node_id=row.node_id, kind=row.kind, user=user.user, policy=user.policy,
-            state="waiting", bytes_=rewritten_bytes(row),
-        )  # fmt: skip
+            catalog_id=row.catalog_id,
+            node_id=row.node_id,
+            kind=row.kind,
+            user=user.user,
+            policy=user.policy,
+            state="waiting",
+            bytes_=rewritten_bytes(row),
+        )
         if user.refusal is not None:
             tx.maintenance.end(operation, state="failed", result=user.refusal)
             return
@@ -377,9 +382,14 @@ def rewrite_add(tx: Tx, permit: Permit[RewriteRequest]) -> int:
         return known
     finding = tx.maintenance.finding(table.id, kind=command.kind)
     operation = tx.maintenance.begin(
-        catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting",
+        catalog_id=table.zone,
+        node_id=table.id,
+        kind=command.kind,
+        user=command.user,
+        policy=None,
+        state="waiting",
         bytes_=0 if finding is None else rewritten_bytes(finding),
-    )  # fmt: skip
+    )
     if command.is_idle:
         tx.maintenance.end(operation, state="done", result=IDLE)
     else:

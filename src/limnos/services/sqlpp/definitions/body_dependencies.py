@@ -88,9 +88,13 @@ def needs_text(needs: BodyDependencies) -> str:
 
 
 async def needs_of(
-    session: StatementSession, body: tree.Expression, *, dataverse: Levels, within: Callable[[NameResolver], NameResolver],
+    session: StatementSession,
+    body: tree.Expression,
+    *,
+    dataverse: Levels,
+    within: Callable[[NameResolver], NameResolver],
     own: UserFunction | None = None,
-) -> BodyDependencies:  # fmt: skip
+) -> BodyDependencies:
     """Return the dependencies of a body.
 
     Args:

@@ -21,18 +21,26 @@ KNOWN: Final[Fields] = {
     "merge-policy": {
         "name": "string",
         "parameters": {
-            "max-mergable-component-size": _WHOLE, "max-tolerance-component-count": _WHOLE, "num-components": _WHOLE, "size-ratio": "double",
-            "max-component-count": _WHOLE, "min-merge-component-count": _WHOLE, "max-merge-component-count": _WHOLE,
+            "max-mergable-component-size": _WHOLE,
+            "max-tolerance-component-count": _WHOLE,
+            "num-components": _WHOLE,
+            "size-ratio": "double",
+            "max-component-count": _WHOLE,
+            "min-merge-component-count": _WHOLE,
+            "max-merge-component-count": _WHOLE,
         },
     },
     "storage-block-compression": {"scheme": "string"},
     "node-group": {"name": "string"},
     "storage-format": {
-        "format": "string", "max-tuple-count": _WHOLE, "free-space-tolerance": "double", "max-leaf-node-size": "string",
+        "format": "string",
+        "max-tuple-count": _WHOLE,
+        "free-space-tolerance": "double",
+        "max-leaf-node-size": "string",
     },
     "open-part": "string",
     "outside-writers": "string",
-}  # fmt: skip
+}
 _NEEDED: Final = {
     "merge-policy": "name",
     "storage-block-compression": "scheme",
@@ -98,7 +106,12 @@ def _wrong_type(value: tree.Expression, *, path: str, needed: str) -> SqlppError
 
 def _type_of(value: tree.Expression) -> str:
     words: dict[type[tree.Expression], str] = {
-        tree.String: "string", tree.Integer: "bigint", tree.Decimal: "double", tree.Boolean: "boolean", tree.Object: "object",
-        tree.Array: "array", tree.Null: "null",
-    }  # fmt: skip
+        tree.String: "string",
+        tree.Integer: "bigint",
+        tree.Decimal: "double",
+        tree.Boolean: "boolean",
+        tree.Object: "object",
+        tree.Array: "array",
+        tree.Null: "null",
+    }
     return words.get(type(value), "expression")

@@ -185,7 +185,7 @@ async def external_create(session: StatementSession, statement: tree.CreateExter
 
     await object_make(
         ctx, Kind.EXTERNAL_DATASET, decide=decide, name=statement.name, path=path, quiet=statement.if_not_exists
-    )  # fmt: skip
+    )
 
 
 def _with_type(statement: tree.CreateExternalDataset, dataverse: Levels) -> tree.CreateExternalDataset:

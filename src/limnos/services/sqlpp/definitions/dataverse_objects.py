@@ -104,7 +104,7 @@ def object_create_of(
     namespace, permit = dataverse_of(request_view, path[:-1], action=Action(f"{kind.word}_create"))
     command = SqlppObjectCreate(
         namespace, kind, path[-1], request_view.space(kind), record_of(statement), request_view.maker_id, used
-    )  # fmt: skip
+    )
     return permit.about(command)
 
 
@@ -112,9 +112,15 @@ def object_insert(tx: Tx, permit: Permit[SqlppObjectCreate]) -> Node:
     """Insert the object, its owner and its dependencies."""
     command = permit.command
     node = tx.nodes.create(
-        kind=command.kind, space=command.space, name=command.name, parent_id=command.namespace.id, zone=permit.zone,
-        record=command.record, owner_id=command.owner_id, under=command.namespace,
-    )  # fmt: skip
+        kind=command.kind,
+        space=command.space,
+        name=command.name,
+        parent_id=command.namespace.id,
+        zone=permit.zone,
+        record=command.record,
+        owner_id=command.owner_id,
+        under=command.namespace,
+    )
     tx.dependencies.replace(node.id, command.used)
     return node
 

@@ -129,9 +129,15 @@ async def _needs(session: StatementSession, statement: tree.CreateFunction, *, p
     own = UserFunction(path[:-1], path[-1], statement.parameters, statement.body)
     nothing = tree.Null(statement.at)
     call = tree.Call(
-        at=statement.at, function=tree.DottedName(statement.at, path), library=None,
-        arguments=tuple(nothing for _ in statement.parameters or ()), star=False, distinct=False, filter=None, window=None,
-    )  # fmt: skip
+        at=statement.at,
+        function=tree.DottedName(statement.at, path),
+        library=None,
+        arguments=tuple(nothing for _ in statement.parameters or ()),
+        star=False,
+        distinct=False,
+        filter=None,
+        window=None,
+    )
     try:
         return await needs_of(
             session, call, dataverse=path[:-1], within=lambda names: _WithFunction(names, own), own=own

@@ -73,10 +73,12 @@ def function_view(node: Node) -> Json:
     definitions = [
         {
             "parameters": [{"name": name, "dataType": _ANYTHING} for name in _parameters(each)],
-            "returnType": _ANYTHING, "impls": [], "statement": text,
+            "returnType": _ANYTHING,
+            "impls": [],
+            "statement": text,
         }
         for text, each in statements
-    ]  # fmt: skip
+    ]
     return {"functionType": "scalar", "deterministic": True, "definitions": definitions}
 
 

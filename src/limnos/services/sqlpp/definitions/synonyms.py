@@ -27,9 +27,13 @@ async def synonym_create(session: StatementSession, statement: tree.CreateSynony
         target = msgspec.structs.replace(target, parts=(*path[:-1], target.last))
     whole = msgspec.structs.replace(statement, target=target)
     await object_make(
-        ctx, Kind.SYNONYM, decide=lambda request_view: object_create_of(request_view, path, kind=Kind.SYNONYM, statement=whole),
-        name=statement.name, path=path, quiet=statement.if_not_exists,
-    )  # fmt: skip
+        ctx,
+        Kind.SYNONYM,
+        decide=lambda request_view: object_create_of(request_view, path, kind=Kind.SYNONYM, statement=whole),
+        name=statement.name,
+        path=path,
+        quiet=statement.if_not_exists,
+    )
 
 
 async def synonym_drop(session: StatementSession, statement: tree.Drop) -> None:

@@ -62,9 +62,7 @@ async def type_create(session: StatementSession, statement: tree.CreateType) -> 
         whole = msgspec.structs.replace(statement, type=qualify_type(statement.type, dataverse))
         return object_create_of(request_view, path, kind=Kind.DATATYPE, statement=whole, used=inlined_type.used)
 
-    await object_make(
-        ctx, Kind.DATATYPE, decide=decide, name=statement.name, path=path, quiet=statement.if_not_exists
-    )  # fmt: skip
+    await object_make(ctx, Kind.DATATYPE, decide=decide, name=statement.name, path=path, quiet=statement.if_not_exists)
 
 
 async def type_drop(session: StatementSession, statement: tree.Drop) -> None:

@@ -46,9 +46,10 @@ from limnos.sqlpp.definitions import DIALECT
 from limnos.store.tx import Tx
 
 SCHEMA: Final[Json] = {
-    "type": "struct", "schema-id": 0,
+    "type": "struct",
+    "schema-id": 0,
     "fields": [{"id": 1, "name": "value", "required": False, "type": "string", "doc": "The result of an SQL++ query."}],
-}  # fmt: skip
+}
 FOR_SPARK: Final = "SELECT CAST(raise_error('This view is written in SQL++: query it over the query service, or with limnos sql') AS STRING) AS value"
 
 
@@ -131,10 +132,13 @@ async def _needs(session: StatementSession, statement: tree.CreateView, *, path:
 def _version(statement: tree.CreateView, path: Levels) -> Json:
     texts = [("spark", FOR_SPARK), (DIALECT, render(statement.body))]
     return {
-        "version-id": 1, "schema-id": 0, "timestamp-ms": 0, "summary": {"engine-name": "limnos"},
+        "version-id": 1,
+        "schema-id": 0,
+        "timestamp-ms": 0,
+        "summary": {"engine-name": "limnos"},
         "default-namespace": list(path[:-1]),
         "representations": [{"type": "sql", "dialect": dialect, "sql": text} for dialect, text in texts],
-    }  # fmt: skip
+    }
 
 
 async def _make(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies, used: tuple[int, ...]) -> None:

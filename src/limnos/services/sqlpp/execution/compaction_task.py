@@ -54,9 +54,12 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
         raise ServiceUnavailable("This node runs no services: another node runs the task")
     secret = new_secret()
     token = await work.create_token(
-        user=payload.user, name=f"compaction {work.task_id}", secret_hash=hash_secret(secret), trust=payload.trust,
+        user=payload.user,
+        name=f"compaction {work.task_id}",
+        secret_hash=hash_secret(secret),
+        trust=payload.trust,
         root_id=payload.root_id,
-    )  # fmt: skip
+    )
     ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"compact-{work.task_id}")
     operation: int | None = None
     state, result = "failed", "interrupted: it is tried again"
@@ -116,8 +119,17 @@ def _job(ctx: Context, ref: DatasetRef, *, locks: HeldLocks, credential: str, ex
     defaults = ctx.services.defaults
     now_ms = ctx.services.store.time.now_ms()
     return EngineJob(
-        id=f"{ctx.request_id}-{uuid4().hex}", kind="compact", plan=b"", slots=0, reads=(), target=ref,
-        returning=None, returning_slots=0, credential=credential, deadline_ms=round(LASTS_S * 1000), lock=locks.token_text,
+        id=f"{ctx.request_id}-{uuid4().hex}",
+        kind="compact",
+        plan=b"",
+        slots=0,
+        reads=(),
+        target=ref,
+        returning=None,
+        returning_slots=0,
+        credential=credential,
+        deadline_ms=round(LASTS_S * 1000),
+        lock=locks.token_text,
         compaction=CompactionOptions(
             TARGET_BYTES,
             expires_before_ms=now_ms - defaults.sqlpp_snapshots_keep_ms,
@@ -126,4 +138,4 @@ def _job(ctx: Context, ref: DatasetRef, *, locks: HeldLocks, credential: str, ex
             debris_before_ms=now_ms - defaults.sqlpp_debris_ms if defaults.sqlpp_debris_ms else None,
             expirable=expirable,
         ),
-    )  # fmt: skip
+    )

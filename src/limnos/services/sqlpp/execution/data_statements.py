@@ -290,14 +290,23 @@ async def job_rows(
         purpose=TokenPurpose.WORK,
     )
     job = EngineJob(
-        id=f"{ctx.request_id}-{token.id}" if change is None else change.statement, kind=work.kind, plan=b"" if work.source is None else wire.encode(work.source.expression),
-        slots=0 if work.source is None else work.source.slots, reads=reads, target=None if change is None else change.target.ref,
+        id=f"{ctx.request_id}-{token.id}" if change is None else change.statement,
+        kind=work.kind,
+        plan=b"" if work.source is None else wire.encode(work.source.expression),
+        slots=0 if work.source is None else work.source.slots,
+        reads=reads,
+        target=None if change is None else change.target.ref,
         returning=None if work.returning is None else wire.encode(work.returning.expression),
-        returning_slots=0 if work.returning is None else work.returning.slots, credential=text,
-        deadline_ms=1, user=token.user, source=work.files,
-        lock="" if change is None else change.held.token_text, tagged=session.results_tagged,
-        export=work.export, ordered_fields=has_ordered_fields(session.options),
-    )  # fmt: skip
+        returning_slots=0 if work.returning is None else work.returning.slots,
+        credential=text,
+        deadline_ms=1,
+        user=token.user,
+        source=work.files,
+        lock="" if change is None else change.held.token_text,
+        tagged=session.results_tagged,
+        export=work.export,
+        ordered_fields=has_ordered_fields(session.options),
+    )
     try:
         for attempt in range(TRIES):
             pinned, snapshots = await pin_job(ctx, job)

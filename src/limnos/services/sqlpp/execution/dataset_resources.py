@@ -82,12 +82,14 @@ def _components(place: str, snapshots: tuple[_ComponentSnapshot, ...]) -> Value:
     """Return the storage components of an index: one for each commit that added files, oldest first."""
     result: list[Value] = [
         {
-            "min": each.sequence_number, "max": each.sequence_number, "size": _number(each, "added-files-size"),
+            "min": each.sequence_number,
+            "max": each.sequence_number,
+            "size": _number(each, "added-files-size"),
             "component": f"snapshot {each.snapshot_id}",
         }
         for each in sorted(snapshots, key=lambda each: each.sequence_number)
         if _number(each, "added-data-files")
-    ]  # fmt: skip
+    ]
     return {"node": NODE, "path": place, "components": tuple(result)}
 
 

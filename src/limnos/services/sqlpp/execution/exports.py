@@ -322,9 +322,27 @@ async def _records(
     origin, now_ms = asker.origin(), audit.store.time.now_ms()
     return [
         AuditRecord(
-            0, metalake_id, now_ms, user, asker.user_id, "done", EXPORTED, right.action, right.kind, right.object_id, right.name, "",
-            detail, rights_text((right,) if right.action else ()), origin.protocol, origin.operation, 200, ctx.request_id, origin.client, origin.peer,
+            0,
+            metalake_id,
+            now_ms,
+            user,
+            asker.user_id,
+            "done",
+            EXPORTED,
+            right.action,
+            right.kind,
+            right.object_id,
+            right.name,
+            "",
+            detail,
+            rights_text((right,) if right.action else ()),
+            origin.protocol,
+            origin.operation,
+            200,
+            ctx.request_id,
+            origin.client,
+            origin.peer,
             origin.credential,
         )
         for right in rights[:RECORDS_MAX]
-    ]  # fmt: skip
+    ]

@@ -420,6 +420,11 @@ def _find_one(request_view: RequestView, pair: tuple[int, str], *, kind: Kind) -
 def _object(path: Levels, node: Node, *, document: MetadataDocument | None = None) -> MetadataObject:
     record = cast("SqlppObjectRecord", node.record)
     return MetadataObject(
-        node.kind, path, node.id, node.created_at, tuple(getattr(record, "statements", ())),
-        tuple(getattr(record, "dependencies", ())), msgspec.Raw(b"null" if document is None else document.body),
-    )  # fmt: skip
+        node.kind,
+        path,
+        node.id,
+        node.created_at,
+        tuple(getattr(record, "statements", ())),
+        tuple(getattr(record, "dependencies", ())),
+        msgspec.Raw(b"null" if document is None else document.body),
+    )

@@ -20,9 +20,14 @@ NO_DATASET_IN: Final = 1050
 NO_DATAVERSE: Final = 1063
 RESERVED: Final = ("Default", "Metadata", "asterix", "algebricks")
 _UNKNOWN: Final = {
-    "dataset": (1050, "dataset"), "index": (1083, "index"), "type": (1082, "datatype"), "synonym": (1116, "synonym"),
-    "view": (1159, "view"), "function": (1081, "function"), "library": (1117, "library"),
-}  # fmt: skip
+    "dataset": (1050, "dataset"),
+    "index": (1083, "index"),
+    "type": (1082, "datatype"),
+    "synonym": (1116, "synonym"),
+    "view": (1159, "view"),
+    "function": (1081, "function"),
+    "library": (1117, "library"),
+}
 _EXISTS: Final = {"dataset": 1072, "type": 1085, "synonym": 1131, "view": 1160, "function": 1123, "index": 1084}
 _ARTICLES: Final = {"type": "datatype"}
 

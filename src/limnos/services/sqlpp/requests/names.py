@@ -61,8 +61,12 @@ BUILT_IN: Final[dict[NameLookup, object]] = {
 
 
 async def bind_with_names(
-    ctx: Context, bind: Callable[[ResolvedNames], T], *, elsewhere: Callable[[ResolvedNames], Awaitable[T]], known: ResolvedNames | None = None
-) -> T:  # fmt: skip
+    ctx: Context,
+    bind: Callable[[ResolvedNames], T],
+    *,
+    elsewhere: Callable[[ResolvedNames], Awaitable[T]],
+    known: ResolvedNames | None = None,
+) -> T:
     """Bind a statement with the names of the tree that are visible to the caller.
 
     Args:

@@ -15,23 +15,60 @@ from limnos.sqlpp import tree
 from limnos.sqlpp.binder.similarity import SIMILAR, Similarity
 from limnos.sqlpp.errors import SqlppError, TextPosition, compilation
 
-HINTS: Final = frozenset({
-    "compiler.aggregate.distinct.hash", "compiler.aggregate.distinct.hash.memory", "compiler.arrayindex", "compiler.batch.lookup",
-    "compiler.cbo", "compiler.cbotest", "compiler.column.filter", "compiler.copy.to.write.buffer.size", "compiler.deltalake.filesplits",
-    "compiler.disjunction.as.join", "compiler.disjunction.hash.threshold", "compiler.external.field.pushdown",
-    "compiler.externalscanmemory", "compiler.extract.common.expression.limit", "compiler.forcejoinorder", "compiler.framesize",
-    "compiler.groupmemory", "compiler.index.covering", "compiler.indexonly", "compiler.internal.sanitycheck", "compiler.joinmemory",
-    "compiler.min.memory.allocation", "compiler.parallelism", "compiler.queryplanshape",
-    "compiler.sort.parallel", "compiler.sort.samples", "compiler.sortmemory", "compiler.subplan.merge",
-    "compiler.subplan.nestedpushdown", "compiler.textsearchmemory", "compiler.vector.kmultiplier", "compiler.vector.trainseed",
-    "compiler.windowmemory", "hash_merge", "import-private-functions", "inline_with", "rewrite_attempt_batch_assign",
-    "rewrite_in_as_or", "rewrite_internal_queryuid_pk", "rewrite_or_as_join", "simfunction", "simthreshold",
-})  # fmt: skip
+HINTS: Final = frozenset(
+    {
+        "compiler.aggregate.distinct.hash",
+        "compiler.aggregate.distinct.hash.memory",
+        "compiler.arrayindex",
+        "compiler.batch.lookup",
+        "compiler.cbo",
+        "compiler.cbotest",
+        "compiler.column.filter",
+        "compiler.copy.to.write.buffer.size",
+        "compiler.deltalake.filesplits",
+        "compiler.disjunction.as.join",
+        "compiler.disjunction.hash.threshold",
+        "compiler.external.field.pushdown",
+        "compiler.externalscanmemory",
+        "compiler.extract.common.expression.limit",
+        "compiler.forcejoinorder",
+        "compiler.framesize",
+        "compiler.groupmemory",
+        "compiler.index.covering",
+        "compiler.indexonly",
+        "compiler.internal.sanitycheck",
+        "compiler.joinmemory",
+        "compiler.min.memory.allocation",
+        "compiler.parallelism",
+        "compiler.queryplanshape",
+        "compiler.sort.parallel",
+        "compiler.sort.samples",
+        "compiler.sortmemory",
+        "compiler.subplan.merge",
+        "compiler.subplan.nestedpushdown",
+        "compiler.textsearchmemory",
+        "compiler.vector.kmultiplier",
+        "compiler.vector.trainseed",
+        "compiler.windowmemory",
+        "hash_merge",
+        "import-private-functions",
+        "inline_with",
+        "rewrite_attempt_batch_assign",
+        "rewrite_in_as_or",
+        "rewrite_internal_queryuid_pk",
+        "rewrite_or_as_join",
+        "simfunction",
+        "simthreshold",
+    }
+)
 """Names of AsterixDB's options that only affect its query plans, or operators that do not exist here."""
 _SIZE: Final = re.compile(r"(-?\d{1,15}(?:\.\d{1,9})?)\s*(?:(K|M|G|T|P)?i?B?)", re.ASCII | re.IGNORECASE)
 _FRAMES_MIN: Final = {
-    "compiler.sortmemory": 3, "compiler.groupmemory": 4, "compiler.joinmemory": 5, "compiler.windowmemory": 5,
-}  # fmt: skip
+    "compiler.sortmemory": 3,
+    "compiler.groupmemory": 4,
+    "compiler.joinmemory": 5,
+    "compiler.windowmemory": 5,
+}
 """The minimum number of frames of each of AsterixDB's operators, in the order in which AsterixDB checks them."""
 _FRAME_BYTES: Final = 32768
 _SIMILARITIES: Final = {"jaccard": ("similarity_jaccard", ">="), "edit-distance": ("edit_distance", "<=")}

@@ -62,9 +62,16 @@ class RunningRequest:
     """A SQL++ request that this process executes, and that another request can list and cancel."""
 
     def __init__(
-        self, *, request_id: str, asker: Requester, client_context_id: str | None, text: str, now_ms: int,
-        mode: str = IMMEDIATE, is_gone: Callable[[], bool] | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        *,
+        request_id: str,
+        asker: Requester,
+        client_context_id: str | None,
+        text: str,
+        now_ms: int,
+        mode: str = IMMEDIATE,
+        is_gone: Callable[[], bool] | None = None,
+    ) -> None:
         self.handle = token_hex(16)
         self.id = request_id
         self.asker = asker
@@ -93,9 +100,18 @@ class RunningRequest:
     def row(self, holder: str, *, now_ms: int, expires_at: int = 0) -> StatementRequest:
         """Build the row by which other nodes list and cancel the request."""
         return StatementRequest(
-            self.handle, self.asker.name, self.asker.id, self.id, self.client_context_id or "", self.text, self.mode,
-            self.started_ms, holder, now_ms + LEASE_MS, expires_at=expires_at,
-        )  # fmt: skip
+            self.handle,
+            self.asker.name,
+            self.asker.id,
+            self.id,
+            self.client_context_id or "",
+            self.text,
+            self.mode,
+            self.started_ms,
+            holder,
+            now_ms + LEASE_MS,
+            expires_at=expires_at,
+        )
 
     async def batches(self, lines: AsyncIterator[bytes], *, timeout_s: float) -> AsyncGenerator[list[bytes], None]:
         """Yield lines in batches. Raises RequestEnded at the deadline, or when the request is cancelled."""
@@ -195,10 +211,7 @@ class RunningRequests:
 
         On other nodes, only requests that have run for more than a second are listed.
         """
-        here = [
-            each.row(self.holder, now_ms=each.started_ms)
-            for each in self.of(None if everybody else asker)
-        ]  # fmt: skip
+        here = [each.row(self.holder, now_ms=each.started_ms) for each in self.of(None if everybody else asker)]
         query = runs_query(asker, everybody=everybody, now_ms=self.store.time.now_ms())
         requests = rows_of(await self.gate.find(query))
         return here + [each for each in requests if each.holder != self.holder]

@@ -26,9 +26,12 @@ def upgrade() -> None:
         op.add_column("token", sa.Column("root_id", Id))
         op.add_column("principal", sa.Column("tokens_from", Id, nullable=False, server_default="0"))
         op.create_index(
-            "principal_former", "principal", ["metalake_id", "kind", "name"],
-            sqlite_where=sa.text(GONE), postgresql_where=sa.text(GONE),
-        )  # fmt: skip
+            "principal_former",
+            "principal",
+            ["metalake_id", "kind", "name"],
+            sqlite_where=sa.text(GONE),
+            postgresql_where=sa.text(GONE),
+        )
 
 
 def downgrade() -> None:
