@@ -1,24 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user documentation is correct: its snippets run, and the commands, settings and links that it names exist.
 
-A block is run unless the paragraph before it contains "Example". Shell and Python blocks of a page run in order, in one
-empty directory with an empty HOME, against the server that the page starts; only the port is replaced.
+`tests.cli.page_scripts` says which blocks are run, and how.
 """
 
 from __future__ import annotations
 
 import ast
-import os
 import re
 import shlex
-import socket
 import sqlite3
-import subprocess
-import sys
 import tomllib
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -32,48 +26,23 @@ from limnos.config.report import variable_name
 from limnos.config.settings import keys, sections
 from limnos.model.extras import MODULE_EXTRAS, install_hint
 from limnos.store.backends.migrate import migrate
+from tests.cli.page_scripts import START_FAILED, blocks_of, run_page
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(file for file in (ROOT / "docs").rglob("*.md") if file.parent.name != "decisions")]
-RUN = ["README.md", "docs/reference/cli.md", "docs/guides/debugging.md", "docs/guides/deploy.md"]
+TUTORIALS = ("analyst", "auditor", "ml-engineer", "platform-admin")
+RUN = [
+    "README.md",
+    "docs/reference/cli.md",
+    "docs/guides/debugging.md",
+    "docs/guides/deploy.md",
+    "docs/guides/from-catalogs.md",
+    *(f"docs/start/{name}.md" for name in TUTORIALS),
+]
 LANGUAGES = {"sh", "python", "toml", "sql", "text", "json", "mermaid", "ini", "nginx", "dockerfile"}
 COMMAND = re.compile(r"(?:`|^ *|&& |\| |\$ |(?:venv/)?bin/)limnos ([^`\n#&|]+)", re.MULTILINE)
 SECTIONS = "|".join(sections())
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
-START_S = 40
-
-
-@dataclass(frozen=True)
-class Block:
-    """A fenced block: the paragraph before it, its language, its text."""
-
-    before: str
-    language: str
-    text: str
-
-    @property
-    def is_example(self) -> bool:
-        """Return whether a block is only an example that is not run."""
-        return "Example" in self.before
-
-
-def blocks_of(page: Path) -> list[Block]:
-    """Return every fenced block of a page."""
-    blocks: list[Block] = []
-    before, fresh, inside = "", True, None
-    for line in page.read_text(encoding="utf-8").splitlines():
-        if inside is None and line.startswith("```"):
-            inside = (line[3:].strip(), [])
-        elif inside is not None and line.startswith("```"):
-            blocks.append(Block(before, inside[0], "".join(f"{each}\n" for each in inside[1])))
-            before, inside = "", None
-        elif inside is not None:
-            inside[1].append(line)
-        elif line.strip():
-            before, fresh = (line, False) if fresh else (f"{before}\n{line}", False)
-        else:
-            fresh = True
-    return blocks
 
 
 def commands_of(text: str) -> Iterator[list[str]]:
@@ -247,56 +216,21 @@ def test_commands_in_messages_exist(file: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("name", RUN)
 def test_snippets_run(name: str, tmp_path: Path) -> None:
-    """All commands of a page succeed in order, in an empty directory."""
-    port = _free_port()
-    script = tmp_path / "script.sh"
-    script.write_text(script_of(blocks_of(ROOT / name), port), encoding="utf-8")
-    (tmp_path / "home").mkdir()
-    programs = Path(sys.executable).parent
-    environ = {
-        "HOME": str(tmp_path / "home"),
-        "PATH": f"{programs}:{os.environ['PATH']}",
-        "LANG": "C.UTF-8",
-        "NO_PROXY": "*",
-        "LIMNOS_URI": f"http://127.0.0.1:{port}",
-        "LIMNOS__SERVER__LISTEN": f"127.0.0.1:{port}",
-    }
-
-    done = subprocess.run(
-        ["bash", str(script)], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False, timeout=300
-    )
+    """All commands of a page succeed in order, in an empty directory, and print what the page shows."""
+    done = run_page(ROOT / name, tmp_path)
 
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
 
 
-HEAD = f"""set -eu -o pipefail
-servers=""
-trap 'for each in $servers; do kill $each 2>&- || true; done; wait' EXIT
-serve() {{
-  "$@" > server.$#.log 2>&1 &
-  servers="$servers $!"
-  for turn in $(seq {START_S * 10}); do grep -q '^ready ' server.$#.log && return; kill -0 $! || break; sleep 0.1; done
-  cat server.$#.log; exit 9
-}}
-"""
+@pytest.mark.integration
+@pytest.mark.parametrize(
+    "block", ["```sh\nlimnos whoami --token lim_1_wrong\n```\n", "```python\nprint(1)\n```\n\n```text\n2\n```\n"]
+)
+def test_wrong_snippet_is_detected(block: str, tmp_path: Path) -> None:
+    """A page with a command that fails, and one whose Python prints something else than the page shows, fail."""
+    page = tmp_path / "page.md"
+    page.write_text(f"```sh\nlimnos server start\n```\n\n{block}", encoding="utf-8")
 
+    done = run_page(page, tmp_path)
 
-def script_of(blocks: list[Block], port: int) -> str:
-    """Return one shell script of a page's blocks. Servers run in the background; make, git, cd and pip are omitted."""
-    parts = [HEAD]
-    for block in blocks:
-        if block.is_example or block.language not in {"sh", "python"}:
-            continue
-        text = block.text.replace("8090", str(port))
-        if block.language == "python":
-            parts.append(f"python -W ignore - <<'END_OF_PYTHON'\n{text}END_OF_PYTHON\n")
-            continue
-        lines = [line for line in text.replace("\\\n", " ").splitlines() if not re.match(r"(make|git|cd|pip) ", line)]
-        parts += [f"serve {line}\n" if line.startswith("limnos server start") else f"{line}\n" for line in lines]
-    return "".join(parts)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    assert done.returncode not in {0, START_FAILED}, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"

@@ -125,6 +125,14 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         {"updates": [{"@type": "removeProperty", "property": "k"}]},
         {"catalog": CATALOG},
     ),
+    (
+        "catalog-of-models",
+        lambda c: c.catalogs.create("ml", type="model"),
+        "POST",
+        f"{M}/catalogs",
+        {"name": "ml", "type": "model", "properties": {}},
+        {"catalog": CATALOG},
+    ),
     ("catalog-enable", lambda c: c.catalogs.enable("m-1"), "PATCH", f"{M}/catalogs/m-1", {"inUse": True}, {"code": 0}),
     ("catalog-disable", lambda c: c.catalogs.disable("m"), "PATCH", f"{M}/catalogs/m", {"inUse": False}, {"code": 0}),
     (

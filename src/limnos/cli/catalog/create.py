@@ -42,7 +42,7 @@ def catalog(
     warehouse: str | None = None,
     storage: str | None = None,
     type: str = "relational",
-    provider: str = "lakehouse-iceberg",
+    provider: str | None = None,
     comment: Comment = None,
     property: Property = None,
     common: CommonFlags = DEFAULTS,
@@ -60,7 +60,7 @@ def catalog(
     type
         The type of its objects: `relational`, `fileset`, `messaging` or `model`.
     provider
-        The provider, such as `lakehouse-iceberg` or `jdbc-postgresql`.
+        The provider, such as `jdbc-postgresql`; by default `lakehouse-iceberg`, or the one of the type.
     """
     stated = {"warehouse": warehouse, "storage": storage}
     properties = properties_of(property) | {key: value for key, value in stated.items() if value}

@@ -39,11 +39,16 @@ class Catalogs(Resource[S]):
         name: str,
         *,
         type: str = "relational",
-        provider: str = "lakehouse-iceberg",
+        provider: str | None = None,
         comment: str | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Flow[Catalog]:
-        """Create a catalog. `warehouse` and `allowed-locations` are properties of an Iceberg catalog."""
+        """Create a catalog, by default of Iceberg tables, whose properties include `warehouse` and `allowed-locations`.
+
+        Each other type has a provider of its own, which the server knows.
+        """
+        if provider is None and type == "relational":
+            provider = "lakehouse-iceberg"
         body = {
             "name": name,
             "type": type,
