@@ -2,11 +2,12 @@
 """`conformance/run lesser [--only TEXT] [TESTS…]`: every use of an action requires less, one at a time. Which tests
 notice?
 
-Each use of `Action.X` in `limnos.services` and `limnos.http` is lowered to an action of the same kind that a weaker
-right allows. Tests run as usual; each request to an in-process node is repeated with a lowered use that changes a
-decision in it, without committing anything. A use is noticed if the answer to the repeated request differs. If a second
-use refuses in its place, both are lowered. A use that no request notices survives, unless
-`accepted_uses.toml` gives a reason; then the exit code is 1. Actions for service admins have no lesser one.
+Each use of `Action.X`, and each call of `kind_action` or `actions_named`, in `limnos.services` and `limnos.http` is
+lowered to an action of the same kind that a weaker right allows. Tests run as usual; each request to an in-process node
+is repeated with a lowered use that changes a decision in it, without committing anything. A use is noticed if the
+answer to the repeated request differs. If a second use refuses in its place, both are lowered. A use that no request
+notices survives, unless `accepted_uses.toml` gives a reason; then the exit code is 1. Actions for service admins have
+no lesser one.
 """
 
 from __future__ import annotations

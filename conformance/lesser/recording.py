@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import limnos.access.decide as deciding
-from conformance.lesser.sites import SITE
+from conformance.lesser.sites import LESSER, SITE
 from limnos.access import prechecks
 from limnos.access.actions import Action
 from limnos.model.decisions import Decision
@@ -47,7 +47,7 @@ class Recorder:
             if number is not None:
                 self._planter.reached.add(number)
                 try:
-                    lesser = plain(subject, Action(self._planter.found[number].lesser), *rest, **others)
+                    lesser = plain(subject, vars(action)[LESSER], *rest, **others)
                 except Exception:  # a fact is not loaded yet, so the decision is unknown
                     self._decisive.add(number)
                     return decision

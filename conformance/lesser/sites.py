@@ -23,9 +23,15 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import CodeType, ModuleType
 
+    from limnos.model.kinds import Kind
+
 PACKAGES: Final = ("limnos.services", "limnos.http")
 SITE: Final = "_site"
 """The attribute of a use's value with its number."""
+LESSER: Final = "_lesser"
+"""The attribute of a use's value with its lesser action."""
+_COMPOSED: Final = {"kind_action": 1, "actions_named": 0}
+"""Functions that return the action `<kind>_<verb>` of kinds, with the position of their argument `verb`."""
 _HOOK: Final = "__lesser_use__"
 _SPECIAL: Final = {
     "catalog_create": "catalog_list",
@@ -53,7 +59,7 @@ _SPECIAL: Final = {
 
 class Site(NamedTuple):
     """One use: its number, its position, the required action, the lesser action, and whether it is evaluated at
-    import.
+    import. A composed use stands for the actions `*_drop` of several kinds, each of which has a lesser one.
     """
 
     number: int
@@ -109,15 +115,17 @@ def sites(source: Path) -> list[Site]:
             tree = ast.parse(path.read_text(encoding="utf-8"))
             doors = set(_doors(tree))
             for node, function, beside in _uses(tree):
-                word = Action[node.attr].word
-                lesser = lesser_of(word)
-                if lesser is None:
+                word = _word_of(node)
+                lesser = "the lesser one of the kind" if word.startswith("*") else lesser_of(word)
+                if lesser is None or word == "*_list":
                     continue
                 key = " ".join((name.removeprefix("limnos/"), *filter(None, [function]), word))
                 counts[key] += 1
                 key += f" #{counts[key]}" if counts[key] > 1 else ""
                 is_early = not function or function.startswith("=")
-                asks = beside if package == "limnos.http" and (is_early or node.lineno in doors) else ()
+                key = key.replace("=", "")
+                is_door = package == "limnos.http" and (is_early or node.lineno in doors)
+                asks = beside if is_door and isinstance(node, ast.Attribute) else ()
                 uses.append(
                     Site(
                         len(uses),
@@ -128,7 +136,7 @@ def sites(source: Path) -> list[Site]:
                         lesser,
                         is_early,
                         asks,
-                        key.replace("=", ""),
+                        key,
                     )
                 )
     return uses
@@ -136,7 +144,7 @@ def sites(source: Path) -> list[Site]:
 
 def _uses(
     node: ast.AST, function: str = "", beside: tuple[str, ...] = ()
-) -> Iterator[tuple[ast.Attribute, str, tuple[str, ...]]]:
+) -> Iterator[tuple[ast.Attribute | ast.Call, str, tuple[str, ...]]]:
     """Find uses, the function around each, and the words of its tuple.
 
     The function is empty for a module's own lines, and `=name` for a default.
@@ -154,7 +162,7 @@ def _uses(
                     around = f"={around}"
             elif isinstance(node, ast.Lambda) and name == "body":
                 around = function.removeprefix("=") or "lambda"
-            if is_use(child):
+            if is_use(child) or is_composed(child):
                 yield child, around, beside  # type: ignore[misc]
             yield from _uses(child, around, beside)
 
@@ -180,6 +188,19 @@ def is_use(node: ast.AST) -> bool:
     )
 
 
+def is_composed(node: ast.AST) -> bool:
+    """Return whether a node composes actions from a kind and a verb."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _COMPOSED
+
+
+def _word_of(node: ast.Attribute | ast.Call) -> str:
+    """Return the action of a use; of a composed one `*_<verb>`, or `*` if the verb is not constant."""
+    if isinstance(node, ast.Attribute):
+        return Action[node.attr].word
+    verb = node.args[_COMPOSED[node.func.id]]  # type: ignore[attr-defined]
+    return f"*_{verb.value}" if isinstance(verb, ast.Constant) else "*"
+
+
 class Planter(ast.NodeTransformer, MetaPathFinder):
     """Loads modules with a separate value at each use, so that one of them can be lowered later, wherever it was
     assigned.
@@ -189,25 +210,43 @@ class Planter(ast.NodeTransformer, MetaPathFinder):
         self.source = source
         self.numbers = {(each.path, each.line, each.column): each for each in uses}
         self.found = list(uses)
-        self.values = [_copied(Action(each.action), each.number) for each in uses]
+        self.values: dict[tuple[int, str], Action] = {}
+        self.planted: set[int] = set()
         self.reached: set[int] = set()
         self.at = ""
 
-    def use(self, number: int) -> Action:
-        """Return the value of a use."""
+    def use(self, number: int, required: Action | dict[Kind, Action]) -> Action | dict[Kind, Action]:
+        """Return the value of a use of one action, or of the actions of several kinds."""
+        if isinstance(required, dict):
+            return {kind: self._value(number, action) for kind, action in required.items()}
+        return self._value(number, required)
+
+    def _value(self, number: int, required: Action) -> Action:
         if not self.found[number].is_early:
             self.reached.add(number)
-        return self.values[number]
+        word = lesser_of(required.word)
+        if word is None:
+            return required
+        value = self.values.get((number, required.word))
+        if value is None:
+            value = self.values[number, required.word] = _copied(required, Action(word), number)
+            self._set_identities()
+        return value
 
     def plant(self, *numbers: int) -> None:
         """Lower uses in this process."""
-        for number in numbers:
-            vars(self.values[number]).update(_identity(Action(self.found[number].lesser)))
+        self.planted.update(numbers)
+        self._set_identities()
 
     def restore(self, *numbers: int) -> None:
         """Restore the required actions."""
-        for number in numbers:
-            vars(self.values[number]).update(_identity(Action(self.found[number].action)))
+        self.planted.difference_update(numbers)
+        self._set_identities()
+
+    def _set_identities(self) -> None:
+        for (number, required), value in self.values.items():
+            action = vars(value)[LESSER] if number in self.planted else Action(required)
+            vars(value).update(_identity(action))
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -234,21 +273,28 @@ class Planter(ast.NodeTransformer, MetaPathFinder):
         return self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        """Insert the hook at a use."""
-        site = self.numbers.get((self.at, node.lineno, node.col_offset)) if is_use(node) else None
+        """Insert the hook at a use of one action."""
+        return self._hooked(node) if is_use(node) else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Insert the hook at a composed use."""
+        return self._hooked(node) if is_composed(node) else self.generic_visit(node)
+
+    def _hooked(self, node: ast.Attribute | ast.Call) -> ast.AST:
+        site = self.numbers.get((self.at, node.lineno, node.col_offset))
         if site is None:
             return self.generic_visit(node)
-        return ast.copy_location(ast.Call(ast.Name(_HOOK, ast.Load()), [ast.Constant(site.number)], []), node)
+        return ast.copy_location(ast.Call(ast.Name(_HOOK, ast.Load()), [ast.Constant(site.number), node], []), node)
 
 
 def _identity(action: Action) -> dict[str, object]:
     return {name: vars(action)[name] for name in ("_name_", "_value_", "word", "kinds")}
 
 
-def _copied(action: Action, number: int) -> Action:
-    """Return a value that equals a member of the enum, and has the number of its use."""
+def _copied(action: Action, lesser: Action, number: int) -> Action:
+    """Return a value that equals a member of the enum, and has the number of its use and its lesser action."""
     value = str.__new__(Action, action.word)
-    vars(value).update(vars(action), **{SITE: number})
+    vars(value).update(vars(action), **{SITE: number, LESSER: lesser})
     return value
 
 

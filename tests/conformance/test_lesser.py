@@ -5,6 +5,7 @@ lowered one.
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +20,17 @@ from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
 
 ROOT = Path(__file__).parents[2]
+COMPOSED = """
+from limnos.access.actions import actions_named, kind_action
+from limnos.model.kinds import Kind
+CREATES = actions_named("create", Kind.VIEW, Kind.TAG)
+def drop(kind):
+    return kind_action(kind, "drop")
+def list_of(kind):
+    return kind_action(kind, "list")
+def change(kind, verb):
+    return kind_action(kind, verb)
+"""
 TEXT = """
 from limnos.access.actions import Action
 ROUTE = (Action.TABLE_CREATE,)
@@ -105,6 +117,58 @@ def test_exactly_the_planted_use_is_lowered(tmp_path: Path) -> None:
     assert [each.asks for each in uses] == [(), (), (), ()]
     assert str(uses[2]) == "limnos/services/odd.py:5: table_commit -> table_load"
     assert output == "right"
+
+
+PLANTING_COMPOSED = """
+import sys
+from pathlib import Path
+from conformance.lesser.sites import install
+from limnos.access.actions import Action
+from limnos.model.kinds import Kind
+planter = install(Path(sys.argv[1]))
+names = {"__lesser_use__": planter.use}
+exec(compile(planter.changed(TEXT.encode(), sys.argv[1] + "/limnos/services/odd.py"), "odd", "exec"), names)
+drop, change = names["drop"], names["change"]
+assert (drop(Kind.VIEW), change(Kind.TAG, "list")) == (Action.VIEW_DROP, Action.TAG_LIST)
+assert planter.reached == {1, 2}, planter.reached
+before = drop(Kind.VIEW)
+planter.plant(0, 1)
+assert (before, drop(Kind.VIEW), drop(Kind.TAG)) == (Action.VIEW_LOAD, Action.VIEW_LOAD, Action.TAG_LOAD)
+assert names["CREATES"] == {Kind.VIEW: Action.VIEW_LIST, Kind.TAG: Action.TAG_LIST}
+assert change(Kind.VIEW, "alter") == Action.VIEW_ALTER
+planter.restore(0, 1)
+assert (drop(Kind.TAG), names["CREATES"][Kind.VIEW]) == (Action.TAG_DROP, Action.VIEW_CREATE)
+print("right")
+"""
+
+
+def test_composed_actions_are_lowered_for_every_kind(tmp_path: Path) -> None:
+    """An action that is composed from a kind and a verb is a use: planted, it is the lesser action of any kind."""
+    folder = tmp_path / "limnos" / "services"
+    folder.mkdir(parents=True)
+    (folder / "odd.py").write_text(COMPOSED)
+    uses = sites(tmp_path)
+
+    output = run(f"TEXT = {COMPOSED!r}\n{PLANTING_COMPOSED}", str(tmp_path))
+
+    assert [(each.key, each.is_early) for each in uses] == [
+        ("services/odd.py *_create", True),
+        ("services/odd.py drop *_drop", False),
+        ("services/odd.py change *", False),
+    ]
+    assert output == "right"
+
+
+def test_no_action_is_composed_from_text() -> None:
+    """Services and routes compose actions by the functions that the tool detects, not by text."""
+    texts = [
+        path.relative_to(ROOT).as_posix()
+        for package in ("services", "http")
+        for path in (ROOT / "src/limnos" / package).rglob("*.py")
+        if re.search(r"\bAction[\[(](?!\))", path.read_text(encoding="utf-8"))
+    ]
+
+    assert texts == []
 
 
 def test_list_and_create_read_the_same_request_bodies() -> None:

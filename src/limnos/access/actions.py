@@ -217,6 +217,11 @@ def actions_named(verb: str, *kinds: Kind) -> dict[Kind, Action]:
     return {kind: known[f"{kind.name}_{verb.upper()}"] for kind in kinds if f"{kind.name}_{verb.upper()}" in known}
 
 
+def kind_action(kind: Kind, verb: str) -> Action:
+    """Return the action `<kind>_<verb>`. Raises ValueError if the kind has no such action."""
+    return Action(f"{kind.word}_{verb}")
+
+
 def require_kind(action: Action, kind: Kind) -> None:
     """Check that an action applies to a kind of object. Raises BadRequest if it does not."""
     if kind not in action.kinds:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, kind_action
 from limnos.model.decisions import SecurableChain
 from limnos.model.errors import BadRequest, LimnosError
 from limnos.model.kinds import Kind
@@ -102,7 +102,7 @@ async def forward_list(ctx: Context, scope: RequestScope, *, kind: Kind, call: R
     def decide(request_view: RequestView) -> VisibleSourceNames:
         if kind is Kind.NAMESPACE:
             return schemas_visible(request_view, call.namespace)
-        return namespace_objects_visible(request_view, call.namespace, kind=kind, action=Action(f"{kind.word}_list"))
+        return namespace_objects_visible(request_view, call.namespace, kind=kind, action=kind_action(kind, "list"))
 
     async def work(seen: VisibleSourceNames) -> SourceNames:
         result = await ask_source(ctx, seen.origin, of=with_rest, question=lambda source: source.names(call))

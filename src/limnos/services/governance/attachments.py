@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, kind_action
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, IllegalObject, NotFound, ServiceUnavailable
@@ -150,7 +150,7 @@ def attachments_of(
 
 def _may_load(request_view: RequestView, node: Node) -> bool:
     chain = (ChainLink(node.id, node.kind, node.name), *request_view.settled.outer[-1:])
-    return request_view.decide(Action(f"{node.kind.word}_load"), chain).allowed
+    return request_view.decide(kind_action(node.kind, "load"), chain).allowed
 
 
 @with_placeholders
@@ -195,7 +195,7 @@ async def attachments_associate(
 
     def decide(request_view: RequestView) -> Permit[AttachmentsChange]:
         request_view.require_in_metalake_use()
-        apply = Action(f"{kind.word}_apply")
+        apply = kind_action(kind, "apply")
         results = for_each((*added, *removed), lambda name: request_view.look_up(kind, (name,), apply))
         nodes, decisions = tuple(each.entity for each in results), [each.decision for each in results]
         # After the names: a caller who may not apply one of them must not learn whether the object exists.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, actions_named
 from limnos.model.decisions import SecurableChain
 from limnos.model.entities import Node, Principal
 from limnos.model.kinds import Kind
@@ -82,13 +82,10 @@ def rights_of(request_view: RequestView, kind: Kind, *, chain: SecurableChain) -
     the audit.
     """
     actions = {word: action for word, action in RIGHTS.items() if kind in action.kinds}
-    actions |= {verb: Action(word) for verb in _BY_VERB if (word := f"{kind.word}_{verb}") in _ACTION_WORDS}
+    actions |= {verb: action for verb in _BY_VERB for action in actions_named(verb, kind).values()}
     if kind in _RENAMES:
         actions["rename"] = _RENAMES[kind]
     return frozenset(word for word, action in actions.items() if request_view.decide(action, chain).allowed)
-
-
-_ACTION_WORDS: Final = frozenset(action.word for action in Action)
 
 
 def _column_tags(request_view: RequestView, node: Node) -> dict[int, list[str]]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import msgspec
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, kind_action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
@@ -66,12 +66,12 @@ def metalake_object_load(request_view: RequestView, kind: Kind, *, name: str) ->
 
     Raises the errors of `metalake_object_find`.
     """
-    return metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_load")).entity
+    return metalake_object_find(request_view, kind, name=name, action=kind_action(kind, "load")).entity
 
 
 def may_create(request_view: RequestView, kind: Kind) -> bool:
     """Return whether the caller may create metalake objects of a kind. No refusal is recorded for the audit."""
-    return request_view.decide(Action(f"{kind.word}_create"), request_view.settled.outer).allowed
+    return request_view.decide(kind_action(kind, "create"), request_view.settled.outer).allowed
 
 
 def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
@@ -80,7 +80,7 @@ def metalake_objects_list(request_view: RequestView, kind: Kind) -> list[Node]:
     Raises NotInUse if the metalake is disabled, PermissionDenied if the caller is not a user of it.
     """
     request_view.require_in_metalake_use()
-    chain, action = request_view.settled.outer[-1:], Action(f"{kind.word}_list")
+    chain, action = request_view.settled.outer[-1:], kind_action(kind, "list")
     request_view.require(action, chain)
     names = page_of(request_view, action, kind=kind, chain=chain, page_request=ALL_NAMES).texts()
     nodes = for_each(names, lambda name: request_view.find_outside(kind, (name,))[0])
@@ -97,7 +97,7 @@ async def metalake_object_create(ctx: Context, *, metalake: str, kind: Kind, nam
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectCreate]:
         request_view.require_in_metalake_use()
-        decision = request_view.require(Action(f"{kind.word}_create"), request_view.settled.outer)
+        decision = request_view.require(kind_action(kind, "create"), request_view.settled.outer)
         if request_view.find_outside(kind, (name,))[0] is not None:
             raise metalake_object_exists_error(kind, name, metalake=metalake)
         return request_view.permit(
@@ -146,7 +146,7 @@ async def metalake_object_alter(ctx: Context, *, metalake: str, kind: Kind, name
         check_gravitino_name(edits.name, kind=kind.word.upper())
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectAlter]:
-        metalake_object = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_alter"))
+        metalake_object = metalake_object_find(request_view, kind, name=name, action=kind_action(kind, "alter"))
         return request_view.permit(MetalakeObjectAlter(metalake_object.entity, edits), metalake_object.decision)
 
     try:
@@ -167,7 +167,7 @@ async def metalake_object_drop(ctx: Context, *, metalake: str, kind: Kind, name:
     """
 
     def decide(request_view: RequestView) -> Permit[MetalakeObjectDrop]:
-        metalake_object = metalake_object_find(request_view, kind, name=name, action=Action(f"{kind.word}_drop"))
+        metalake_object = metalake_object_find(request_view, kind, name=name, action=kind_action(kind, "drop"))
         return request_view.permit(MetalakeObjectDrop(metalake_object.entity), metalake_object.decision)
 
     await ctx.write(RequestScope(metalake), decide, metalake_object_delete)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, kind_action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
@@ -71,7 +71,7 @@ def namespace_object_find(
 
 def namespace_object_load(request_view: RequestView, path: Levels, *, kind: Kind) -> Node:
     """Return an object, for a caller who may load it. Raises the errors of `namespace_object_find`."""
-    return namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_load")).entity
+    return namespace_object_find(request_view, path, kind=kind, action=kind_action(kind, "load")).entity
 
 
 def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind: Kind) -> list[str]:
@@ -81,7 +81,7 @@ def namespace_object_names(request_view: RequestView, namespace: Levels, *, kind
     without the right to list, UnsupportedOperation if the catalog's source is an external system.
     """
     request_view.require_in_use()
-    action = Action(f"{kind.word}_list")
+    action = kind_action(kind, "list")
     refuse_sourced(request_view, Kind.NAMESPACE, levels=namespace, action=action)
     result = request_view.look_up(Kind.NAMESPACE, namespace, action)
     return page_of(request_view, action, kind=kind, chain=result.chain, page_request=ALL_NAMES).texts()
@@ -130,8 +130,9 @@ async def namespace_object_create(
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectCreate]:
         request_view.require_in_use()
-        refuse_sourced(request_view, Kind.NAMESPACE, levels=path[:-1], action=Action(f"{kind.word}_create"))
-        namespace, _, decision = request_view.look_up(Kind.NAMESPACE, path[:-1], Action(f"{kind.word}_create"))
+        action = kind_action(kind, "create")
+        refuse_sourced(request_view, Kind.NAMESPACE, levels=path[:-1], action=action)
+        namespace, _, decision = request_view.look_up(Kind.NAMESPACE, path[:-1], action)
         require_containable(request_view, kind)
         if request_view.is_taken(namespace.id, kind, path[-1]):
             raise namespace_object_exists_error(path, kind)
@@ -178,7 +179,7 @@ async def namespace_object_alter(
         check_gravitino_name(edits.name, kind=kind.word.upper())
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectAlter]:
-        namespace_object = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_alter"))
+        namespace_object = namespace_object_find(request_view, path, kind=kind, action=kind_action(kind, "alter"))
         return request_view.permit(NamespaceObjectAlter(namespace_object.entity, edits), namespace_object.decision)
 
     try:
@@ -207,7 +208,7 @@ async def namespace_object_drop(
     """
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectDrop]:
-        namespace_object = namespace_object_find(request_view, path, kind=kind, action=Action(f"{kind.word}_drop"))
+        namespace_object = namespace_object_find(request_view, path, kind=kind, action=kind_action(kind, "drop"))
         return request_view.permit(
             NamespaceObjectDrop(namespace_object.entity, request_view.defaults.keep_dropped_ms),
             namespace_object.decision,

@@ -12,7 +12,7 @@ from typing import Final, cast
 
 import msgspec
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, kind_action
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse, NotFound
 from limnos.model.kind_table import KIND_TABLE
@@ -101,7 +101,7 @@ def object_create_of(
 
     Raises NotFound, PermissionDenied and BadRequest, as `dataverse_of`.
     """
-    namespace, permit = dataverse_of(request_view, path[:-1], action=Action(f"{kind.word}_create"))
+    namespace, permit = dataverse_of(request_view, path[:-1], action=kind_action(kind, "create"))
     command = SqlppObjectCreate(
         namespace, kind, path[-1], request_view.space(kind), record_of(statement), request_view.maker_id, used
     )
@@ -229,7 +229,7 @@ def object_drop_of(request_view: RequestView, path: Levels, *, kinds: tuple[Kind
     request_view.require_in_use()
     node, _ = request_view.find(path, kinds[0])
     kind = node.kind if node is not None and node.kind in kinds else kinds[0]
-    result = request_view.look_up(kind, path, Action(f"{kind.word}_drop"))
+    result = request_view.look_up(kind, path, kind_action(kind, "drop"))
     return request_view.permit(SqlppObjectDrop(result.entity, request_view.defaults.keep_dropped_ms), result.decision)
 
 
@@ -257,7 +257,7 @@ async def describe_user(ctx: Context, error: ObjectInUse) -> str:
 
     def name_seen(request_view: RequestView) -> str | None:
         node, chain = request_view.find(path, kind)
-        if node is None or not request_view.decide(Action(f"{kind.word}_load"), chain).allowed:
+        if node is None or not request_view.decide(kind_action(kind, "load"), chain).allowed:
             return None
         name = display_name(path)
         return signature(name, _user_arity(node, error)) if kind is Kind.FUNCTION else name

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple, TypeVar, cast
 import msgspec
 from msgspec.structs import replace
 
-from limnos.access.actions import Action
+from limnos.access.actions import Action, kind_action
 from limnos.model.decisions import ChainLink, Decision, SecurableChain
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
@@ -363,7 +363,7 @@ def _page(
     chain = request_view.settled.outer if listing.namespace_id is None else chain_of(request_view, listing.namespace_id)
     if chain is None:
         return (), _NOTHING
-    action = Action(f"{kind.word}_list")
+    action = kind_action(kind, "list")
     if kind is Kind.NAMESPACE:
         # Listing the namespaces in a namespace requires no right: the result is filtered by visibility.
         may = listing.namespace_id is not None or _may_list(request_view)
@@ -408,11 +408,11 @@ def _find_named(
 def _find_one(request_view: RequestView, pair: tuple[int, str], *, kind: Kind) -> tuple[Levels, Node] | None:
     namespace_id, name = pair
     above = chain_of(request_view, namespace_id)
-    if above is None or not request_view.decide_for(request_view.user, Action(f"{kind.word}_list"), above).allowed:
+    if above is None or not request_view.decide_for(request_view.user, kind_action(kind, "list"), above).allowed:
         return None
     path = _path(request_view, above)
     node, chain = request_view.find((*path, name), kind)
-    if node is None or node.kind is not kind or not is_listed(request_view, Action(f"{kind.word}_list"), chain=chain):
+    if node is None or node.kind is not kind or not is_listed(request_view, kind_action(kind, "list"), chain=chain):
         return None
     return path, node
 
