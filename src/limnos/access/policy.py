@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from limnos.access.actions import Action, actions_named
+from limnos.access.actions import Action, actions_named, kind_action
 from limnos.access.rules import (
     AllOf,
     AnyOf,
@@ -95,15 +95,41 @@ _CATALOG_LOAD: Final = AnyOf(_USE_CATALOG, _ABOVE)
 _CATALOG_OWNED: Final = _ABOVE
 _NAMESPACE_LOAD: Final = _namespace_load(_USE_SCHEMA)
 _NAMESPACE_OWNED: Final = AnyOf(AllOf(_USE_CATALOG, _NAMESPACE), _ABOVE)
-_TABLE, _VIEW, _FILESET, _TOPIC = owns(Kind.TABLE), owns(Kind.VIEW), owns(Kind.FILESET), owns(Kind.TOPIC)
-_MODEL, _FUNCTION, _DATATYPE = owns(Kind.MODEL), owns(Kind.FUNCTION), owns(Kind.DATATYPE)
-_SYNONYM, _EXTERNAL = owns(Kind.SYNONYM), owns(Kind.EXTERNAL_DATASET)
+_TABLE, _VIEW = owns(Kind.TABLE), owns(Kind.VIEW)
 _SELECT, _MODIFY, _CREATE_TABLE = (
     PrivilegeRule(Privilege.SELECT_TABLE),
     PrivilegeRule(Privilege.MODIFY_TABLE),
     PrivilegeRule(Privilege.CREATE_TABLE),
 )
 _SELECT_VIEW, _CREATE_VIEW = PrivilegeRule(Privilege.SELECT_VIEW), PrivilegeRule(Privilege.CREATE_VIEW)
+
+
+def _namespace_object(
+    kind: Kind,
+    *,
+    see: tuple[Privilege, ...],
+    create: Privilege,
+    load: Rule | None = None,
+    alter: tuple[Privilege, ...] | None = None,
+) -> dict[Action, Rule]:
+    """Build the rules that are common to kinds of objects in a namespace.
+
+    Who may load the namespace may list. The privileges `see` list an object and, unless there is a rule `load`, load
+    it; so may its owner, who may also change and drop it. The privileges `alter` allow others to change it; with None
+    the objects cannot be changed.
+    """
+    own = owns(kind)
+    rules = {
+        kind_action(kind, "list"): _NAMESPACE_LOAD,
+        kind_action(kind, "see"): _listed_item(kind, *see),
+        kind_action(kind, "create"): inside(PrivilegeRule(create)),
+        kind_action(kind, "load"): load or inside(*map(PrivilegeRule, see), own),
+        kind_action(kind, "drop"): inside(own),
+    }
+    if alter is not None:
+        rules[kind_action(kind, "alter")] = inside(*map(PrivilegeRule, alter), own)
+    return rules
+
 
 # ------------------------------------------------------------------------------------------------ the table
 
@@ -171,54 +197,37 @@ _LEAF: Final[dict[Action, Rule]] = {
     Action.VIEW_DROP: inside(_VIEW),
     Action.VIEW_RENAME: inside(_VIEW),
     Action.VIEW_MOVE: inside(_VIEW),  # and VIEW_CREATE on the new namespace
-    Action.FILESET_LIST: _NAMESPACE_LOAD,
-    Action.FILESET_SEE: _listed_item(Kind.FILESET, Privilege.READ_FILESET, Privilege.WRITE_FILESET),
-    Action.FILESET_CREATE: inside(PrivilegeRule(Privilege.CREATE_FILESET)),
-    Action.FILESET_LOAD: inside(
-        PrivilegeRule(Privilege.READ_FILESET), PrivilegeRule(Privilege.WRITE_FILESET), _FILESET
-    ),  # files and locations too
-    Action.FILESET_READ: inside(PrivilegeRule(Privilege.READ_FILESET), _FILESET),  # its files, by credentials
-    Action.FILESET_ALTER: inside(PrivilegeRule(Privilege.WRITE_FILESET), _FILESET),
-    Action.FILESET_DROP: inside(_FILESET),
-    Action.TOPIC_LIST: _NAMESPACE_LOAD,
-    Action.TOPIC_SEE: _listed_item(Kind.TOPIC, Privilege.CONSUME_TOPIC, Privilege.PRODUCE_TOPIC),
-    Action.TOPIC_CREATE: inside(PrivilegeRule(Privilege.CREATE_TOPIC)),
-    Action.TOPIC_LOAD: inside(PrivilegeRule(Privilege.CONSUME_TOPIC), PrivilegeRule(Privilege.PRODUCE_TOPIC), _TOPIC),
-    Action.TOPIC_ALTER: inside(PrivilegeRule(Privilege.PRODUCE_TOPIC), _TOPIC),
-    Action.TOPIC_DROP: inside(_TOPIC),
-    Action.MODEL_LIST: _NAMESPACE_LOAD,
-    Action.MODEL_SEE: _listed_item(Kind.MODEL, Privilege.USE_MODEL),
-    Action.MODEL_CREATE: inside(PrivilegeRule(Privilege.REGISTER_MODEL)),
-    Action.MODEL_LOAD: inside(PrivilegeRule(Privilege.USE_MODEL), _MODEL),  # versions and their URIs too
+    **_namespace_object(
+        Kind.FILESET,
+        see=(Privilege.READ_FILESET, Privilege.WRITE_FILESET),  # files and locations too
+        create=Privilege.CREATE_FILESET,
+        alter=(Privilege.WRITE_FILESET,),
+    ),
+    # Its files, by credentials.
+    Action.FILESET_READ: inside(PrivilegeRule(Privilege.READ_FILESET), owns(Kind.FILESET)),
+    **_namespace_object(
+        Kind.TOPIC,
+        see=(Privilege.CONSUME_TOPIC, Privilege.PRODUCE_TOPIC),
+        create=Privilege.CREATE_TOPIC,
+        alter=(Privilege.PRODUCE_TOPIC,),
+    ),
+    # Loading and changing a model includes its versions, their URIs and aliases.
+    **_namespace_object(Kind.MODEL, see=(Privilege.USE_MODEL,), create=Privilege.REGISTER_MODEL, alter=()),
     Action.MODEL_LINK: inside(
-        AllOf(PrivilegeRule(Privilege.USE_MODEL), PrivilegeRule(Privilege.LINK_MODEL_VERSION)), _MODEL
+        AllOf(PrivilegeRule(Privilege.USE_MODEL), PrivilegeRule(Privilege.LINK_MODEL_VERSION)), owns(Kind.MODEL)
     ),
-    Action.MODEL_ALTER: inside(_MODEL),  # versions and aliases too
-    Action.MODEL_DROP: inside(_MODEL),
-    Action.FUNCTION_LIST: _NAMESPACE_LOAD,
-    Action.FUNCTION_SEE: _listed_item(Kind.FUNCTION, Privilege.EXECUTE_FUNCTION, Privilege.MODIFY_FUNCTION),
-    Action.FUNCTION_CREATE: inside(PrivilegeRule(Privilege.REGISTER_FUNCTION)),
-    Action.FUNCTION_LOAD: inside(
-        PrivilegeRule(Privilege.EXECUTE_FUNCTION), PrivilegeRule(Privilege.MODIFY_FUNCTION), _FUNCTION
+    **_namespace_object(
+        Kind.FUNCTION,
+        see=(Privilege.EXECUTE_FUNCTION, Privilege.MODIFY_FUNCTION),
+        create=Privilege.REGISTER_FUNCTION,
+        alter=(Privilege.MODIFY_FUNCTION,),
     ),
-    Action.FUNCTION_ALTER: inside(PrivilegeRule(Privilege.MODIFY_FUNCTION), _FUNCTION),
-    Action.FUNCTION_DROP: inside(_FUNCTION),
     # Types and synonyms of SQL++ hold no data: users of the namespace see them.
-    Action.DATATYPE_LIST: _NAMESPACE_LOAD,
-    Action.DATATYPE_SEE: _listed_item(Kind.DATATYPE, Privilege.USE_SCHEMA),
-    Action.DATATYPE_CREATE: inside(_CREATE_TABLE),
-    Action.DATATYPE_LOAD: _NAMESPACE_LOAD,
-    Action.DATATYPE_DROP: inside(_DATATYPE),
-    Action.SYNONYM_LIST: _NAMESPACE_LOAD,
-    Action.SYNONYM_SEE: _listed_item(Kind.SYNONYM, Privilege.USE_SCHEMA),
-    Action.SYNONYM_CREATE: inside(_CREATE_VIEW),
-    Action.SYNONYM_LOAD: _NAMESPACE_LOAD,
-    Action.SYNONYM_DROP: inside(_SYNONYM),
-    Action.EXTERNAL_DATASET_LIST: _NAMESPACE_LOAD,
-    Action.EXTERNAL_DATASET_SEE: _listed_item(Kind.EXTERNAL_DATASET, Privilege.SELECT_TABLE),
-    Action.EXTERNAL_DATASET_CREATE: inside(_CREATE_TABLE),
-    Action.EXTERNAL_DATASET_LOAD: inside(_SELECT, _EXTERNAL),
-    Action.EXTERNAL_DATASET_DROP: inside(_EXTERNAL),
+    **_namespace_object(
+        Kind.DATATYPE, see=(Privilege.USE_SCHEMA,), create=Privilege.CREATE_TABLE, load=_NAMESPACE_LOAD
+    ),
+    **_namespace_object(Kind.SYNONYM, see=(Privilege.USE_SCHEMA,), create=Privilege.CREATE_VIEW, load=_NAMESPACE_LOAD),
+    **_namespace_object(Kind.EXTERNAL_DATASET, see=(Privilege.SELECT_TABLE,), create=Privilege.CREATE_TABLE),
 }
 
 _ROLE_LOAD: Final = AnyOf(PrivilegeRule(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRoleRule())
