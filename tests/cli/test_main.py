@@ -321,6 +321,31 @@ def test_process_exits_with_code_of_main_and_imports_little(tmp_path: Path) -> N
     assert done.stdout == "[]\n"
 
 
+def test_wrong_arguments_of_no_command_import_a_heavy_library(tmp_path: Path) -> None:
+    """The answer to an unknown flag imports neither HTTP, TLS, settings nor the parser's console, for any command."""
+    code = """
+import contextlib, io, sys
+from limnos.cli.main import main
+from limnos.cli.operations import COMMANDS, GROUPS
+heavy = ('asyncio', 'httpx2', 'limnos.client.session', 'limnos.config', 'limnos.sqlpp', 'pydantic', 'rich', 'ssl')
+commands = [name for name in COMMANDS if name not in GROUPS]
+commands += [f'{group} {name}' for group, names in GROUPS.items() for name in names]
+for command in commands:
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(io.StringIO()):
+        code = main([*command.split(), '--zzz'])
+    print(*[command, code, *(name for name in heavy if name in sys.modules)])
+"""
+    environ = {key: value for key, value in os.environ.items() if not key.startswith("LIMNOS")}
+
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path, env=environ
+    )
+
+    lines = done.stdout.splitlines()
+    assert len(lines) > 100
+    assert [line for line in lines if line.split()[-1] != "2"] == []
+
+
 def test_closed_pipe_prints_no_traceback(fake: FakeServer, tmp_path: Path) -> None:
     """If the reader of the output closes the pipe, no traceback is printed."""
     rows = [{"name": f"user-{number}", "roles": [], "enabled": True} for number in range(5000)]

@@ -85,10 +85,8 @@ class CommonFlags:
 
     def client(self) -> Client:
         """Build the client. Raises the errors of `credential`."""
-        from limnos.client import Client
-
         token, user = self.credential(os.environ)
-        return Client(
+        return open_client(
             self.server_url,
             token=token,
             user=user,
@@ -194,11 +192,24 @@ def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = N
             ends_at=time.time() + granted.expires_in_s,
             refresh_token=granted.refresh_token or profile.refresh_token,
         )
-    from limnos.client import Client
-
-    with Client(profile.uri, timeout_s=timeout_s, ca_file=ca_path) as client:
+    with open_client(profile.uri, timeout_s=timeout_s, ca_file=ca_path) as client:
         session = client.logins.refresh(profile.refresh_token)
     return replace(profile, token=session.token, ends_at=time.time() + session.expires_in_s)
+
+
+def open_client(
+    uri: str,
+    *,
+    token: str | None = None,
+    user: str | None = None,
+    metalake: str = "lake",
+    timeout_s: float,
+    ca_file: str | None = None,
+) -> Client:
+    """Build a client. Its module, and HTTP, are imported here, because a wrong command line needs neither."""
+    from limnos.client import Client
+
+    return Client(uri, token=token, user=user, metalake=metalake, timeout_s=timeout_s, ca_file=ca_file)
 
 
 def read_token(file: Path) -> str:

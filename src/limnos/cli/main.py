@@ -11,7 +11,7 @@ import os
 import sys
 import traceback
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from limnos import __version__
 from limnos.cli import completion, grammar, help_page, output
@@ -22,10 +22,15 @@ from limnos.cli.redaction import collect_secrets
 from limnos.model.secrets import hide_secrets
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from limnos.cli.failures import CommandFailure
 
 _OWN_COLUMNS = ("head",)
 """Commands with a flag `--columns` of their own."""
+
+_NO_CONSOLE = cast("Console", object())
+"""The parser keeps a console in each of its errors, and would import one. `slips` writes their messages."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -90,7 +95,9 @@ def _run(tokens: Sequence[str]) -> int:
     token = output.table_options.set(options)
     tree = build(tokens[0])
     try:
-        result = tree(rest, exit_on_error=False, print_error=False, result_action="return_value")
+        result = tree(
+            rest, error_console=_NO_CONSOLE, exit_on_error=False, print_error=False, result_action="return_value"
+        )
     except CycloptsError as error:
         raise slip_of(error, tokens=rest, tree=tree) from error
     finally:

@@ -101,6 +101,8 @@ def import_(
     list
         List unfinished imports.
     """
+    if not list and give_up is None and (file is None or (name is None) == (resume is None)):
+        raise UsageError("name the file, and the metalake's new name", hint="'limnos import lake.export --as copy'")
     with common.client() as client:
         if list:
             _list(client, common)
@@ -108,9 +110,7 @@ def import_(
             confirm(f"Delete all records of import {give_up}?", yes=yes)
             client.imports.give_up(give_up)
             show_done(f"import {give_up} was abandoned", {"given_up": give_up}, output_format=common.output_format)
-        elif file is None or (name is None) == (resume is None):
-            raise UsageError("name the file, and the metalake's new name", hint="'limnos import lake.export --as copy'")
-        else:
+        elif file is not None:
             _import(client, file, name=name, ids=ids, resume=resume, common=common)
 
 

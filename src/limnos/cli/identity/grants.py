@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 from cyclopts import Parameter
 
@@ -20,11 +20,13 @@ from limnos.cli.identity.access import show_consequence
 from limnos.cli.identity.presets import PresetCommand, change_preset
 from limnos.cli.identity.principals import parse_holder
 from limnos.cli.output import show_done
-from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.values import Role
 from limnos.model.presets import PresetName
 from limnos.model.privileges import ALIASES, Privilege
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 T = TypeVar("T")
 OnFlag = Annotated[str | None, Parameter(help="The object, as `main.raw.nyc`; objects below it are included.")]

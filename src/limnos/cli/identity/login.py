@@ -17,12 +17,12 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from limnos.cli import issuers, profiles
-from limnos.cli.common import DEFAULTS, CommonFlags, renew_profile
+from limnos.cli import profiles
+from limnos.cli.common import DEFAULTS, CommonFlags, open_client, renew_profile
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.cli.profiles import ExternalIssuer, Profile
-from limnos.client import Client, ClientError
+from limnos.client import ClientError
 from limnos.client.values import LoginResult
 
 app = App(name="profile")
@@ -82,7 +82,7 @@ def login(
 
 def _by_password(user: str, common: CommonFlags) -> Profile:
     password = ask_password("Password: ")
-    with Client(common.server_url, ca_file=common.ca_path, timeout_s=common.timeout) as client:
+    with open_client(common.server_url, ca_file=common.ca_path, timeout_s=common.timeout) as client:
         result = client.logins.login(user, password)
     return _profile(result, common)
 
@@ -100,7 +100,7 @@ def _by_data_directory(data: Path | None, common: CommonFlags) -> Profile:
             str(error),
             hint="run it as the user who started 'limnos server start', with its --data; in a container: 'docker exec'",
         ) from None
-    with Client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
+    with open_client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
         user = client.whoami()
         created = client.tokens.create(name="login --local", expires_in_s=LOCAL_S)
     return Profile(uri, user, created.token, time.time() + LOCAL_S, None, common.ca_file)
@@ -108,7 +108,9 @@ def _by_data_directory(data: Path | None, common: CommonFlags) -> Profile:
 
 def _by_device(common: CommonFlags) -> Profile:
     """Sign in at the server's issuer in a browser, and request the user name of the token from the server."""
-    with Client(common.server_url, ca_file=common.ca_path, timeout_s=common.timeout) as client:
+    from limnos.cli import issuers
+
+    with open_client(common.server_url, ca_file=common.ca_path, timeout_s=common.timeout) as client:
         issuer = client.server.issuer()
     if issuer is None:
         raise StoppedError(
@@ -119,7 +121,9 @@ def _by_device(common: CommonFlags) -> Profile:
     issuers.check_address(issuer.url)
     endpoints = issuers.endpoints_of(issuer.url, reach=reach)
     granted = issuers.sign_in(endpoints, issuer.client_id, scope=issuer.scope, show=_print_notice, reach=reach)
-    with Client(common.server_url, token=granted.token, ca_file=common.ca_path, timeout_s=common.timeout) as client:
+    with open_client(
+        common.server_url, token=granted.token, ca_file=common.ca_path, timeout_s=common.timeout
+    ) as client:
         user = client.whoami()
     external_issuer = ExternalIssuer(issuer.client_id, endpoints.token, endpoints.revoke)
     ends_at = time.time() + granted.expires_in_s
@@ -149,16 +153,18 @@ def _end_session(ended: Profile, *, timeout_s: float) -> None:
     """Revoke a session's tokens at its server or issuer. No-op for an issuer's session without a refresh token."""
     if ended.refresh_token is None:
         if ended.external_issuer is None:
-            with Client(ended.uri, token=ended.token, ca_file=ended.ca_file, timeout_s=timeout_s) as client:
+            with open_client(ended.uri, token=ended.token, ca_file=ended.ca_file, timeout_s=timeout_s) as client:
                 client.tokens.revoke(ended.token.split("_")[1])
         return
     if ended.external_issuer is not None:
+        from limnos.cli import issuers
+
         issuers.revoke(ended.external_issuer, ended.refresh_token, reach=issuers.IssuerAccess(timeout_s, ended.ca_file))
         return
     token = renew_profile(ended, timeout_s=timeout_s).token
     # Each by a token that is valid then: `token` was issued for the refresh token and ends with it.
     for own, text in ((token, ended.refresh_token), (ended.token, ended.token)):
-        with Client(ended.uri, token=own, ca_file=ended.ca_file, timeout_s=timeout_s) as client:
+        with open_client(ended.uri, token=own, ca_file=ended.ca_file, timeout_s=timeout_s) as client:
             client.tokens.revoke(text.split("_")[1])
 
 

@@ -7,6 +7,7 @@ May import `client`, `cli` and the names of presets in `model.presets`. The serv
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,9 +15,11 @@ from limnos.cli.common import CommonFlags
 from limnos.cli.identity.access import show_consequence
 from limnos.cli.identity.principals import Holder, find_holder
 from limnos.cli.output import show_done
-from limnos.client import Client
 from limnos.client.identity.access import PresetGrant, PresetOutcome
 from limnos.model.presets import PresetName
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

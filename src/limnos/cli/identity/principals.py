@@ -7,11 +7,13 @@ May import `client` and `cli`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from limnos.cli.failures import UsageError
-from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 HolderKind = Literal["user", "group", "role"]
 _KINDS: tuple[HolderKind, ...] = ("user", "group", "role")

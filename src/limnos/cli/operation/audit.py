@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 from cyclopts import App, Parameter
@@ -17,8 +17,10 @@ from cyclopts import App, Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows
-from limnos.client import Client
 from limnos.client.values import AuditLine
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 PAGE = 1000
 _AGO = re.compile(r"([0-9]{1,6})([smhd])")

@@ -11,14 +11,16 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from limnos.cli.extras import import_extra
 from limnos.cli.output import Format, format_of, show_rows
-from limnos.config import LoadedSettings, Settings
 from limnos.model.errors import CannotStart, StartWarning
+
+if TYPE_CHECKING:
+    from limnos.config import LoadedSettings, Settings
 
 app = App(name="server")
 ROOM = "limnos.app.server"

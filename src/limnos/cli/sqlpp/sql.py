@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`sql`: SQL++ statements from the command line, a file, a pipe, or a shell.
 
-May import `names` and `cli`; the shell is imported only on a terminal.
+May import `names` and `cli`; the session and its parser are imported by the command, the shell only on a terminal.
 """
 
 from __future__ import annotations
@@ -10,14 +10,17 @@ import dataclasses
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import ExitCode, UsageError
-from limnos.cli.sqlpp.sql_session import ResultText, SqlSession
+from limnos.cli.sqlpp import ResultText
 from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.cli.sqlpp.sql_session import SqlSession
 
 GRACE_S = 30.0
 """Seconds to wait for a response after the statements' own timeout."""
@@ -57,6 +60,8 @@ def sql(
     history
         The history file of the shell; an empty name: none.
     """
+    from limnos.cli.sqlpp.sql_session import SqlSession
+
     if not 0 < statement_timeout <= 86_400:
         raise UsageError(f"--statement-timeout {statement_timeout:g} is out of range", hint="give 0.1 to 86400 seconds")
     waiting = dataclasses.replace(common, timeout=statement_timeout + GRACE_S)

@@ -27,7 +27,8 @@ from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 
 from limnos import __version__
 from limnos.cli.output import visible
-from limnos.cli.sqlpp.sql_session import FORMATS, ResultText, SqlSession
+from limnos.cli.sqlpp import ResultText
+from limnos.cli.sqlpp.sql_session import FORMATS, SqlSession
 from limnos.cli.sqlpp.sql_text import is_whole, takes_words
 from limnos.client.errors import ClientError
 from limnos.names import canonical

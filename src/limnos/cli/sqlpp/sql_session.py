@@ -12,13 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import uuid4
 
 import msgspec
 
 from limnos.cli.failures import CommandFailure, ExitCode, render
 from limnos.cli.output import Format, show_rows, to_json, visible
+from limnos.cli.sqlpp import ResultText
 from limnos.cli.sqlpp.sql_text import active_dataverse, changes_names, error_position, underline_position
 from limnos.client.errors import ClientError
 from limnos.client.values import StatementResponse
@@ -28,8 +29,6 @@ from limnos.names.path import Levels
 if TYPE_CHECKING:
     from limnos.client import Client
 
-ResultText = Literal["json-lines", "csv", "adm", "lossless-json"]
-"""A format in which the server returns each result as one text."""
 FORMATS: Final[Mapping[ResultText, str]] = {
     "json-lines": "json",
     "csv": "csv; header=present",

@@ -2,7 +2,7 @@
 """Analysis of SQL++ texts for the shell: whether a text is complete, where an error is, and the dataverse that USE
 selects.
 
-May import `sqlpp`, `names` and rich's widths. Does no input and no output.
+May import `sqlpp`, `names` and this package's widths of texts. Does no input and no output.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from rich.cells import cell_len
-
+from limnos.cli.tables import text_width
 from limnos.names.path import Levels
 from limnos.sqlpp import SqlppError, TextPosition, parse
 from limnos.sqlpp.lexer import TokenizedText
@@ -80,8 +79,8 @@ def underline_position(text: str, place: TextPosition) -> str | None:
     head = "..." if begin else ""
     rendered = f"{head}{line[begin : begin + SHOWN_MAX]}"
     number = f"{place.line:>4} | "
-    before = " " * (len(number) + len(head) + cell_len(line[begin:column]))
-    return f"{number}{rendered}\n{before}{'^' * max(1, cell_len(line[column : min(end, begin + SHOWN_MAX)]))}"
+    before = " " * (len(number) + len(head) + text_width(line[begin:column]))
+    return f"{number}{rendered}\n{before}{'^' * max(1, text_width(line[column : min(end, begin + SHOWN_MAX)]))}"
 
 
 def active_dataverse(text: str, before: Levels | None) -> Levels | None:
