@@ -132,13 +132,13 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "undrop main.a.t",
             "the trash has no 'main.a.t' that you may restore",
             "not-found",
-            "'limnos trash list main' lists objects that you may restore",
+            "'limnos list trash main' lists objects that you may restore",
         ),
         (
             "trash delete main 7",
             "The trash of catalog main has no object with id 7 that you may restore",
             "not-found",
-            "'limnos trash list main' lists objects that you may restore",
+            "'limnos list trash main' lists objects that you may restore",
         ),
         (
             "undrop main.a.t",
@@ -175,7 +175,7 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "Role bob does not exist in metalake lake: create it first",
             "not-found",
             (
-                "privileges are given to roles, and roles to users: 'limnos role create ROLE', repeat this with --to ROLE, then "
+                "privileges are given to roles, and roles to users: 'limnos create role ROLE', repeat this with --to ROLE, then "
                 "'limnos grant role ROLE --to USER'"
             ),
         ),

@@ -21,6 +21,7 @@ from cyclopts import App
 from limnos.cli import grammar
 from limnos.cli.command_tree import app
 from limnos.cli.errors import UsageError
+from limnos.cli.operations import BY_VERB_AND_KIND, GROUP_ALIASES, OPERATIONS, VERB_ALIASES, VERBS
 from limnos.config import load
 from limnos.config.report import variable_name
 from limnos.config.settings import keys, sections
@@ -60,7 +61,10 @@ def resolve(words: list[str]) -> tuple[App | None, list[str]]:
     try:
         words = grammar.resolve(words)
     except UsageError:
-        return None, words
+        operation = BY_VERB_AND_KIND.get((words[0], words[-1])) if len(words) == 2 else None
+        if operation is None:
+            return None, words
+        words = operation.command.split()  # a page names it without its arguments
     for at, word in enumerate(words):
         names = [name for name in tree if not name.startswith("-")]
         if not names:
@@ -94,6 +98,39 @@ def test_commands_of_a_page_exist(page: Path) -> None:
             wrong.append(" ".join(words))
 
     assert wrong == []
+
+
+OTHER_SPELLING = re.compile(
+    r"(?<![\w/.-])limnos ("
+    + "|".join(
+        sorted(
+            {*VERB_ALIASES, *GROUP_ALIASES}
+            | {each.command for each in OPERATIONS if each.command.split()[0] not in VERBS and " " in each.command},
+            key=len,
+            reverse=True,
+        )
+    )
+    + r")\b(?![.-])"
+)
+"""A command in a spelling that the grammar takes, and that is not the main one."""
+WRITTEN = [
+    *(ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "examples").rglob("*.md"))),
+    *(page for page in PAGES if page.parent.parent.name == "docs"),
+    *sorted((ROOT / "src" / "limnos").rglob("*.html")),
+    *sorted((ROOT / "src" / "limnos").rglob("*.py")),
+]
+
+
+def test_other_spellings_of_commands_are_not_written() -> None:
+    """Pages, the console, docstrings and messages write each command as `limnos --help` does."""
+    written = [
+        f"{file.relative_to(ROOT)}: {match[0]}"
+        for file in WRITTEN
+        for match in OTHER_SPELLING.finditer(file.read_text(encoding="utf-8"))
+    ]
+
+    assert OTHER_SPELLING.search("type `limnos user add ben`")
+    assert written == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -141,8 +178,8 @@ def test_checks_detect_planted_mistakes() -> None:
     assert resolve(["access", "explain"])[0] is not None
     assert resolve(["create", "user", "ben"]) == (app["user"]["add"], ["ben"])
     assert "--nope" not in flags_of(app["list"])
-    assert list(commands_of("x `limnos ls --nope main` and\n    limnos user ad # x\n")) == [
-        ["ls", "--nope", "main"],
+    assert list(commands_of("x `limnos list --nope main` and\n    limnos user ad # x\n")) == [
+        ["list", "--nope", "main"],
         ["user", "ad"],
     ]
     assert "no-such-heading" not in anchors_of(ROOT / "README.md")

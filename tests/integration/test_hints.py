@@ -91,12 +91,12 @@ def furnished(server: LiveServer) -> None:
         ("ls hints.a.nowhere", ["limnos list hints"]),
         ("drop hints.a --yes", ["limnos list hints.a"]),
         ("drop brim --yes", ["limnos list brim", "limnos delete brim --yes -r"]),
-        ("undrop hints.a.gone", ["limnos trash list hints"]),
-        ("trash rm hints 999999999 --yes", ["limnos trash list hints"]),
+        ("undrop hints.a.gone", ["limnos list trash hints"]),
+        ("trash rm hints 999999999 --yes", ["limnos list trash hints"]),
         ("webhook retry 999999999", ["limnos list webhooks"]),
         ("mv hints.a.t hints.gone.t", ["limnos list hints"]),
         ("reports hints.a.nowhere", ["limnos list hints.a"]),
-        ("ls --user stranger", ["limnos user add stranger --metalake lake"]),
+        ("ls --user stranger", ["limnos create user stranger --metalake lake"]),
     ],
 )
 def test_hint_is_a_command_that_runs(typed: Typed, line: str, expected: list[str]) -> None:

@@ -464,7 +464,7 @@ def test_catalog_is_hidden_from_an_unknown_user(server: LiveServer) -> None:
 
 def test_missing_credential_error_explains_how_to_get_a_token(server: LiveServer) -> None:
     """The error for a client without a credential says that a token is missing, and how to get one."""
-    with pytest.raises(UnauthorizedError, match="limnos token create"):
+    with pytest.raises(UnauthorizedError, match="limnos create token"):
         connect(server, token=None)
 
 
@@ -472,7 +472,7 @@ def test_oauth_credential_is_a_user_and_a_token(server: LiveServer) -> None:
     """A client with credential=USER:TOKEN is authenticated; for another value OAuth's error explains the format."""
     assert connect(server, token=None, credential=f"admin:{server.token}").list_namespaces() is not None
 
-    with pytest.raises(OAuthError, match="limnos token create"):
+    with pytest.raises(OAuthError, match="limnos create token"):
         connect(server, token=None, credential="ana:secret")
     with pytest.raises(OAuthError, match="credential=USER:TOKEN"):
         connect(server, token=None, credential=f"ana:{server.token}")

@@ -195,7 +195,7 @@ def _parse_token(text: bytes) -> Credential:
     head, _, secret = text.decode("latin-1").removeprefix(_PREFIX).partition("_")
     if not text.startswith(_PREFIX.encode()) or not head.isdecimal() or not secret or len(head) > ID_DIGITS_MAX:
         raise AuthenticationFailed(
-            "The Bearer token was not issued by this server: create one with 'limnos token create'"
+            "The Bearer token was not issued by this server: create one with 'limnos create token'"
         )
     return Credential(None, int(head), hash_secret(secret))
 
@@ -239,7 +239,7 @@ def user_of(
         # An extension does not advance the access revision, so a cached token may have been extended since.
         token = memo[credential] = _check_token(view, credential, trusts)
     if token.is_over(clock.now_ms()):
-        raise AuthenticationFailed("The token has expired: create a new one with 'limnos token create'", was_right=True)
+        raise AuthenticationFailed("The token has expired: create a new one with 'limnos create token'", was_right=True)
     return token.user, token.root_id, token if token.table_id is not None or token.second_user_id else None
 
 
@@ -265,7 +265,7 @@ def known_user(view: StoreView, credential: Credential | None) -> str | None:
 def _check_token(view: StoreView, credential: Credential, trusts: frozenset[TokenTrust]) -> Token:
     token = require_fact(view, token_key(credential.token_id), zone=ROOT_ID)
     if token is None or not hmac.compare_digest(token.secret_hash, credential.secret_hash):
-        raise AuthenticationFailed("The token is not valid: create one with 'limnos token create'")
+        raise AuthenticationFailed("The token is not valid: create one with 'limnos create token'")
     if credential.claims and credential.claims != claims_of(token):
         raise AuthenticationFailed("The claims of the token are not those that this server issued: fetch a new one")
     if credential.basic_user not in ("", token.user):
@@ -274,10 +274,10 @@ def _check_token(view: StoreView, credential: Credential, trusts: frozenset[Toke
             was_right=True,
         )
     if token.revoked:
-        raise AuthenticationFailed("The token was revoked: create a new one with 'limnos token create'", was_right=True)
+        raise AuthenticationFailed("The token was revoked: create a new one with 'limnos create token'", was_right=True)
     if credential.is_cookie is not (token.purpose is TokenPurpose.CONSOLE):
         raise AuthenticationFailed(
-            "A token of a console session is only valid in its cookie: create a token with 'limnos token create'"
+            "A token of a console session is only valid in its cookie: create a token with 'limnos create token'"
         )
     if token.purpose is TokenPurpose.CONSOLE_CODE:
         raise AuthenticationFailed("This code only opens the console: open its address in a browser")
@@ -291,7 +291,7 @@ def _check_token(view: StoreView, credential: Credential, trusts: frozenset[Toke
         )
     if token.trust not in trusts:
         raise AuthenticationFailed(
-            f"The token is not valid on this server: it was created {_VOID_REASONS[token.trust]}. Ask an administrator to create a new one with 'limnos token create' and a valid token",
+            f"The token is not valid on this server: it was created {_VOID_REASONS[token.trust]}. Ask an administrator to create a new one with 'limnos create token' and a valid token",
             was_right=True,
         )
     return token

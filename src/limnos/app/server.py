@@ -152,7 +152,7 @@ def _mode_warnings(settings: Settings) -> list[StartWarning]:
         StartWarning(
             "Callers are not authenticated",
             why="access.authentication is simple: every program that reaches the server acts as any user",
-            advice="give users and programs tokens ('limnos token create'), then set access.authentication to token",
+            advice="give users and programs tokens ('limnos create token'), then set access.authentication to token",
         )
     ]
 

@@ -266,7 +266,7 @@ class Upkeep:
         text = f"{type(error).__name__}: {error}"[:2000]
         if kind.is_lost(error, task.attempts + 1):
             log.error(
-                "task has failed for good: see 'limnos task show', 'limnos task retry'",
+                "task has failed for good: see 'limnos show task', 'limnos task retry'",
                 task=task.id,
                 kind=task.kind,
                 error=text,

@@ -223,7 +223,7 @@ def read_token(file: Path) -> str:
         ) from error
     if not token:
         raise UsageError(
-            f"the token is empty: the token file '{file}' is empty", hint="'limnos token create --save FILE' writes one"
+            f"the token is empty: the token file '{file}' is empty", hint="'limnos create token --save FILE' writes one"
         )
     return token
 

@@ -158,7 +158,7 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     if isinstance(error, UnauthenticatedError) or "anonymous" in error.message:
         return (
             "'limnos login --local' signs in as the admin where your server runs, 'limnos login USER' asks for a password; a token "
-            "of 'limnos token create' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"
+            "of 'limnos create token' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"
         )
     if isinstance(error, DeniedError):
         return _denied_hint(error, typed)
@@ -177,7 +177,7 @@ def hint_for_argument(message: str, typed: TypedCommand) -> str | None:
 def _denied_hint(error: DeniedError, typed: TypedCommand) -> str:
     action, kind, target = _decision_parts(error)
     if not_a_member := _NOT_A_MEMBER.match(error.message):
-        added = typed.spell("user", "add", not_a_member[1], "--metalake", not_a_member[2])
+        added = typed.spell("create", "user", not_a_member[1], "--metalake", not_a_member[2])
         return f"an admin of the metalake adds you with '{added}'"
     if not action:
         return f"'{typed.command('whoami')}' shows who you are"
@@ -212,7 +212,7 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     named = _NAMED.match(error.message)
     kind = named[1].lower() if named else ""
     if kind == "role" and typed.words[0] == "grant" and typed.words[1:2] != ("role",):
-        command, text = typed.command("role", "create", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
+        command, text = typed.command("create", "role", "ROLE"), typed.command("grant", "role", "ROLE", "--to", "USER")
         return (
             f"privileges are given to roles, and roles to users: '{command}', repeat this with --to ROLE, then '{text}'"
         )
@@ -235,7 +235,7 @@ def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:
         first = typed.command("undrop", display.render(catalog), "--id", former_parent[1])
         return f"'{first}' restores that one; or give another target for this one with --to"
     if "you may restore" in error.message:
-        return f"'{typed.command('trash', 'list', display.render(catalog))}' lists objects that you may restore"
+        return f"'{typed.command('list', 'trash', display.render(catalog))}' lists objects that you may restore"
     return None
 
 

@@ -202,7 +202,7 @@ def test_table_path_as_catalog_refers_to_explain(fake: FakeServer, run: Run, com
     refused = run("maintenance", command, "main.none", "--uri", fake.uri)
 
     assert refused.code == 2
-    assert all(each in refused.err for each in ("give a catalog, such as main", "limnos maintenance explain"))
+    assert all(each in refused.err for each in ("give a catalog, such as main", "limnos show maintenance"))
     assert "give a catalog" not in run("maintenance", command, "none", "--uri", fake.uri).err
 
 

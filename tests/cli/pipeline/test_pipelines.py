@@ -138,13 +138,13 @@ def test_a_pipeline_is_dropped(fake: FakeServer, limnos: Run) -> None:
 
 def test_missing_run_hints_at_the_list_of_runs(fake: FakeServer, limnos: Run) -> None:
     """For a missing run the hint names the command that lists runs."""
-    error = {"code": "not-found", "message": "Run r-9 does not exist in metalake lake: see 'limnos pipeline runs'"}
+    error = {"code": "not-found", "message": "Run r-9 does not exist in metalake lake: see 'limnos list runs'"}
     fake.on("GET", f"{RUNS}/r-9", {"error": error}, status=404)
 
     done = limnos("pipeline", "show", "r-9")
 
     assert done.code == 3
-    assert "limnos pipeline runs" in done.err
+    assert "limnos list runs" in done.err
 
 
 @pytest.mark.parametrize("also", ["--hold", "--dry-run"])

@@ -55,7 +55,7 @@ def test_missing_credentials_return_401_for_any_object(
         status, kind, message = error_of(answer)
         assert (status, kind) == (401, "NotAuthorizedException")
         assert "Bearer lim_" in message
-        assert "limnos token create" in message
+        assert "limnos create token" in message
         assert message == error_of(ask(node, "GET", "/nolake.nothing/namespaces"))[2]
 
 

@@ -406,7 +406,7 @@ def test_restriction_follows_renamed_column_and_blocks_if_dropped(lake: DriverNo
 
     refused = lake.get(table_path("a", "t"), user="bob")
     assert refused.status == 403
-    assert "limnos restriction set eu" in words(refused)
+    assert "limnos set restriction eu" in words(refused)
     assert lake.get(table_path("a", "t")).status == 200
     assert restrict(lake, filter="city = 'EU'").status == 200
     assert lake.get(table_path("a", "t"), user="bob").status == 200

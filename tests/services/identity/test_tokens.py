@@ -211,7 +211,7 @@ def test_token_made_with_access_control_off_is_invalid_when_on(
 
     assert who(opened, header) == who(opened, heir) == (of or who_asks)
     assert "created while access control was off" in refused(closed, header)
-    assert "limnos token create" in refused(closed, header)
+    assert "limnos create token" in refused(closed, header)
     assert "created while access control was off" in refused(closed, heir)
 
 
@@ -306,7 +306,7 @@ def test_token_made_with_a_token_has_the_age_of_the_first(desk: ServiceDesk) -> 
 
 def test_token_for_unknown_user_is_refused(desk: ServiceDesk) -> None:
     """A token cannot be created for a user who does not exist yet."""
-    with pytest.raises(NotFound, match="limnos user add cleo"):
+    with pytest.raises(NotFound, match="limnos create user cleo"):
         make(desk, "admin", of="cleo")
     assert desk.run(tokens_visible(desk.ctx(), "cleo")) == ()
     desk.users("cleo")

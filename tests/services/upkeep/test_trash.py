@@ -123,7 +123,7 @@ def test_sweep_deletes_dropped_object_after_retention(desk: ServiceDesk) -> None
     assert desk.rows("SELECT * FROM document") == []
     assert desk.rows("SELECT * FROM owner WHERE object_id = ?", number) == []
     assert desk.rows("SELECT * FROM access_grant WHERE object_id = ?", number) == []
-    with pytest.raises(NotFound, match="list the trash with 'limnos trash list'"):
+    with pytest.raises(NotFound, match="list the trash with 'limnos list trash'"):
         desk.run(trash_restore(desk.ctx(), MAIN, dropped_id=number))
 
 

@@ -51,7 +51,7 @@ def delete(catalog: str, id: int, /, *, yes: YesFlag = False, common: CommonFlag
     catalog
         The catalog, as `main`.
     id
-        Its id, as `limnos trash list` shows it.
+        Its id, as `limnos list trash` shows it.
     """
     confirm(f"Remove {id} from the trash of catalog {catalog}?", yes=yes)
     with common.client() as client:
@@ -76,7 +76,7 @@ def undrop(
         Its former path, as `main.raw.trips`; of several objects the one dropped last. With `--id` its catalog is
         enough.
     id
-        The object's id, as `limnos trash list` shows it, if several had the same path.
+        The object's id, as `limnos list trash` shows it, if several had the same path.
     to
         The path at which to restore it, as main.raw.trips; unset: its former path.
     contents

@@ -97,7 +97,7 @@ def remove(name: str, path: str, /, *, kind: KindFlag = None, common: CommonFlag
     Parameters
     ----------
     name
-        The restriction's name, as `limnos restriction show` shows it.
+        The restriction's name, as `limnos show restriction` shows it.
     path
         The table or namespace, as `main.sales.orders`.
     """

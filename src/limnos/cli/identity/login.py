@@ -141,7 +141,7 @@ def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -
     known = profiles.read(os.environ)
     name = profile or known.used
     if name is None or name not in known.profiles:
-        raise StoppedError("no profile is signed in", hint="'limnos profile list' lists the profiles")
+        raise StoppedError("no profile is signed in", hint="'limnos list profiles' lists the profiles")
     former = profiles.update(os.environ, lambda current: current.without(name))
     ended = former.profiles.get(name, known.profiles[name])
     with suppress(ClientError, StoppedError):
@@ -188,11 +188,11 @@ def use(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The profile, as `limnos profile list` shows it.
+        The profile, as `limnos list profiles` shows it.
     """
     known = profiles.read(os.environ)
     if name not in known.profiles:
-        raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos profile list' lists them")
+        raise StoppedError(f"there is no profile {name}", code="not-found", hint="'limnos list profiles' lists them")
     profiles.update(os.environ, lambda current: current.selected(name))
     show_done(f"using {name}", {"profile": name}, output_format=common.output_format)
 

@@ -59,7 +59,7 @@ def list_secrets(user: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     user
-        The service account's name, as `limnos user secret accounts` shows it.
+        The service account's name, as `limnos list accounts` shows it.
     """
     with common.client() as client:
         rows = [msgspec.structs.asdict(secret) for secret in client.service_accounts.list_secrets(user)]
@@ -73,9 +73,9 @@ def end(user: str, secret_id: str, /, *, yes: YesFlag = False, common: CommonFla
     Parameters
     ----------
     user
-        The service account's name, as `limnos user secret accounts` shows it.
+        The service account's name, as `limnos list accounts` shows it.
     secret_id
-        Its id, as `limnos user secret list` shows it.
+        Its id, as `limnos list secrets` shows it.
     """
     confirm(f"Revoke secret {secret_id} of {user}, and all tokens issued for it?", yes=yes)
     with common.client() as client:

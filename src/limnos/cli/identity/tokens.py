@@ -83,7 +83,7 @@ def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
     Parameters
     ----------
     token_id
-        Its id, as `limnos token list` shows it.
+        Its id, as `limnos list tokens` shows it.
     """
     confirm(f"Revoke token {token_id}?", yes=yes)
     with common.client() as client:

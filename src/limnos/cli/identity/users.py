@@ -40,7 +40,7 @@ def remove(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     Parameters
     ----------
     name
-        The user's name, as `limnos user list` shows it.
+        The user's name, as `limnos list users` shows it.
     """
     confirm(f"Remove user {name} from metalake {common.metalake}?", yes=yes)
     with common.client() as client:
@@ -63,7 +63,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user's name, as `limnos user list` shows it.
+        The user's name, as `limnos list users` shows it.
     """
     with common.client() as client:
         user = client.users.get(name)
@@ -77,7 +77,7 @@ def disable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user's name, as `limnos user list` shows it.
+        The user's name, as `limnos list users` shows it.
     """
     with common.client() as client:
         user = client.users.disable(name)
@@ -93,7 +93,7 @@ def enable(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user's name, as `limnos user list` shows it.
+        The user's name, as `limnos list users` shows it.
     """
     with common.client() as client:
         user = client.users.enable(name)
@@ -110,7 +110,7 @@ def password(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     name
-        The user's name, as `limnos user list` shows it.
+        The user's name, as `limnos list users` shows it.
     """
     with common.client() as client:
         old = ask_password("Old password, if any: ", required=False) if client.whoami() == name else None

@@ -110,7 +110,7 @@ def export(
     with common.client() as client:
         task = client.audit.export(location=location, since=since, until=until)
     show_done(
-        f"task {task} writes it: see 'limnos task show {task}'", {"task": task}, output_format=common.output_format
+        f"task {task} writes it: see 'limnos show task {task}'", {"task": task}, output_format=common.output_format
     )
 
 

@@ -80,7 +80,7 @@ def _catalog_advice(catalog: str) -> Iterator[None]:
             raise
         raise UsageError(
             f"{catalog} is not a catalog: give a catalog, such as {parts_of(catalog)[0]}",
-            hint="for one table use 'limnos maintenance explain'",
+            hint="for one table use 'limnos show maintenance'",
         ) from error
 
 
@@ -194,7 +194,7 @@ def run(
                 output_format=common.output_format,
             )
             return
-    message = f"operation {operation} was requested: see 'limnos maintenance status'"
+    message = f"operation {operation} was requested: see 'limnos list operations'"
     show_done(message, {"operation": operation}, output_format=common.output_format)
 
 
@@ -319,7 +319,7 @@ def _wait(client: Client, path: str, *, operation: int, wait_s: float) -> Mainte
         if row.ended_at is not None:
             raise StoppedError(f"operation {operation} is {row.state}: {row.result or 'no reason was given'}")
         if time.monotonic() >= until:
-            hint = f"'limnos maintenance status {catalog}' shows when it has ended"
+            hint = f"'limnos list operations {catalog}' shows when it has ended"
             raise StoppedError(
                 f"operation {operation} is {row.state} after {wait_s:g} s", code="unavailable", hint=hint
             )

@@ -39,7 +39,7 @@ def show(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     task_id
-        Its id, as `limnos task list` shows it.
+        Its id, as `limnos list tasks` shows it.
     """
     with common.client() as client:
         show_fields(msgspec.structs.asdict(client.tasks.load(task_id)), output_format=common.output_format)
@@ -52,7 +52,7 @@ def retry(task_id: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     task_id
-        Its id, as `limnos task list` shows it.
+        Its id, as `limnos list tasks` shows it.
     """
     with common.client() as client:
         client.tasks.retry(task_id)

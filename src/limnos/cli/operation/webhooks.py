@@ -60,7 +60,7 @@ def drop(webhook_id: int, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
     Parameters
     ----------
     webhook_id
-        Its id, as `limnos webhook list` shows it.
+        Its id, as `limnos list webhooks` shows it.
     """
     confirm(f"Drop webhook {webhook_id}?", yes=yes)
     with common.client() as client:
@@ -75,7 +75,7 @@ def retry(webhook_id: int, /, *, after: str | None = None, common: CommonFlags =
     Parameters
     ----------
     webhook_id
-        Its id, as `limnos webhook list` shows it.
+        Its id, as `limnos list webhooks` shows it.
     after
         Continue after this position, `oldest` or `now`; by default after the last delivered change.
     """

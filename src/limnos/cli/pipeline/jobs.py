@@ -33,7 +33,7 @@ def run(template: str, /, *, conf: Conf = None, common: CommonFlags = DEFAULTS) 
     Parameters
     ----------
     template
-        The job template's name, as `limnos job templates` shows it.
+        The job template's name, as `limnos list templates` shows it.
     """
     with common.client() as client:
         job = client.jobs.run(template, conf=properties_of(conf))
@@ -155,7 +155,7 @@ def delete(name: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAULTS
     Parameters
     ----------
     name
-        The job template's name, as `limnos job templates` shows it.
+        The job template's name, as `limnos list templates` shows it.
     """
     confirm(f"Delete job template {name} of metalake {common.metalake}, with its jobs?", yes=yes)
     with common.client() as client:

@@ -137,7 +137,7 @@ def resume(
     Parameters
     ----------
     run_id
-        The run, as `limnos pipeline runs` shows it.
+        The run, as `limnos list runs` shows it.
     file
         The pipeline's file, if it differs from the file with which the run was started.
     """
@@ -162,7 +162,7 @@ def publish(run_id: str, /, *, common: CommonFlags = DEFAULTS) -> int:
     Parameters
     ----------
     run_id
-        The run, as `limnos pipeline runs` shows it.
+        The run, as `limnos list runs` shows it.
     """
     over = import_extra("limnos.pipeline.run.held_runs", extra="spark")
     with common.client() as client:
@@ -176,7 +176,7 @@ def discard(run_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFAU
     Parameters
     ----------
     run_id
-        The run, as `limnos pipeline runs` shows it.
+        The run, as `limnos list runs` shows it.
     """
     run_id = _whole_id(common, run_id)
     confirm(f"Discard run {run_id}?", yes=yes)
@@ -206,7 +206,7 @@ def diff(
     Parameters
     ----------
     run_id
-        The run, as `limnos pipeline runs` shows it.
+        The run, as `limnos list runs` shows it.
     """
     command = _command()
     result = command.diff_run(

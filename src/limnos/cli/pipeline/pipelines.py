@@ -67,7 +67,7 @@ def show(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     run
-        Its id, as `limnos pipeline runs` shows it.
+        Its id, as `limnos list runs` shows it.
     """
     with common.client() as client:
         result = client.runs.load(whole_run_id(client, run))
@@ -144,7 +144,7 @@ def cancel(run: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     Parameters
     ----------
     run
-        Its id, as `limnos pipeline runs` shows it.
+        Its id, as `limnos list runs` shows it.
     """
     with common.client() as client:
         result = client.runs.cancel(whole_run_id(client, run))

@@ -82,7 +82,7 @@ _BY_KIND: tuple[tuple[type[LimnosError], int, int, str], ...] = (
 
 _MISSING: Final = (
     "No credential was sent: send a token as 'Authorization: Bearer lim_…', or as the password of Basic, in Python"
-    " auth_data_provider=BasicAuthProvider(USER, TOKEN); make one with 'limnos token create'"
+    " auth_data_provider=BasicAuthProvider(USER, TOKEN); make one with 'limnos create token'"
 )
 
 

@@ -10,7 +10,7 @@ from limnos.http.refusals import lacks_credential
 from limnos.model.errors import AuthenticationFailed, LimnosError
 from limnos.names.errors import InvalidName
 
-_MISSING = "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…': clients read it from their property token=lim_…; make one with 'limnos token create'. Or have an administrator add the user anonymous"
+_MISSING = "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…': clients read it from their property token=lim_…; make one with 'limnos create token'. Or have an administrator add the user anonymous"
 
 
 def as_unauthenticated(error: LimnosError | InvalidName) -> LimnosError | InvalidName:

@@ -30,7 +30,7 @@ UNSUPPORTED, INVALID, CONFLICT, DENIED, UNAUTHENTICATED, UNAVAILABLE, INTERNAL, 
 STORAGE_RETRY_AFTER_S: Final = 5
 _MISSING: Final = (
     "No credential was sent, and this server has no user anonymous. Send a token as 'Authorization: Bearer lim_…' or as "
-    "'x-api-key: lim_…': clients read it from their property header.Authorization or as their api_key; make one with 'limnos token create'"
+    "'x-api-key: lim_…': clients read it from their property header.Authorization or as their api_key; make one with 'limnos create token'"
 )
 _NOT_FOUND: Final = {
     "metalake": 1,

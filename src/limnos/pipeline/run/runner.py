@@ -326,7 +326,7 @@ class AttemptRunner:
 
     def _how_to_publish(self) -> str:
         run = self.work.run
-        return f"`limnos pipeline publish {run}` publishes them, `limnos pipeline discard {run}` deletes them"
+        return f"`limnos pipeline publish {run}` publishes them, `limnos delete run {run}` deletes them"
 
     def _how_to_go_on(self) -> str:
         return f"nothing was published; correct the cause, then `limnos pipeline resume {self.work.run}`"
@@ -369,7 +369,7 @@ class AttemptRunner:
 
     def _unreachable_result(self, error: BaseException) -> RunResult:
         """Return the result for an unreachable server: the end cannot be recorded, so the lease expires."""
-        message = f"{error_text(error)}. When the server answers again: `limnos pipeline show {self.work.run}` shows whether it was published"
+        message = f"{error_text(error)}. When the server answers again: `limnos show run {self.work.run}` shows whether it was published"
         return self._ended(
             "lost", EndReason.AWAY, message=f"{message}, `limnos pipeline resume {self.work.run}` continues it"
         )

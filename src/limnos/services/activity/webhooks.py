@@ -170,7 +170,7 @@ def webhook_insert(tx: Tx, permit: Permit[WebhookCreate]) -> Webhook:
     """Insert the webhook. Raises BadRequest if the metalake has `WEBHOOKS_MAX` webhooks."""
     command = permit.command
     if tx.webhooks.count(command.metalake_id) >= WEBHOOKS_MAX:
-        raise BadRequest(f"A metalake has at most {WEBHOOKS_MAX} webhooks: drop one first, see 'limnos webhook list'")
+        raise BadRequest(f"A metalake has at most {WEBHOOKS_MAX} webhooks: drop one first, see 'limnos list webhooks'")
     return tx.webhooks.create(
         metalake_id=command.metalake_id,
         user_id=permit.actor_id or 0,
@@ -252,7 +252,7 @@ def webhook_reschedule(tx: Tx, permit: Permit[WebhookChange]) -> bool:
 
 def webhook_missing_error(webhook_id: int | str) -> NotFound:
     """Return the error for a webhook that does not exist."""
-    return NotFound(f"Webhook {webhook_id} does not exist: see 'limnos webhook list'", kind="webhook")
+    return NotFound(f"Webhook {webhook_id} does not exist: see 'limnos list webhooks'", kind="webhook")
 
 
 class WebhookBatch(NamedTuple):

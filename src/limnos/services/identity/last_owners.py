@@ -33,7 +33,7 @@ def owner_check(tx: Tx, principal: Principal, *, names: bool) -> None:
     word = principal.kind.word
     raise InUse(
         f"{word.capitalize()} {principal.name} owns {text}: an owner of the metalake gives them another owner first,"
-        " 'limnos owner set'",
+        " 'limnos set owner'",
         kind=word,
     )
 

@@ -42,7 +42,7 @@ FRESH_MS: Final = 600_000
 """The maximum age of a sign-in at the issuer with which users set their first password, in milliseconds."""
 _NOT_FRESH: Final = (
     "A first password needs a sign-in at the external issuer within the last 10 minutes, not a token: sign in again, or"
-    " have a service admin set it, 'limnos user password'"
+    " have a service admin set it, 'limnos set password'"
 )
 
 

@@ -46,7 +46,9 @@ from limnos.store.tx import Tx
 SECRETS_MAX: Final = 2
 """The maximum number of active secrets: the current one, and its replacement."""
 ACCOUNTS_MAX: Final = 10_000
-_OVER: Final = "The service account's secret was revoked: ask an administrator to create a new one with 'limnos user secret create'"
+_OVER: Final = (
+    "The service account's secret was revoked: ask an administrator to create a new one with 'limnos create secret'"
+)
 
 
 class SecretCreate(msgspec.Struct, frozen=True):
@@ -141,7 +143,7 @@ def secret_insert(tx: Tx, permit: Permit[SecretCreate]) -> Token:
         check_new_user(tx, command.user, admins=command.admins)
     if len(secrets) >= SECRETS_MAX:
         raise InUse(
-            f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: revoke one first, 'limnos user secret end'",
+            f"{escape_percent(command.user)} has {SECRETS_MAX} valid secrets: revoke one first, 'limnos delete secret'",
             kind="secret",
         )
     return tx.tokens.create(
@@ -164,7 +166,7 @@ async def secret_end(ctx: Context, *, user: str, secret_id: int) -> bool:
     token = await ctx.look_up(partial(token_read, secret_id))
     if token is None or token.user != user or token.purpose is not TokenPurpose.CLIENT:
         raise NotFound(
-            f"{escape_percent(user)} has no secret {secret_id}: 'limnos user secret list' lists them",
+            f"{escape_percent(user)} has no secret {secret_id}: 'limnos list secrets' lists them",
             kind="secret",
         )
 

@@ -249,7 +249,7 @@ async def token_lifetime(ctx: Context, text: str) -> tuple[str, int | None]:
         credential = await sign_in(ctx.services, header, request_id=ctx.request_id)
     if credential.user is not None and credential.expires_ms is None:
         raise AuthenticationFailed(
-            "No secret was sent: write credential=USER:TOKEN, with a token of 'limnos token create'"
+            "No secret was sent: write credential=USER:TOKEN, with a token of 'limnos create token'"
         )
     bearer = Context(ctx.services, credential, ctx.request_id)
 
@@ -305,7 +305,7 @@ async def token_revoke(ctx: Context, *, token_id: int) -> bool:
         token = require_fact(request_view.view, token_key(token_id), zone=ROOT_ID)
         decision = _may(request_view, None if token is None else token.user)
         if token is None:
-            raise NotFound(f"Token {token_id} does not exist: see 'limnos token list'", kind="token")
+            raise NotFound(f"Token {token_id} does not exist: see 'limnos list tokens'", kind="token")
         return request_view.permit(TokenRevoke(token), decision)
 
     await refuse_former(ctx)

@@ -101,7 +101,7 @@ def run_authorize(request_view: RequestView, run: C | None, *, uuid: str, action
 def run_missing_error(request_view: RequestView, uuid: str) -> NotFound:
     """Return NotFound for a missing run, or for a run that is not visible to the caller."""
     return NotFound(
-        f"Run {uuid[:50]} does not exist in metalake {request_view.metalake.name}: see 'limnos pipeline runs'",
+        f"Run {uuid[:50]} does not exist in metalake {request_view.metalake.name}: see 'limnos list runs'",
         kind=Kind.JOB.word,
     )
 
@@ -163,7 +163,7 @@ def require_attempt(run: PipelineRun, attempt: int) -> None:
     if attempt != run.attempt:
         raise AttemptSuperseded(
             f"Attempt {attempt} of run {run.uuid} is not the newest, which is {run.attempt}, held by {run.holder}: this process stops; "
-            f"see 'limnos pipeline show {run.uuid}'",
+            f"see 'limnos show run {run.uuid}'",
             run=run.uuid,
         )
 

@@ -127,7 +127,7 @@ async def branches_remove(
 ) -> list[RunOutput]:
     """Remove the branches of a discarded run, each by a separate commit. Returns the outputs that remain.
 
-    New tables remain, too: `limnos pipeline discard` drops new tables that no other client has written to.
+    New tables remain, too: `limnos delete run` drops new tables that no other client has written to.
     """
     left: list[RunOutput] = []
     for output in run_outputs(steps):

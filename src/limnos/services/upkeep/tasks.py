@@ -64,7 +64,7 @@ def task_missing_error(task_id: int | str) -> NotFound:
     """Return the error for a missing task. Its message explains that a finished task is deleted unless it has a
     result.
     """
-    return NotFound(f"Task {task_id} does not exist, or is complete: see 'limnos task list'", kind="task")
+    return NotFound(f"Task {task_id} does not exist, or is complete: see 'limnos list tasks'", kind="task")
 
 
 async def task_retry(ctx: Context, task_id: int) -> None:

@@ -281,7 +281,7 @@ def _restore_target(
 
 def _missing(scope: RequestScope, dropped_id: int) -> NotFound:
     return NotFound(
-        f"The trash of catalog {scope.catalog} has no object with id {dropped_id} that you may restore: it was restored, or has expired, or its files were purged; list the trash with 'limnos trash list'",
+        f"The trash of catalog {scope.catalog} has no object with id {dropped_id} that you may restore: it was restored, or has expired, or its files were purged; list the trash with 'limnos list trash'",
         kind="object",
     )
 

@@ -300,7 +300,7 @@ def test_discard_by_a_table_reader_retains_the_branch(lake_of_runs: PipelineLake
     answer = reader.post("/console/run/discard", lake_of_runs.fields)
 
     assert answer.status == 303
-    assert "limnos pipeline discard" in reader.read(answer.headers["location"]).text
+    assert "limnos delete run" in reader.read(answer.headers["location"]).text
     assert lake_of_runs.refs() == {"main": 100, lake_of_runs.branch: 200}
 
 

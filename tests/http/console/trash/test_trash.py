@@ -94,4 +94,4 @@ def test_page_reports_further_dropped_objects_of_a_catalog(
     page = admin.read("/console/trash?metalake=lake").text
 
     assert "shows all" not in whole
-    assert "The newest 1 are shown; limnos trash list shows all." in page
+    assert "The newest 1 are shown; limnos list trash shows all." in page

@@ -63,7 +63,7 @@ async def secret_end(request: Request, ctx: Context) -> Response:
     user, text = names_of(request)
     secret_id = number_of(text)
     if secret_id is None:
-        raise NotFound(f"A secret's id is a number, not {text[:50]!a}: see 'limnos user secret list'", kind="secret")
+        raise NotFound(f"A secret's id is a number, not {text[:50]!a}: see 'limnos list secrets'", kind="secret")
     return json_response({"ended": await service_accounts.secret_end(ctx, user=user, secret_id=secret_id)})
 
 

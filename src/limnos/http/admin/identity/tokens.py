@@ -52,7 +52,7 @@ async def token_revoke(request: Request, ctx: Context) -> Response:
     (text,) = names_of(request)
     token_id = number_of(text)
     if token_id is None:
-        raise NotFound(f"Token {text[:50]} does not exist: the id is a number, see 'limnos token list'", kind="token")
+        raise NotFound(f"Token {text[:50]} does not exist: the id is a number, see 'limnos list tokens'", kind="token")
     return json_response({"revoked": await tokens.token_revoke(ctx, token_id=token_id)})
 
 

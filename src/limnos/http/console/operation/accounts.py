@@ -46,7 +46,7 @@ async def accounts_page(page_request: PageRequest) -> Response:
     rows = tuple(
         _row(page_request, each, metalake=frame.metalake, user=users.get(each.user)) for each in accounts[:SHOWN]
     )
-    more = f"The first {SHOWN} are shown; limnos user secret accounts lists all." if len(accounts) > SHOWN else ""
+    more = f"The first {SHOWN} are shown; limnos list accounts lists all." if len(accounts) > SHOWN else ""
     page = SheetPage(
         frame,
         "Service accounts",

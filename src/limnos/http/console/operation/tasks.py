@@ -75,7 +75,7 @@ async def _tasks(page_request: PageRequest, state: str) -> Sheet:
         SheetColumn("About", is_code=True, hides=True),
     )
     lines = tuple(_task_row(page_request, each, state=state) for each in rows[:SHOWN])
-    more = f"The first {SHOWN} are shown; limnos task list lists all." if len(rows) > SHOWN else ""
+    more = f"The first {SHOWN} are shown; limnos list tasks lists all." if len(rows) > SHOWN else ""
     return Sheet("Tasks", columns, lines, f"No task is {state}.", more)
 
 

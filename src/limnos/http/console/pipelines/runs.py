@@ -287,7 +287,7 @@ async def discard(page_request: PageRequest) -> Response:
     left = await branches_remove(ctx, metalake=metalake, run=run, steps=view.steps)
     done = "Discarded"
     if left:
-        done += f"; limnos pipeline discard {uuid} removes what is left of {len(left)} tables"
+        done += f"; limnos delete run {uuid} removes what is left of {len(left)} tables"
     return _back(page_request, metalake, run=uuid, done=done)
 
 
