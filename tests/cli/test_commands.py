@@ -527,6 +527,29 @@ def test_tags_are_created_attached_and_shown(fake: FakeServer, limnos: Run) -> N
     assert limnos("tag", "delete", "red").result == {"deleted": "red"}
 
 
+def test_objects_of_roles_and_tags_are_paths_that_commands_take(fake: FakeServer, limnos: Run) -> None:
+    """The pages of roles and tags have the paths of objects, not Gravitino's names, and `--on` takes them."""
+    names = [("main.raw:nyc.late", "TABLE"), ("main.raw:nyc", "SCHEMA"), ("lance.docs", "TABLE"), ("main", "CATALOG")]
+    paths = ["main.raw.nyc.late", "main.raw.nyc", "lance.docs", "main"]
+    rule = [{"name": "select_table", "condition": "allow"}]
+    objects = [{"fullName": name, "type": kind} for name, kind in names]
+    role = {"name": "r", "securableObjects": [{**each, "privileges": rule} for each in objects]}
+    fake.on("GET", f"{M}/roles/r", {"role": role})
+    fake.on("GET", f"{M}/tags/red", {"tag": {"name": "red"}})
+    fake.on("GET", f"{M}/tags/red/objects", {"metadataObjects": objects})
+    fake.on("GET", "/configs", {"gravitino.schema.separator": ":"})
+    fake.on("PUT", f"{M}/permissions/roles/r/table/main.raw%3Anyc.late/grant", {"role": role})
+
+    described, tagged = limnos("role", "describe", "r").result, limnos("tag", "describe", "red").result
+    assert isinstance(described, dict)
+    assert isinstance(tagged, dict)
+    granted = limnos("grant", "select_table", "--on", paths[0], "--kind", "table", "--to", "r")
+
+    assert [row["object"] for row in described["grants"]] == paths
+    assert [row["object"] for row in tagged["objects"]] == paths
+    assert granted.code == 0, (granted.err, fake.calls[-1])
+
+
 def test_roles_are_created_described_and_deleted(fake: FakeServer, limnos: Run) -> None:
     """The commands of `role` create, describe and delete roles; a role is described by one row per privilege and
     object.

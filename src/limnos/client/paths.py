@@ -14,7 +14,8 @@ from limnos.client.flow import API, OWN, segments
 from limnos.client.values import Parts
 from limnos.model.kind_table import kinds_with, row_of
 from limnos.model.kinds import METALAKE_OBJECTS, SECURABLES, KindGroup
-from limnos.names import display, iceberg
+from limnos.names import display, fullname, iceberg
+from limnos.names.errors import InvalidName
 from limnos.names.fullname import FullName, render_quoted
 from limnos.names.logical import LogicalCodec
 
@@ -84,3 +85,26 @@ def full_name(parts: Parts, kind: str, *, separator: str) -> str:
     levels = parts[1:-1] if kind in LEAVES else parts[1:]
     codec = LogicalCodec(separator, policy="unrestricted")
     return render_quoted(FullName(parts[0], levels, leaf), codec=codec)
+
+
+def parts_of_full_name(text: str, kind: str, *, separator: str) -> Parts | None:
+    """Return the path that Gravitino's `fullName` of an object spells, such as `main.raw:nyc.late` of a table.
+
+    `kind` is Gravitino's or ours. None for an object outside of the catalogs, and if the name has several readings or
+    none.
+    """
+    word = kind.lower()
+    levels = {"schema": fullname.SCHEMA, "namespace": fullname.SCHEMA, "column": fullname.COLUMN}.get(word)
+    if levels is None and word not in {*LEAVES, "function"}:
+        return (text,) if word == "catalog" else None
+    codec = LogicalCodec(separator, policy="unrestricted")
+    for at_root in (False, True):
+        try:
+            readings = list(fullname.candidates(text, levels or fullname.OBJECT, codec=codec, at_root=at_root))
+        except InvalidName:
+            continue
+        if len(readings) != 1:
+            return None
+        (one,) = readings
+        return (one.catalog, *one.levels, *(part for part in (one.name, one.column) if part is not None))
+    return None

@@ -6,12 +6,17 @@ May import `client` and `cli`.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cyclopts import App
 
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, KindFlag, Property, YesFlag, confirm, properties_of
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.client.values import MetadataObject, Tag
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 app = App(name="tag")
 
@@ -77,7 +82,7 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         tag, objects = client.tags.get(name), client.tags.objects(name)
-    rows = [_object_row(each) for each in objects]
+        rows = [_object_row(client, each) for each in objects]
     if common.output_format == "json":
         show_done("", {**_row(tag), "objects": rows}, output_format="json")
     else:
@@ -125,8 +130,8 @@ def _row(tag: Tag) -> Row:
     return {"name": tag.name, "comment": tag.comment, "properties": tag.properties or {}}
 
 
-def _object_row(metadata_object: MetadataObject) -> Row:
+def _object_row(client: Client, metadata_object: MetadataObject) -> Row:
     return {
         "kind": "namespace" if metadata_object.type == "schema" else metadata_object.type,
-        "object": metadata_object.full_name,
+        "object": client.objects.path(metadata_object.full_name, kind=metadata_object.type),
     }

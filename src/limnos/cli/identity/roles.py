@@ -6,12 +6,17 @@ May import `client` and `cli`. `grant` and `revoke` change a role's privileges.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from cyclopts import App
 
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, Property, YesFlag, confirm, properties_of
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.client.values import Role
+
+if TYPE_CHECKING:
+    from limnos.client import Client
 
 app = App(name="role")
 
@@ -27,9 +32,7 @@ def create(name: str, /, *, property: Property = None, common: CommonFlags = DEF
     """
     with common.client() as client:
         role = client.roles.create(name, properties=properties_of(property))
-    show_done(
-        f"created role {role.name}", {"name": role.name, "grants": grants_of(role)}, output_format=common.output_format
-    )
+    show_done(f"created role {role.name}", {"name": role.name, "grants": []}, output_format=common.output_format)
 
 
 @app.command
@@ -66,25 +69,26 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
     """
     with common.client() as client:
         role = client.roles.get(name)
+        grants = grants_of(client, role)
     if common.output_format == "json":
         show_done(
             "",
-            {"name": role.name, "properties": role.properties or {}, "grants": grants_of(role)},
+            {"name": role.name, "properties": role.properties or {}, "grants": grants},
             output_format="json",
         )
     else:
         columns = ["privilege", "condition", "kind", "object"]
-        show_rows(grants_of(role), columns, output_format="table", empty=f"role {role.name} grants nothing")
+        show_rows(grants, columns, output_format="table", empty=f"role {role.name} grants nothing")
 
 
-def grants_of(role: Role) -> list[Row]:
-    """Return a role's privileges, one row per privilege and object; `object` is in Gravitino's spelling."""
+def grants_of(client: Client, role: Role) -> list[Row]:
+    """Return a role's privileges, one row per privilege and object; `object` is a path, as `--on` takes it."""
     return [
         {
             "privilege": privilege.name.lower(),
             "condition": privilege.condition,
             "kind": "namespace" if securable_object.type.lower() == "schema" else securable_object.type.lower(),
-            "object": securable_object.full_name,
+            "object": client.objects.path(securable_object.full_name, kind=securable_object.type),
         }
         for securable_object in role.securable_objects
         for privilege in securable_object.privileges

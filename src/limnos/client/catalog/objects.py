@@ -19,6 +19,7 @@ from limnos.client.paths import (
     metalake_url,
     namespace_url,
     parts_of,
+    parts_of_full_name,
     table_parts,
     table_url,
     view_url,
@@ -75,6 +76,16 @@ class Objects(Resource[S]):
         if not names:
             raise _most_specific(parts, problems)
         return names[0]
+
+    @verb
+    def path(self, name: str, *, kind: str) -> Flow[str]:
+        """Return the path of an object in display form, `main.raw.nyc.late`, for Gravitino's `fullName` of it,
+        `main.raw:nyc.late`. A name with several readings is returned unchanged, as that of a role or tag is.
+        """
+        is_plain = name.replace(".", "").replace("_", "").isalnum()
+        glue = DEFAULT_SEPARATOR if is_plain else (yield from separator(self.scope))
+        parts = parts_of_full_name(name, kind, separator=glue)
+        return name if parts is None else display.render(parts)
 
     @verb
     def alter(self, path: str | Sequence[str], *, kind: str, updates: Sequence[Json]) -> Flow[None]:
