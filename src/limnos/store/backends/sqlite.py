@@ -302,7 +302,8 @@ class SqliteStore:
                 and not (jobs and self._queue.is_batch_start)
             ):
                 jobs.append(self._queue.popleft())
-                await jobs[-1].decide()
+                if jobs[-1].again is not None:
+                    await jobs[-1].decide()
                 if jobs[-1].is_long:
                     await self._thread.run(partial(jobs[-1].run, batch, self._session))
                 else:
