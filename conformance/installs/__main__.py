@@ -161,17 +161,6 @@ def audit(place: Place, _stack: ExitStack) -> str:
     return "export, a Parquet file"
 
 
-def records(place: Place, _stack: ExitStack) -> str:
-    """Exports in LMDB."""
-    with place.server() as running:
-        running.make_table()
-        lines = running.run("export", "lake", "--format", "json").splitlines(keepends=True)
-    (place.work / "out.jsonl").write_text("".join(line for line in lines if line.startswith("{")), encoding="utf-8")
-    place.run("records", "load", "lmdb:kept", "out.jsonl")
-    expect(place.run("records", "ls", "lmdb:kept"), "main")
-    return "export, load, ls"
-
-
 def lance(place: Place, _stack: ExitStack) -> str:
     """Lance tables, with a server and without."""
     write = "import lance, pyarrow as pa, sys; lance.write_dataset(pa.table({'x': [1, 2]}), sys.argv[1])"
@@ -249,7 +238,6 @@ JOBS: dict[str, Callable[[Place, ExitStack], str]] = {
     "server,mysql": connector("jdbc-mysql", "relational", **{"jdbc-url": "jdbc:mysql://127.0.0.1:9", **JDBC}),
     "server,hive": connector("hive", "relational", **{"metastore.uris": "thrift://127.0.0.1:9"}),
     "server,audit": audit,
-    "server,records": records,
     "server,lance": lance,
     "pipelines": pipelines,
     "spark": spark,

@@ -235,7 +235,6 @@ def test_base_install_imports_no_server_room() -> None:
         "pyspark",
         "psycopg",
         "asyncpg",
-        "lmdb",
         "google.protobuf",
         "fsspec",
         "limnos.app",

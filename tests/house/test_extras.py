@@ -52,7 +52,6 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.store.backends.postgres_snapshots": "server postgres",
         "limnos.store.backends.read_connections": "server postgres",
         "limnos.store.backends.postgres_errors": "server postgres",
-        "limnos.store.key_value_records.lmdb_storage": "server records",
         "limnos.sources.connectors.kafka": "server kafka",
         "limnos.sources.connectors.kafka_errors": "server kafka",
         "limnos.sources.connectors.metastore": "server hive",

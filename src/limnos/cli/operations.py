@@ -66,7 +66,6 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     ),
     "export": CommandEntry(OBJECTS, "Export a metalake to a file.", "limnos.cli.catalog.exchange:export"),
     "import": CommandEntry(OBJECTS, "Create a metalake from an export.", "limnos.cli.catalog.exchange:import_"),
-    "records": CommandEntry(OBJECTS, "Keep exports in a key-value database.", "limnos.cli.catalog.records:app"),
     "login": CommandEntry(ACCESS, "Sign in with a password, or in a browser.", "limnos.cli.identity.login:login"),
     "logout": CommandEntry(ACCESS, "End a session.", "limnos.cli.identity.login:logout"),
     "whoami": CommandEntry(ACCESS, "Show your user name on the server.", "limnos.cli.catalog.tree:whoami"),
@@ -123,7 +122,6 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "table": ("check", "mend"),
     "lineage": ("up", "down"),
     "names": ("check", "plan", "show", "migrate", "undo", "confirm"),
-    "records": ("load", "dump", "list", "describe"),
     "profile": ("list", "use"),
     "user": ("add", "remove", "list", "describe", "password", "disable", "enable", "secret"),
     "user secret": ("create", "accounts", "list", "end"),
@@ -166,7 +164,6 @@ GROUP_ALIASES: Final = {
     "trash ls": "trash list",
     "trash rm": "trash delete",
     "trash remove": "trash delete",
-    "records ls": "records list",
     "lance ls": "lance list",
     "user create": "user add",
     "user delete": "user remove",
@@ -182,7 +179,6 @@ GROUP_ALIASES: Final = {
     "role show": "role describe",
     "tag show": "tag describe",
     "lance show": "lance describe",
-    "records show": "records describe",
     "job create": "job register",
 }
 """Other spellings of groups' commands: one set of verbs, and those of former releases."""

@@ -47,7 +47,6 @@ MODULE_EXTRAS: Final[Mapping[str, str]] = {
     "grpc_status": "connect",
     "zstandard": "connect",
     "pyarrow": "audit",
-    "lmdb": "records",
     "lance": "lance",
     "lance_namespace": "lance",
     "matplotlib": "demo",

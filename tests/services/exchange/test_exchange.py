@@ -58,9 +58,6 @@ from limnos.services.request.context import Context
 from limnos.services.request.files import FileOperations
 from limnos.services.request.request_scope import RequestScope
 from limnos.store.exchange.imports import MetalakeImport
-from limnos.store.key_value_records.lmdb_storage import LmdbKeyValueStore
-from limnos.store.key_value_records.records import RecordStore
-from limnos.store.key_value_records.sql_storage import SqlKeyValueStore
 from limnos.store.tx import Tx
 from tests.backends import StoreLab, sqlite_copy
 from tests.inprocess import ADMIN, LAKE, Node, fill
@@ -334,30 +331,6 @@ def test_import_restores_the_exported_metalake(source: ServiceDesk, target: Serv
                 lambda request_view: table_load(request_view, ("a", "b", "c d"), "ünïcode 表"),
             )
         )
-
-
-@pytest.mark.parametrize("kind", ["lmdb", "sqlite"])
-def test_export_round_trip_through_key_value_database(
-    kind: str, source: ServiceDesk, other: ServiceDesk, tmp_path: Path
-) -> None:
-    """An export that is loaded into a key-value database and dumped again is the same; a later one replaces it."""
-    store = RecordStore(
-        LmdbKeyValueStore(tmp_path / "records") if kind == "lmdb" else SqlKeyValueStore(str(tmp_path / "records.db"))
-    )
-    for change in (lambda: None, lambda: source.namespace("later")):
-        change()
-        data = exported(source)
-        with store.writing() as writes:
-            writes.replace(records_of(data))
-        with store.reading() as reads:
-            out = list(reads.everything())
-
-        assert sorted(each.SerializeToString(deterministic=True) for each in out) == sorted(
-            each.SerializeToString(deterministic=True) for each in records_of(data)
-        )
-    store.close()
-    imported(other, encode_records(out, "proto"), ids="keep", name=LAKE)
-    assert entries_of(exported(other), renumbered=False) == entries_of(data, renumbered=False)
 
 
 def test_import_can_preserve_ids(source: ServiceDesk, target: ServiceDesk) -> None:
