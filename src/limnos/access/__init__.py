@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access: authentication, policy, decisions, explanations and list filters.
 
-May import `view`, `store` and `model`. Must not know SQL, nor wire formats other than the Authorization header.
-Policies are pure functions of their arguments.
+Must not know SQL, nor wire formats other than the Authorization header. Policies are pure functions of their arguments.
 """

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Action names in commands and queries: parsing, and suggestions for unknown names.
 
-May import `model`, the actions, the policy and its rules. Makes no access decision.
+Makes no access decision.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every action that a user can take, as one flat enum.
 
-May import `model` only. Must not know rules: `access.policy` has the rules. An action names one operation. Two actions
-that need the same right today are still two actions.
+Must not know rules: `access.policy` has the rules. An action names one operation. Two actions that need the same right
+today are still two actions.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authentication: determines the user from an Authorization header.
 
-May import `view` and `model`. Must not know the network. With `simple` authentication the user name of Basic
-authentication is accepted without proof. A token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must
-match and whose trust level this server must accept; it may also come as a JWT (`jwt_form`), or as the password of Basic
-authentication with the token's user or without a user. The token is a fact of zone 0, so every node refuses a revoked
-token at the next request. Parsed headers are cached by their bytes; their validity is not. JWTs of an external issuer
-are verified by `issuer_tokens`, and their identities are cached here.
+Must not know the network. With `simple` authentication the user name of Basic authentication is accepted without proof.
+A token is `lim_<id>_<secret>`: the id finds the stored token, whose hash must match and whose trust level this server
+must accept; it may also come as a JWT (`jwt_form`), or as the password of Basic authentication with the token's user or
+without a user. The token is a fact of zone 0, so every node refuses a revoked token at the next request. Parsed headers
+are cached by their bytes; their validity is not. JWTs of an external issuer are verified by `issuer_tokens`, and their
+identities are cached here.
 """
 
 from __future__ import annotations

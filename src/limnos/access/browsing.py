@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Browse paths: the namespaces and catalogs that a list shows because the caller may use something below them.
 
-May import `view`, `model` and the policy with its actions. Decides no access to the objects themselves (decision record
-0132). An *entry* is a namespace, or the namespace of an object, that the caller owns or may see. A caller may see it if
-a role allows a privilege that makes objects visible in lists, and no role denies it above. The browse paths of a
-catalog are its entries, all namespaces above them, and the catalog. They are cached with the facts of the catalog's
-zone until a change touches one of their nodes.
+Decides no access to the objects themselves (decision record 0132). An *entry* is a namespace, or the namespace of an
+object, that the caller owns or may see. A caller may see it if a role allows a privilege that makes objects visible in
+lists, and no role denies it above. The browse paths of a catalog are its entries, all namespaces above them, and the
+catalog. They are cached with the facts of the catalog's zone until a change touches one of their nodes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Confinement: the token of a maintenance operation allows its user a few actions on one table, and nothing else.
 
-May import `model` and the actions. Pure. The confinement grants nothing: the user must be allowed the action, too.
+Pure. The confinement grants nothing: the user must be allowed the action, too.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`decide`: the one function that makes access decisions.
 
-May import `model` and the policy with its actions and rules. Pure: no I/O, no clock, no knowledge beyond its arguments.
-Missing facts are handled by the caller: `owner_of` may raise, and its exception propagates.
+Pure: no I/O, no clock, no knowledge beyond its arguments. Missing facts are handled by the caller: `owner_of` may
+raise, and its exception propagates.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decisions as human-readable text: the reasons, and advice.
 
-May import `model` only. Pure rendering: it decides nothing and reads nothing.
+Pure rendering: it decides nothing and reads nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """List filters: one decision at the parent of a list, then sets of exceptions for its items.
 
-May import `model` and the policy with its actions and rules. Pure. A filter includes exactly the items for which
-`decide` would allow the item's action (`access.policy.ITEMS`), but evaluates the rule once per list instead of once per
-item.
+Pure. A filter includes exactly the items for which `decide` would allow the item's action (`access.policy.ITEMS`), but
+evaluates the rule once per list instead of once per item.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens of an external issuer: verifies a JWT with the issuer's keys and returns the user's identity.
 
-May import `model`, joserfc and `authentication`. Must not know the network or clocks: the caller passes the keys
-(`services.identity.signing_in` fetches them) and the time. It follows RFC 7519 (claims), RFC 8725 (the server chooses
-the algorithms, never the token) and OpenID Connect Core 1.0, section 3.1.3.7.
+Must not know the network or clocks: the caller passes the keys (`services.identity.signing_in` fetches them) and the
+time. It follows RFC 7519 (claims), RFC 8725 (the server chooses the algorithms, never the token) and OpenID Connect
+Core 1.0, section 3.1.3.7.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The JWT form of a token of this server, for clients that read the expiry from the token itself.
 
-May import `model`. A JWT (RFC 7519) has three parts: a fixed header, claims, and a signature. The signature is the
-token's secret, whose hash the server stores; the claims must be those of the stored token. So the token's rights, end
-and revocation are decided by the stored token at each request, as for a token in the form `lim_<id>_<secret>`.
+A JWT (RFC 7519) has three parts: a fixed header, claims, and a signature. The signature is the token's secret, whose
+hash the server stores; the claims must be those of the stored token. So the token's rights, end and revocation are
+decided by the stored token at each request, as for a token in the form `lim_<id>_<secret>`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access levels: read, write, create, drop and grant, each as a set of actions on a kind of object.
 
-May import `model` and this package. Pure. Reports about many users or objects are made per level, because levels are
-comparable across kinds. A request is still decided by its own action.
+Pure. Reports about many users or objects are made per level, because levels are comparable across kinds. A request is
+still decided by its own action.
 """
 
 from __future__ import annotations

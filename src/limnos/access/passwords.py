@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passwords: the requirements for a new one, and Argon2id hashes. Pure except for random salts.
 
-May import `model` and argon2. Must not know stores or threads. A hash takes tens of milliseconds and 64 MiB, so callers
-compute it off the event loop. Passwords are normalized to Unicode NFC: keyboards differ in the form they send.
+Must not know stores or threads. A hash takes tens of milliseconds and 64 MiB, so callers compute it off the event loop.
+Passwords are normalized to Unicode NFC: keyboards differ in the form they send.
 """
 
 from __future__ import annotations

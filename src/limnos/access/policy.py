@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The policy: one human-readable table with the rule of every action.
 
-May import `model` and the expressions of `access.rules`. Pure values; `access.decide` evaluates them. The rules are
-those of Gravitino's access control, extended to nested namespaces, so that it is familiar to its users:
+Pure values; `access.decide` evaluates them. The rules are those of Gravitino's access control, extended to nested
+namespaces, so that it is familiar to its users:
 
 - A privilege counts if it is allowed on the target or an ancestor, and denied on none of them (`PrivilegeRule`).
 - Owners pass regardless of denials, except where the rule also requires USE_CATALOG or USE_SCHEMA.

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prechecks: a cheap check whether a user could take an action on any target, before the target is known.
 
-May import `model`, the policy and its rules. Pure. A negative result is final; after a positive result, `decide` must
-still decide on the actual target.
+Pure. A negative result is final; after a positive result, `decide` must still decide on the actual target.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Principal names: the names that a new user, group or role may have: PRECIS usernames without confusables (UTS 39).
 
-May import `model`, and types of `store`. Existing principals keep their names, which are not checked. Two libraries
-have the tables: `precis_i18n` (RFC 8264, 8265) and `confusable_homoglyphs` (Unicode's scripts and confusables). The
-second one is imported at the first name with a letter beyond ASCII, because its tables take some megabytes.
+Existing principals keep their names, which are not checked. Two libraries have the tables: `precis_i18n` (RFC 8264,
+8265) and `confusable_homoglyphs` (Unicode's scripts and confusables). The second one is imported at the first name with
+a letter beyond ASCII, because its tables take some megabytes.
 """
 
 from __future__ import annotations

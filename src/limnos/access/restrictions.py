@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read restrictions: the selection of those that apply to a user, and the actions that they refuse.
 
-May import `model` and this package. Pure, like `access.decide`. A restriction applies to all users or to named
-principals, except for exempt principals and the owners of its object or of a container of that object. Restricted users
-can only read the table through scan planning. Their privileges to open files, or to move the table away from the
-restriction, have no effect. Decision record 0093.
+Pure, like `access.decide`. A restriction applies to all users or to named principals, except for exempt principals and
+the owners of its object or of a container of that object. Restricted users can only read the table through scan
+planning. Their privileges to open files, or to move the table away from the restriction, have no effect. Decision
+record 0093.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The expressions of rules, and their evaluation for one object and its ancestors.
 
-May import `model` only. Must not know actions or rules: `access.policy` composes them. Everything here is pure.
-`evaluate` returns the proof (the factors that make an expression true) or None; `wants` returns the missing factors.
-The first part of an `AnyOf` is the usual one, which an administrator would satisfy with a grant. It is the cheapest to
-evaluate (sets in memory, no lookup of an owner), and refusals suggest it.
+Must not know actions or rules: `access.policy` composes them. Everything here is pure. `evaluate` returns the proof
+(the factors that make an expression true) or None; `wants` returns the missing factors. The first part of an `AnyOf` is
+the usual one, which an administrator would satisfy with a grant. It is the cheapest to evaluate (sets in memory, no
+lookup of an owner), and refusals suggest it.
 """
 
 from __future__ import annotations

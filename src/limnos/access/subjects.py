@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The subject of a decision, built from cached facts: a user with groups and roles in one metalake.
 
-May import `view`, `store` and `model`. Users with the same role share one `RoleRules` value, which is cached while the
-role's fact is unchanged. The merged grants of a user are cached while the facts of all their roles are unchanged.
+Users with the same role share one `RoleRules` value, which is cached while the role's fact is unchanged. The merged
+grants of a user are cached while the facts of all their roles are unchanged.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """The composition root: builds a server from settings (store, view, services, HTTP) and runs its processes.
 
-May import every package. Only the command line imports this package.
+Only the command line imports this package.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The mode of authentication without the setting `access.authentication`.
 
-May import `config`, `model` and `store`. It is `token`, and `simple` for a store that a release served
-whose default was `simple`, so that an upgrade locks nobody out (decision record 0228).
+It is `token`, and `simple` for a store that a release served whose default was `simple`, so that an upgrade locks
+nobody out (decision record 0228).
 """
 
 from __future__ import annotations

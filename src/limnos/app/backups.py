@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The commands `server backup` and `server restore`: select the store, and report the result.
-
-May import `config`, `store` and this package.
-"""
+"""The commands `server backup` and `server restore`: select the store, and report the result."""
 
 from __future__ import annotations
 

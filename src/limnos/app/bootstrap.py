@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """First start: fills an empty store with a metalake, an Iceberg catalog, a Lance catalog and the admin's token.
 
-May import every layer below. Several nodes may do this concurrently: the first node creates each object, the others
-use it.
+Several nodes may do this concurrently: the first node creates each object, the others use it.
 """
 
 from __future__ import annotations

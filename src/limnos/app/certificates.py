@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's TLS certificate: read from two files, and reloaded when they change, without closing connections.
 
-May import `config`, `model`, `services`, `telemetry` and cryptography. Must not know sockets. The listener has one SSL
-context, and each handshake switches to the context of the newest certificate. Each certificate has its own context,
-because a context loaded with keys of two types could present either certificate.
+Must not know sockets. The listener has one SSL context, and each handshake switches to the context of the newest
+certificate. Each certificate has its own context, because a context loaded with keys of two types could present either
+certificate.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Webhook deliveries: sends changes at least once and in the order of each zone; one node at a time serves a webhook.
 
-May import `services`, `store`, `http` (the form of an event), this package and the layers below. The events are the
-change rows that the mutations wrote. A webhook's feed position advances in the store after the receiver has accepted
-the events. Refused events are retried with exponential backoff in smaller batches, and never skipped. A webhook stops
-with an error only if its next changes have been pruned.
+The events are the change rows that the mutations wrote. A webhook's feed position advances in the store after the
+receiver has accepted the events. Refused events are retried with exponential backoff in smaller batches, and never
+skipped. A webhook stops with an error only if its next changes have been pruned.
 """
 
 from __future__ import annotations

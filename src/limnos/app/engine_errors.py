@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of statements in the SQL++ engine, as the server raises them.
 
-May import `engine.wire` and `sqlpp`. Must not know processes.
+Must not know processes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Files of the SQL++ engine, fetched by the server, because a confined engine may neither write them nor use the
 network.
 
-May import `config`, `model`, `sqlpp`'s errors, `telemetry`, and `spark`'s modules of files, most of them only inside
-functions. One thread at a time fetches, outside of the event loop; the directory's lock excludes other processes
+One thread at a time fetches, outside of the event loop; the directory's lock excludes other processes
 (`limnos.spark.jars`). Statements wait for the files, or get an error with the reason.
 """
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A process of the SQL++ engine: spawned in its own session, configured by a message, killed with its children.
 
-May import `engine.wire`, msgspec and this package. Must not know statements: a job is a socket. The process gets only
-listed environment variables and no secret.
+Must not know statements: a job is a socket. The process gets only listed environment variables and no secret.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes of the SQL++ engine: one takes new statements, and replaced ones end behind their last statement.
 
-May import this package and `telemetry`. Must not know the wire protocol. A statement that the engine does not cancel is
-*stuck*: its thread cannot be ended, so its process is replaced. The other statements of that process run on to their
-end. Until the process has ended, its stuck statements count for their users.
+Must not know the wire protocol. A statement that the engine does not cancel is *stuck*: its thread cannot be ended, so
+its process is replaced. The other statements of that process run on to their end. Until the process has ended, its
+stuck statements count for their users.
 """
 
 from __future__ import annotations

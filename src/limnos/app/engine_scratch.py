@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scratch directories of engines. The directories of a killed server are removed by a later one.
 
-May import the standard library. Must not know the files of an engine. A directory belongs to the server that holds the
-lock of its file `owner`. The operating system releases the lock when the process ends, so the next server of the same
-user removes the directory.
+Must not know the files of an engine. A directory belongs to the server that holds the lock of its file `owner`. The
+operating system releases the lock when the process ends, so the next server of the same user removes the directory.
 """
 
 from __future__ import annotations

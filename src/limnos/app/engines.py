@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The SQL++ engine: starts its process on demand, runs each statement over a socket, replaces a process that hangs.
 
-May import this package, `config`, `engine.wire`, `files`, `services`, `sqlpp`, `telemetry` and msgspec. Must not know
-statements: a job is bytes. The server fetches the engine's files (`limnos.app.engine_files`), because the process
-confines itself (`limnos.confinement.landlock`). If an engine cannot start or has ended, statements get
+Must not know statements: a job is bytes. The server fetches the engine's files (`limnos.app.engine_files`), because the
+process confines itself (`limnos.confinement.landlock`). If an engine cannot start or has ended, statements get
 `EngineUnavailable`, and the next one tries again.
 """
 

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The local job executor: takes jobs from the store, runs each in its own process, and records their results.
 
-May import msgspec, `config`, `services`, `store`, this package and the layers below. A node leases the jobs that it
-runs. If a lease expires, the job is recorded as failed and never restarted, because its progress is unknown. Access was
-checked when the job was requested.
+A node leases the jobs that it runs. If a lease expires, the job is recorded as failed and never restarted, because its
+progress is unknown. Access was checked when the job was requested.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A fair queue: a semaphore with a limit per key, so that no key can occupy all slots.
 
-May import `model` and the standard library. Must not know processes or the work. A caller passes the keys of its
-work (a table, a user, slow work), and each key has a limit. So one slow table delays only work on that table.
+Must not know processes or the work. A caller passes the keys of its work (a table, a user, slow work), and each key has
+a limit. So one slow table delays only work on that table.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forced exit of a stopping process: after the drain time it logs the running threads and exits.
 
-May import `telemetry`. Must not know the work of the process. A thread in a call that never returns (a dead mount, an
-unresponsive database) would otherwise keep the process forever, because threads cannot be killed.
+Must not know the work of the process. A thread in a call that never returns (a dead mount, an unresponsive database)
+would otherwise keep the process forever, because threads cannot be killed.
 """
 
 from __future__ import annotations

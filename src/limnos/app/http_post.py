@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sends one HTTP POST request to an external URL and returns the status. Does not follow redirects.
 
-May import the standard library. Must not know the content. One deadline covers everything from name resolution to
-the status. Only the head of the response is read, at most 64 KiB.
+Must not know the content. One deadline covers everything from name resolution to the status. Only the head of the
+response is read, at most 64 KiB.
 """
 
 from __future__ import annotations

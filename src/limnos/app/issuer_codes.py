@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sign-in of browsers at the external issuer: the authorization URL, and the exchange of the authorization code.
 
-May import httpx2, structlog, this package and the layers below. Must not know sessions. RFC 6749, section 4.1
-(authorization codes), RFC 7636 (PKCE), OpenID Connect Discovery 1.0, section 4. Of the issuer's tokens only the ID
-token leaves this module; the caller verifies it.
+Must not know sessions. RFC 6749, section 4.1 (authorization codes), RFC 7636 (PKCE), OpenID Connect Discovery 1.0,
+section 4. Of the issuer's tokens only the ID token leaves this module; the caller verifies it.
 """
 
 from __future__ import annotations

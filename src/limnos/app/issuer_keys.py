@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of the external OpenID Connect issuer: fetched, cached, and fetched again for an unknown key id.
 
-May import httpx2, structlog, this package and the layers below. Must not know requests. `CodeSignIn` exchanges codes.
-OpenID Connect Discovery 1.0, section 4 (location of the keys), RFC 7517 (their format). While the issuer is
-unreachable, cached keys stay valid. A token with an unknown key then gets 503, because it cannot be verified.
+Must not know requests. `CodeSignIn` exchanges codes. OpenID Connect Discovery 1.0, section 4 (location of the keys),
+RFC 7517 (their format). While the issuer is unreachable, cached keys stay valid. A token with an unknown key then gets
+503, because it cannot be verified.
 """
 
 from __future__ import annotations

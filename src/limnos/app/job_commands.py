@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command of a job's process, built from the job's template and the server's settings.
 
-May import `config`, `formats` and `services` for the types of jobs, this package and the standard library. It resolves
-links in paths; it starts nothing.
+It resolves links in paths; it starts nothing.
 """
 
 from __future__ import annotations

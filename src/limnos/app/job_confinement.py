@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Whether this machine can confine jobs, found out by a process that tries it.
 
-May import `config`, this package and the standard library. The server process has threads, so it cannot try it itself.
+The server process has threads, so it cannot try it itself.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The keeper process of one job: starts it confined, retains the end of its output, and kills its remaining processes.
 
-May import msgspec, `sources.wire`, `confinement` and the standard library. Must not know stores or templates. It
-terminates the job on request, at its time limit, and when the server process ends. The job runs in namespaces of its
-own (`confinement.namespaces`), whose first process is a child of this process; all others end with it. On a machine
-without namespaces, and if the settings allow that, orphaned processes of the job become children of this process, so
-that it can kill them.
+Must not know stores or templates. It terminates the job on request, at its time limit, and when the server process
+ends. The job runs in namespaces of its own (`confinement.namespaces`), whose first process is a child of this process;
+all others end with it. On a machine without namespaces, and if the settings allow that, orphaned processes of the job
+become children of this process, so that it can kill them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Worker processes for Lance tables, built from the settings.
-
-May import this package, `config`, `sources` for the name of their module, and `model`.
-"""
+"""Worker processes for Lance tables, built from the settings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process of `limnos lance serve`: serves a Lance namespace implementation on a loopback socket.
 
-May import `config`, `formats`, `http`, `model`, `services`, `sources`, uvicorn and this package. The process has no
-store and writes no files of its own.
+The process has no store and writes no files of its own.
 """
 
 from __future__ import annotations

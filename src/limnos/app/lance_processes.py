@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worker processes for Lance tables: started on demand, watched, killed and replaced.
 
-May import this package, `model`, `telemetry`, the types of `services` and `sources`, and the standard library. Must not
-know operations; it passes requests, bodies and responses. The server watches the memory of workers, because a limit
-inside the process would kill it in the middle of a library call. A write begins when the process has received all of
-its input. Before that nothing has changed; after that the outcome is unknown unless the process reports it.
+Must not know operations; it passes requests, bodies and responses. The server watches the memory of workers, because a
+limit inside the process would kill it in the middle of a library call. A write begins when the process has received all
+of its input. Before that nothing has changed; after that the outcome is unknown unless the process reports it.
 """
 
 from __future__ import annotations

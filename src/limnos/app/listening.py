@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's listening sockets, bound first at startup, so that an address in use is reported immediately.
 
-May import `config` and `model`. Must not know the application.
+Must not know the application.
 """
 
 from __future__ import annotations

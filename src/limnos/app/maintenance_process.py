@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's own executor of maintenance: a process with Spark, started when operations wait, which ends when idle.
 
-May import `config`, `services`, `access`, `store`, `model`, `sqlpp`, `telemetry`, msgspec and this package. Must not
-know operations. The process uses the server over HTTP, as any executor does. Its token only allows it to lease
+Must not know operations. The process uses the server over HTTP, as any executor does. Its token only allows it to lease
 operations. The process reads the token from its standard input, and the server revokes it when the process ends.
 """
 

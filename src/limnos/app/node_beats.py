@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heartbeats of this node: it writes a row at its start and every half minute, and deletes the row when it stops.
 
-May import `services`, `store` and the layers below. A failed heartbeat is retried, and does not stop the node from
-serving. While the node's last write failed, it is not ready, and it writes a heartbeat every few seconds to find out
-when the store can be written again. The row is deleted at most once: if that fails, other nodes see the last heartbeat
-grow old.
+A failed heartbeat is retried, and does not stop the node from serving. While the node's last write failed, it is not
+ready, and it writes a heartbeat every few seconds to find out when the store can be written again. The row is deleted
+at most once: if that fails, other nodes see the last heartbeat grow old.
 """
 
 from __future__ import annotations

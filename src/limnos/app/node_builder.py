@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds a server node from settings: store, view, freshness gate, services, protocols.
 
-May import every package but `cli` and `spark`. The only module that chooses the implementations of interfaces.
+The only module that chooses the implementations of interfaces.
 """
 
 from __future__ import annotations

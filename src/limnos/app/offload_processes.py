@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worker processes for offloaded work: started on demand, killed at the request's deadline, replaced when they die.
 
-May import `model`, `telemetry`, this package's worker processes and fair queue, and the standard library. Must not know
-the work: it passes function names and arguments as bytes.
+Must not know the work: it passes function names and arguments as bytes.
 """
 
 from __future__ import annotations

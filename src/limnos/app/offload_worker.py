@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The worker process of offloaded work: `python -m limnos.app.offload_worker`, with a socket as standard input.
-
-May import `formats`, `sqlpp`, `model`, `sources.wire`, this package's offloaded functions and the standard library, so
-that it starts quickly and has no secret.
-"""
+"""The worker process of offloaded work: `python -m limnos.app.offload_worker`, with a socket as standard input."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Startup checks that the optional packages (extras) that the settings need are installed.
 
-May import `config`, `model` and this package. Packages that only single requests need are not checked here; such
-requests are refused with the package's name.
+Packages that only single requests need are not checked here; such requests are refused with the package's name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offloaded work: reads the beginning of a table's data file or of a fileset's file, within a budget of bytes.
 
-May import msgspec, `files`, `formats` and `model`. Runs in a worker process with a memory limit, which is killed at the
-deadline of the preview. Messages about tables name no file, because names of files may contain values.
+Runs in a worker process with a memory limit, which is killed at the deadline of the preview. Messages about tables name
+no file, because names of files may contain values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defaults of requests: the settings of a server, converted to the values that services use.
 
-May import `config`, `files`, `model` and `services.request`. Must not know stores, protocols or processes.
+Must not know stores, protocols or processes.
 """
 
 from __future__ import annotations

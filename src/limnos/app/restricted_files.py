@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offloaded work: rewrites one data file for restricted users and stores it where their clients read it.
 
-May import msgspec, `files`, `formats.restricting` and `model`. Runs in a worker process that is killed at the request's
-deadline. Each request has the properties that its file store needs. Decision record 0093.
+Runs in a worker process that is killed at the request's deadline. Each request has the properties that its file store
+needs. Decision record 0093.
 """
 
 from __future__ import annotations

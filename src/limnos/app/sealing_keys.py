@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks whether this server has the keys under which the store's secrets are sealed, with messages for operators.
 
-May import `config`, `files`, `model`, `services`, `store` and this package. Reads keys, and creates none.
+Reads keys, and creates none.
 """
 
 from __future__ import annotations

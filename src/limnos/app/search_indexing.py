@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Full-text indexing for searches: one node at a time holds the lease, and indexes the zones whose index is behind.
 
-May import `services`, `store`, this package and the layers below. `services.search.indexing` implements a step. If a
-node is killed, the next node takes the lease when it expires, and continues at the stored positions.
+`services.search.indexing` implements a step. If a node is killed, the next node takes the lease when it expires, and
+continues at the stored positions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The deadline of a statement of the SQL++ engine while its results are being sent to a client.
 
-May import the standard library. Must not know engines.
+Must not know engines.
 """
 
 from __future__ import annotations

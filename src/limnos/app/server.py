@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands of the server process: start, check, migrate, janitor.
 
-May import msgspec, this package and every layer below. Standard output has only text for users and scripts: `ready URL`
-and how to connect. Logs go to standard error.
+Standard output has only text for users and scripts: `ready URL` and how to connect. Logs go to standard error.
 """
 
 from __future__ import annotations

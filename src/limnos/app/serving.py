@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One serving process: build the node, serve on bound sockets, drain, close.
 
-May import this package, every layer below, uvicorn and uvloop. Must neither know the supervisor nor print to standard
-output.
+Must neither know the supervisor nor print to standard output.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The settings of this node as lines for display, with masks in place of secrets.
-
-May import msgspec, `config`, `services` and the layers below.
-"""
+"""The settings of this node as lines for display, with masks in place of secrets."""
 
 from __future__ import annotations
 

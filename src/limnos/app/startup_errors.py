@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts startup errors to messages for the operator: the failure, its cause, and the next step.
 
-May import `config`, `model`, `store` and `telemetry`. It recognizes failures of directories by error numbers and of
-databases by messages, because the classes of database drivers stay in `store`. An unknown exception is a bug and is not
-converted.
+It recognizes failures of directories by error numbers and of databases by messages, because the classes of database
+drivers stay in `store`. An unknown exception is a bug and is not converted.
 """
 
 from __future__ import annotations

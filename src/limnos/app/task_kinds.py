@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Task kinds: for each kind of task its payload, its function, its maximum number of attempts, and its lease.
 
-May import msgspec, `services`, `store` and the layers below. Kinds are declared only here; the code that runs tasks
-names none of them. A task runs at least once, on any node, concurrently with requests. Its function must tolerate being
-killed at any point and run again.
+Kinds are declared only here; the code that runs tasks names none of them. A task runs at least once, on any node,
+concurrently with requests. Its function must tolerate being killed at any point and run again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Background work of a node: tasks in the store, and periodic maintenance of the store.
 
-May import `task_kinds`, `services`, `store` and the layers below. `app.task_kinds` lists the kinds of tasks. A task is
-leased, and heartbeats renew the lease. A failed task is retried with exponential backoff, up to a maximum number of
-attempts. Each kind of work has a background loop of its own, so that none delays or ends another.
+`app.task_kinds` lists the kinds of tasks. A task is leased, and heartbeats renew the lease. A failed task is retried
+with exponential backoff, up to a maximum number of attempts. Each kind of work has a background loop of its own, so
+that none delays or ends another.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A poller of work in the store: leases due work, starts it, and polls again when woken or after a pause.
 
-May import `services` and `telemetry`. Must not know the work: subclasses select the work and its lease, such as
-`deliveries` and `executor`. The loop is one of the node's background loops, so a failed poll is repeated.
+Must not know the work: subclasses select the work and its lease, such as `deliveries` and `executor`. The loop is one
+of the node's background loops, so a failed poll is repeated.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A worker process with the socket to it, and the list of idle processes of a pool.
 
-May import `sources.wire` and the standard library. Must not know the work. The process is spawned, not forked,
-with only listed environment variables and those that the caller adds. It exits when this process has ended.
+Must not know the work. The process is spawned, not forked, with only listed environment variables and those that the
+caller adds. It exits when this process has ended.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Supervisor of several serving processes at one address: starts, watches, restarts and stops them.
 
-May import `telemetry`, `config` and this package. The supervisor serves nothing, opens no database and has one thread,
-so it may fork; workers share its imported modules. Each worker has its own listening socket, and the supervisor holds
-all of them. While a worker restarts, new connections to its socket wait in the kernel's backlog.
+The supervisor serves nothing, opens no database and has one thread, so it may fork; workers share its imported modules.
+Each worker has its own listening socket, and the supervisor holds all of them. While a worker restarts, new connections
+to its socket wait in the kernel's backlog.
 """
 
 from __future__ import annotations

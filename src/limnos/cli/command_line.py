@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Environment variables that the command line reads, and misspelt ones.
-
-May import the standard library only.
-"""
+"""Environment variables that the command line reads, and misspelt ones."""
 
 from __future__ import annotations
 

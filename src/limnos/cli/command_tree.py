@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tree of commands, for the parser: each module is imported only when its command is called.
 
-May import cyclopts and this package. Must not know what a command does.
+Must not know what a command does.
 """
 
 from __future__ import annotations

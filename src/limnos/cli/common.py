@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flags of all commands that use a server: its URL, the credential and the output format.
 
-May import cyclopts, msgspec, this package, and `client` (when a client is created). Must not know any command. A
-credential on the command line takes precedence over a credential in the environment, a token over a user, and all of
-these over a profile.
+Must not know any command. A credential on the command line takes precedence over a credential in the environment, a
+token over a user, and all of these over a profile.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Completion for shells: words of the grammar, and names of the server.
 
-May import this package, and `client` when names are asked for. A shell waits for the answer: names are asked for once,
-within a second, and any failure means no names.
+A shell waits for the answer: names are asked for once, within a second, and any failure means no names.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The errors that commands raise about what was typed or asked for.
-
-May import the standard library only.
-"""
+"""The errors that commands raise about what was typed or asked for."""
 
 from __future__ import annotations
 

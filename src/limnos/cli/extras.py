@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Import of modules whose libraries the base install lacks.
 
-May import the standard library, `cli.failures`, and `model` for the installation of extras. Must not know other
-packages.
+Must not know other packages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages and exit codes of failed commands: the error, and the next step.
 
-May import `client`'s errors, `model`, `names.errors` and this package. Must not know any command.
+Must not know any command.
 """
 
 from __future__ import annotations

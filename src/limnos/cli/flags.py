@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Flags as plain data: those without a value, and others' names for flags.
 
-May import the standard library only. A test compares the flags without a value with those of the commands.
+A test compares the flags without a value with those of the commands.
 """
 
 from __future__ import annotations

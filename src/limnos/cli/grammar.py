@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The grammar of the command line: what a user typed, as the command that performs it.
 
-May import the standard library and this package. Runs no command and imports no parser, so that a slip is answered at
-once. `limnos VERB KIND PATH` and `limnos GROUP COMMAND` are one grammar: flags stand anywhere, either order of verb and
-kind is taken, and other spellings of verbs stay valid. A word that is no command raises UsageError with the command to
-type.
+Runs no command and imports no parser, so that a slip is answered at once. `limnos VERB KIND PATH` and `limnos GROUP
+COMMAND` are one grammar: flags stand anywhere, either order of verb and kind is taken, and other spellings of verbs
+stay valid. A word that is no command raises UsageError with the command to type.
 """
 
 from __future__ import annotations

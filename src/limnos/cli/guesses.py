@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words that people type, and the command to type instead.
 
-May import the standard library only. Each line of `_TABLE` has words of other tools, the command, and for things that
-this command line does not do a sentence that says where they are done. Arguments follow the command, or stand where it
-has `{}`; `{1}` and `{2}` are single ones, `{q}` is the whole text, `{r}` the text after the phrase, and `{-}` leaves
-them out.
+Each line of `_TABLE` has words of other tools, the command, and for things that this command line does not do a
+sentence that says where they are done. Arguments follow the command, or stand where it has `{}`; `{1}` and `{2}` are
+single ones, `{q}` is the whole text, `{r}` the text after the phrase, and `{-}` leaves them out.
 """
 
 from __future__ import annotations

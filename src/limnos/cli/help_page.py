@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The help page of the program, and those of the verbs.
 
-May import this package. Prints plain text and imports no parser, so that help is there at once. The pages of other
-commands are the parser's.
+Prints plain text and imports no parser, so that help is there at once. The pages of other commands are the parser's.
 """
 
 from __future__ import annotations

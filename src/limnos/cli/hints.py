@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hints after a failure: for each kind of failure, the complete command that helps next.
 
-May import `client`'s errors and `names`. A test runs every command that is named here. A failure without a known next
-step gets no hint.
+A test runs every command that is named here. A failure without a known next step gets no hint.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Login at an external issuer from a terminal: OpenID Connect discovery, device flow, refresh, revocation.
 
-May import httpx2 (when it is needed) and this package. Must not know Limnos servers or profiles. RFC 8628 (device
-authorization), RFC 6749 section 6 (refresh), RFC 7009 (revocation). The client is public: it has an id and no secret.
+Must not know Limnos servers or profiles. RFC 8628 (device authorization), RFC 6749 section 6 (refresh), RFC 7009
+(revocation). The client is public: it has an id and no secret.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The entry point: it finds and runs the command, and converts any failure to a message and an exit code.
 
-May import `model` for secrets, and this package; cyclopts when a command runs. Command modules are imported only when
-they are called, so that `limnos --version`, `--help` and the answer to a misspelt word are there at once.
+Command modules are imported only when they are called, so that `limnos --version`, `--help` and the answer to a
+misspelt word are there at once.
 """
 
 from __future__ import annotations

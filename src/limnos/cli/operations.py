@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The commands and the operations of the command line, as plain data.
 
-May import the standard library only. An operation is what a user types, `limnos VERB KIND …`; it names the command that
-performs it. `grammar` reads an operation, `help_page` prints them, `completion` offers them.
+An operation is what a user types, `limnos VERB KIND …`; it names the command that performs it. `grammar` reads an
+operation, `help_page` prints them, `completion` offers them.
 """
 
 from __future__ import annotations

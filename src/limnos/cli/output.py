@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output of results: a table for terminals, JSON or CSV for programs.
 
-May import msgspec and this package. Must not know any command. JSON is one document with stable keys; tables may
-change.
+Must not know any command. JSON is one document with stable keys; tables may change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Profiles: the servers that a user is signed in to, in a file that only this user can read.
 
-May import msgspec and this package. Must not know servers. The file is replaced atomically. A file that other users can
-read is refused, because they could use its tokens.
+Must not know servers. The file is replaced atomically. A file that other users can read is refused, because they could
+use its tokens.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the secrets in the arguments and the environment of this command, which printed failures mask.
 
-May import `model`. Must not know any command.
+Must not know any command.
 """
 
 from __future__ import annotations

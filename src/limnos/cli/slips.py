@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages about arguments that a command does not take: what is wrong, and the command to type.
 
-May import cyclopts and this package. The parser's own texts are not shown, except the choices of a value.
+The parser's own texts are not shown, except the choices of a value.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layout of tables on a terminal: which columns fit, and how wide each one is.
 
-May import the standard library only. Must not know the commands or the output formats. Ids, times and names are never
-wrapped or cut; long texts are cut, then columns of low priority are left out; if even the necessary columns do not fit,
-each row is printed as a block of lines.
+Must not know the commands or the output formats. Ids, times and names are never wrapped or cut; long texts are cut,
+then columns of low priority are left out; if even the necessary columns do not fit, each row is printed as a block of
+lines.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A lightweight client of a Limnos server, blocking and asynchronous.
 
-May import httpx2, msgspec, `model` and `names`. It uses the server's protocols only: Gravitino REST for administration,
-Iceberg REST for namespaces and tables, and Limnos' own API for all other calls. The two clients are imported when they
-are first used, because a command line that is wrong needs the errors alone.
+It uses the server's protocols only: Gravitino REST for administration, Iceberg REST for namespaces and tables, and
+Limnos' own API for all other calls. The two clients are imported when they are first used, because a command line that
+is wrong needs the errors alone.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of the client: one exception per kind of failure, for all protocols.
 
-May import msgspec and this package's values. Must not know transport. The codes are defined by `model.errors`, so
-callers need not know Gravitino's error codes or Iceberg's error types.
+Must not know transport. The codes are defined by `model.errors`, so callers need not know Gravitino's error codes or
+Iceberg's error types.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls as generators: a flow yields requests, receives replies, and returns its result, without I/O.
 
-May import msgspec and this package's errors. A blocking or an asynchronous sender drives a flow, so every resource is
-written once.
+A blocking or an asynchronous sender drives a flow, so every resource is written once.
 """
 
 from __future__ import annotations

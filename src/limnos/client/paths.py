@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """URLs of objects in each protocol.
 
-May import `model`, `names` and this package. A path is given as a string in display form (`main.raw.nyc`, with back
-quotes where needed) or as its parts.
+A path is given as a string in display form (`main.raw.nyc`, with back quotes where needed) or as its parts.
 """
 
 from __future__ import annotations

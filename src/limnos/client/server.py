@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on the server itself: version, public settings, the caller.
 
-May import this package. Gravitino REST and Limnos' own API.
+Gravitino REST and Limnos' own API.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The two clients: `Client` is blocking, `AsyncClient` is asynchronous; both run the same flows.
 
-May import httpx2 and this package. The only module of the package that does I/O.
+The only module of the package that does I/O.
 """
 
 from __future__ import annotations

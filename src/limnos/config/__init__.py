@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of one server process, and the origin of each value.
 
-May import `model`, `names` and pydantic. Must not know servers, stores or the command line. It turns flags, environment
-variables and one TOML file into frozen values, or into one error with advice.
+Must not know servers, stores or the command line. It turns flags, environment variables and one TOML file into frozen
+values, or into one error with advice.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of access control and authentication.
-
-May import pydantic and this package.
-"""
+"""Settings of access control and authentication."""
 
 from __future__ import annotations
 

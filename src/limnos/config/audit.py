@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the audit.
-
-May import pydantic and this package.
-"""
+"""Settings of the audit."""
 
 from __future__ import annotations
 

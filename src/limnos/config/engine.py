@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of SQL++ and of the engine that runs its statements.
-
-May import pydantic, `names` and this package.
-"""
+"""Settings of SQL++ and of the engine that runs its statements."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of jobs that the server runs.
-
-May import pydantic and this package.
-"""
+"""Settings of jobs that the server runs."""
 
 from __future__ import annotations
 

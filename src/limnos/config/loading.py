@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the settings from flags, environment variables, one TOML file, and defaults, in this order of precedence.
 
-May import `settings` of this package, `model`, pydantic and the standard library. Must not know the meaning of a
-setting, only names and origins, for errors.
+Must not know the meaning of a setting, only names and origins, for errors.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The file in the data directory with the URL of the running server, for commands of the same user on this machine.
 
-May import the standard library. The server holds a lock on the file while it runs. So a command sends the admin's token
-to that server only, and not to a program of another user that listens on the address of a stopped server. The
-directory and the file are the server's user's alone: reading them proves that a command runs as that user.
+The server holds a lock on the file while it runs. So a command sends the admin's token to that server only, and not to
+a program of another user that listens on the address of a stopped server. The directory and the file are the server's
+user's alone: reading them proves that a command runs as that user.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of this machine that settings must fit.
 
-May import the standard library. Must not know sections.
+Must not know sections.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of table maintenance.
 
-May import pydantic, `model`, and `section` and `values` of this package. Must not know maintenance itself.
+Must not know maintenance itself.
 """
 
 from __future__ import annotations

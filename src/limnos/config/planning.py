@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Settings of scan planning.
 
-May import pydantic and `section`. Must not know planning itself.
+Must not know planning itself.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports of settings: the effective values with their origins, and the reference page.
 
-May import `model`, pydantic-core and the rest of this package. Secrets are masked here, including passwords inside
-URLs.
+Secrets are masked here, including passwords inside URLs.
 """
 
 from __future__ import annotations

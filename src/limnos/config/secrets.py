@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of secret settings, and the collection of all secret values for masking in output.
 
-May import pydantic and `model`. A setting with a password, a key or a token has one of these types, which exclude its
-value from `repr`, dumps and errors.
+A setting with a password, a key or a token has one of these types, which exclude its value from `repr`, dumps and
+errors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The base class of all sections of the settings.
-
-May import pydantic.
-"""
+"""The base class of all sections of the settings."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of the server: its listen address, accepted origins and hosts, limits, the console and TLS.
-
-May import pydantic, `names` and this package.
-"""
+"""Settings of the server: its listen address, accepted origins and hosts, limits, the console and TLS."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The settings of a server: the model of all sections, several of the sections, and checks across sections.
 
-May import pydantic, pydantic-settings, `model`, `names` and this package. Must not know the origins of values, which
-`loading` knows: building `Settings` never reads the environment or a file.
+Must not know the origins of values, which `loading` knows: building `Settings` never reads the environment or a file.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Settings of storage outside of the store: files and object stores of catalogs, and external systems of connectors.
-
-May import pydantic, `model` and this package.
-"""
+"""Settings of storage outside of the store: files and object stores of catalogs, and external systems of connectors."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks and parsing that several sections share.
 
-May import pydantic. Must not know sections.
+Must not know sections.
 """
 
 from __future__ import annotations

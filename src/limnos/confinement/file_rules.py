@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The files that a confined process may use. The private file tree and Landlock both enforce them.
-
-May import the standard library.
-"""
+"""The files that a confined process may use. The private file tree and Landlock both enforce them."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A private file tree: the process's mount namespace gets a new root that contains only the allowed files.
 
-May import this package and the standard library. Must run in a process that is its only user: it replaces the root
-directory. Other files then have no path: their attributes cannot be read or changed, and their sockets cannot be
-connected to. Readable parts are mounted read-only, so that their attributes cannot be changed either.
+Must run in a process that is its only user: it replaces the root directory. Other files then have no path: their
+attributes cannot be read or changed, and their sockets cannot be connected to. Readable parts are mounted read-only, so
+that their attributes cannot be changed either.
 """
 
 from __future__ import annotations

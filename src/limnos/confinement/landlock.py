@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Landlock: a process gives up the right to open files outside of listed directories.
 
-May import this package and the standard library. Must not know the process's work.
+Must not know the process's work.
 
 Landlock permanently removes rights of this process and its children. It needs no privilege: it works for an ordinary
 user and for root, who also loses the capabilities. Files outside the allowed directories cannot be opened, regardless

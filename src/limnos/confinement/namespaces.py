@@ -2,9 +2,8 @@
 """Namespaces of Linux for a process and its children: they see no other process, no other file, and no network unless
 they may.
 
-May import this package and the standard library. An ordinary user gets a user namespace as well, where the machine
-allows it. The first process of the PID namespace is this package's (`run_first_process`): when it ends, the kernel
-kills all others, wherever they have hidden.
+An ordinary user gets a user namespace as well, where the machine allows it. The first process of the PID namespace is
+this package's (`run_first_process`): when it ends, the kernel kills all others, wherever they have hidden.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """TCP ports: a thread, and what it starts, gives up connecting to and listening on all others, by Landlock.
 
-May import this package and the standard library. The kernel compares ports and no addresses, so an allowed port is
-allowed on every host, and it does not limit UDP. Unlike a network namespace this needs no right, so it works in
-containers, too.
+The kernel compares ports and no addresses, so an allowed port is allowed on every host, and it does not limit UDP.
+Unlike a network namespace this needs no right, so it works in containers, too.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """System calls that Python has no function for, and capabilities.
 
-May import the standard library. Every function raises OSError, whose text names the call that failed.
+Every function raises OSError, whose text names the call that failed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parser for ADM, AsterixDB's text format: JSON with number suffixes, constructors such as `date("…")`, and `{{ }}`.
 
-May import `sqlpp`. Must not know files. Constructors are SQL++'s own functions. An incomplete text is distinguished
-from a malformed one, because a value may continue on the next line.
+Must not know files. Constructors are SQL++'s own functions. An incomplete text is distinguished from a malformed one,
+because a value may continue on the next line.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion between SQL++ objects and Arrow tables, for reads and writes with Spark.
 
-May import `sqlpp.stored`, `sqlpp.values`, pyarrow and PySpark. Must not know tables or statements. Dates and timestamps
-are handled as integers, because Python's own dates have no year 0 and end with the year 9999. They become Arrow dates
-and timestamps in the last step before Spark, and integers in the first step after it.
+Must not know tables or statements. Dates and timestamps are handled as integers, because Python's own dates have no
+year 0 and end with the year 9999. They become Arrow dates and timestamps in the last step before Spark, and integers in
+the first step after it.
 """
 
 from __future__ import annotations

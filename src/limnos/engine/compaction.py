@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compaction of a dataset: merges small files, expires old snapshots and removes orphan files of killed statements.
 
-May import the sibling modules, `sqlpp.jobs` and PySpark. Must not know plans or requests. Iceberg's own actions do the
-work. Each action is a separate commit, so the finished actions of an interrupted compaction remain. The rows of the
-dataset do not change.
+Must not know plans or requests. Iceberg's own actions do the work. Each action is a separate commit, so the finished
+actions of an interrupted compaction remain. The rows of the dataset do not change.
 """
 
 from __future__ import annotations

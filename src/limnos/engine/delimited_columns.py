@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses delimited text into Arrow columns, block by block, for large files with simple lines.
 
-May import `sqlpp.stored`, `sqlpp.values`, pyarrow and the siblings `arrow` and `delimited_text`. Must not know paths.
-The result is the same as that of `delimited_text` and `object_shaper`, which parse one field at a time. A block whose
-result could differ raises `IrregularText`: it has quotes, another number of fields, or an unusual spelling of a value.
-The caller then uses the other parser, which also reports errors.
+Must not know paths. The result is the same as that of `delimited_text` and `object_shaper`, which parse one field at a
+time. A block whose result could differ raises `IrregularText`: it has quotes, another number of fields, or an unusual
+spelling of a value. The caller then uses the other parser, which also reports errors.
 """
 
 from __future__ import annotations

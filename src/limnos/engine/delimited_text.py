@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parser for delimited text: lines of fields in declaration order, as in CSV, TSV and TPC-H's `.tbl` files.
 
-May import `sqlpp`. Must not know files. A field is a string that `object_shaper` converts to the declared type. As in
-AsterixDB, an empty field is an empty string if its type is string; for other types it is omitted. The option `null` is
-the string that stands for NULL in an optional field. A key that the dataset generates has no field. Fields beyond the
-declared ones are ignored.
+Must not know files. A field is a string that `object_shaper` converts to the declared type. As in AsterixDB, an empty
+field is an empty string if its type is string; for other types it is omitted. The option `null` is the string that
+stands for NULL in an optional field. A key that the dataset generates has no field. Fields beyond the declared ones are
+ignored.
 """
 
 from __future__ import annotations

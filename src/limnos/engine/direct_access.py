@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads and writes a few objects through Iceberg's Java library, without a Spark job.
 
-May import the sibling modules, conditions, lookups, storage forms and values of `sqlpp`, pyarrow and PySpark's gateway.
 Must not know statements. This avoids the latency of a Spark job. Large results and some types and tables are not
 supported: the functions then return None or False, or raise `NoSingleValue` or `UnsupportedFile`, and the caller uses
 Spark. Both ways give the same result.

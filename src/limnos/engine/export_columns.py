@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of exported Parquet files: SQL++ types as Arrow's, and values as Python's.
 
-May import `sqlpp` and pyarrow. Must not know files.
+Must not know files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encodes the results of a query as the contents of files: JSON, ADM, delimited text, Parquet.
 
-May import `sqlpp`, pyarrow and the standard library. Must not know the locations of files: the server places and names
-them. The engine's output has a line for the beginning of each file (`BEGIN`, with the parts of its directory), lines
-with its bytes (`BYTES`, in base64), and one for its end (`END`, with the count of its objects).
+Must not know the locations of files: the server places and names them. The engine's output has a line for the beginning
+of each file (`BEGIN`, with the parts of its directory), lines with its bytes (`BYTES`, in base64), and one for its end
+(`END`, with the count of its objects).
 """
 
 from __future__ import annotations

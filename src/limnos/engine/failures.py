@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Mapping of errors of Spark and of the server to SQL++ errors.
 
-May import `sqlpp.errors`, `model`, `spark`, the wire and PySpark's errors. Must not know statements. Messages of Spark
-and Java go to the engine's log only: the caller's message has advice, without the source position inside a library.
+Must not know statements. Messages of Spark and Java go to the engine's log only: the caller's message has advice,
+without the source position inside a library.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg's Java library in Spark's JVM, reached through PySpark's gateway.
 
-May import PySpark's gateway. Must not know statements. Classes and functions are looked up once for each JVM, because
-each step of a dotted name is a call to the JVM.
+Must not know statements. Classes and functions are looked up once for each JVM, because each step of a dotted name is a
+call to the JVM.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts values of JSON files to a dataset's type: GeoJSON to shapes, doubles to integers, types that JSON lacks.
 
-May import `sqlpp`. Must not know files. Strings for dates and other types are converted later, by `object_shaper`, as
-for all formats.
+Must not know files. Strings for dates and other types are converted later, by `object_shaper`, as for all formats.
 """
 
 from __future__ import annotations

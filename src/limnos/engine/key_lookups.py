@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executes queries that look up a few objects by keys or indexes, without Spark.
 
-May import the sibling modules and `sqlpp`. Must not know the wire protocol. A lookup needs only the server and the
-tables' files, so it runs before Spark has started. For any other query the result is None, and Spark executes it.
+Must not know the wire protocol. A lookup needs only the server and the tables' files, so it runs before Spark has
+started. For any other query the result is None, and Spark executes it.
 """
 
 from __future__ import annotations

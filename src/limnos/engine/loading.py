@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads objects from files on this machine: JSON, ADM, delimited text, Parquet.
 
-May import `sqlpp`, pyarrow and the standard library. Must not decide which locations may be read: the server has
-checked them, and the process can open nothing else. Only the targets of symbolic links are checked here. Files are read
-as streams, never into memory as a whole. Strings in a file are converted to the declared type of their field.
+Must not decide which locations may be read: the server has checked them, and the process can open nothing else. Only
+the targets of symbolic links are checked here. Files are read as streams, never into memory as a whole. Strings in a
+file are converted to the declared type of their field.
 """
 
 from __future__ import annotations

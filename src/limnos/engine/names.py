@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quoted names for Spark SQL.
 
-May import nothing. Must not know the objects that names refer to.
+Must not know the objects that names refer to.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the objects that a statement writes: their types, and that their keys are unique.
 
-May import the sibling `failures` and `sqlpp`. Must not know tables or Spark.
+Must not know tables or Spark.
 """
 
 from __future__ import annotations

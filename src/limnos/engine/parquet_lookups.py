@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads rows of a few local Parquet files by conditions, with a cache of columns, without the JVM.
 
-May import `sqlpp`, pyarrow and the JSON type of `single_values`. Must not know Iceberg's library or Spark. The caller
-names the files of a snapshot and their delete files. A file of a table is never changed, so a cached column stays
-valid; who may read which file is decided by the table that the caller loaded. Unsupported files and types (other
-formats, files without field ids, structs that changed) raise `UnsupportedFile`, and the caller uses another reader.
+Must not know Iceberg's library or Spark. The caller names the files of a snapshot and their delete files. A file of a
+table is never changed, so a cached column stays valid; who may read which file is decided by the table that the caller
+loaded. Unsupported files and types (other formats, files without field ids, structs that changed) raise
+`UnsupportedFile`, and the caller uses another reader.
 """
 
 from __future__ import annotations

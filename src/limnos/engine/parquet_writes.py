@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the rows of an INSERT as one Parquet file of a local table, without Spark.
 
-May import the sibling `parquet_lookups`, `sqlpp` and pyarrow. Must not know Iceberg's library or Spark: the caller
-commits the file. Columns get the field ids of the table. Unsupported tables and types raise `UnsupportedFile`, and
-Spark writes the rows.
+Must not know Iceberg's library or Spark: the caller commits the file. Columns get the field ids of the table.
+Unsupported tables and types raise `UnsupportedFile`, and Spark writes the rows.
 """
 
 from __future__ import annotations

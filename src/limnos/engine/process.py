@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The engine's main program: receives the sockets of jobs over its control socket and runs each job in a thread.
 
-May import the sibling modules, `confinement`, `spark` for the paths of its archives, `sqlpp` and the standard library.
 Must not know statements. It drops its rights to files before it imports Spark. It ends with all its child processes
 when the control socket closes.
 """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads objects of datasets with Spark, with projection and predicate pushdown.
 
-May import the sibling modules, `sqlpp` and PySpark. Must not know statements. A condition is pushed down only if it has
-the same meaning in Spark and SQL++, and only if every object of the result meets it. The evaluator applies all other
-conditions.
+Must not know statements. A condition is pushed down only if it has the same meaning in Spark and SQL++, and only if
+every object of the result meets it. The evaluator applies all other conditions.
 """
 
 from __future__ import annotations

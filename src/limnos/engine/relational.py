@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executes translated queries (relations) on Spark and decodes their rows to values.
 
-May import the sibling modules, relations of `sqlpp` and PySpark. Must not know statements. Small results are fetched in
-one piece and large ones partition by partition. The sessions limit the size of each piece.
+Must not know statements. Small results are fetched in one piece and large ones partition by partition. The sessions
+limit the size of each piece.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spark sessions for statements: one JVM for all, and one session with the caller's credential for each statement.
 
-May import the sibling modules, `spark`, the jobs of `sqlpp` and PySpark. Must not know statements. Each statement may
-use all task slots except one, and the size of its results on the driver is limited.
+Must not know statements. Each statement may use all task slots except one, and the size of its results on the driver is
+limited.
 """
 
 from __future__ import annotations

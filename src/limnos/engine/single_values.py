@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion between rows and Iceberg's JSON single-value serialization (Iceberg specification, Appendix D).
 
-May import `sqlpp.stored` for the names of plain values. Must not know Spark. The JSON is keyed by field id. A row
-consists of plain Python values: a date is its number of days, a timestamp its microseconds. Values that this JSON
-cannot represent raise `NoSingleValue`; the caller then uses Spark.
+Must not know Spark. The JSON is keyed by field id. A row consists of plain Python values: a date is its number of days,
+a timestamp its microseconds. Values that this JSON cannot represent raise `NoSingleValue`; the caller then uses Spark.
 """
 
 from __future__ import annotations

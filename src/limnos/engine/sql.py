@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generates Spark SQL from relations.
 
-May import the sibling `names`, and relations, values and time texts of `sqlpp`. Must not know a session: the result is
-text and parameters. The only user input in the text is quoted names of tables and columns. Strings are passed as
-parameters, and numbers are formatted here. Each operation has the meaning that `sqlpp.relations` defines.
+Must not know a session: the result is text and parameters. The only user input in the text is quoted names of tables
+and columns. Strings are passed as parameters, and numbers are formatted here. Each operation has the meaning that
+`sqlpp.relations` defines.
 """
 
 from __future__ import annotations

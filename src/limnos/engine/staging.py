@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stages the objects of large files as Parquet files in the engine's scratch directory, for one write by Spark.
 
-May import the sibling modules, `sqlpp` and pyarrow. Must not know Spark. The objects are converted and checked in
-blocks, so the memory does not depend on the count of objects. Nothing is written to the dataset before all are checked.
+Must not know Spark. The objects are converted and checked in blocks, so the memory does not depend on the count of
+objects. Nothing is written to the dataset before all are checked.
 """
 
 from __future__ import annotations

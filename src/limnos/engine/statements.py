@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executes one job, from its plan to its results.
 
-May import the sibling modules, `sqlpp` and PySpark. Must not know the wire protocol. Supported operations are pushed
-down to Spark. The evaluator executes the others within its budget. A statement that changes data yields its results
-(RETURNING) after its commit.
+Must not know the wire protocol. Supported operations are pushed down to Spark. The evaluator executes the others within
+its budget. A statement that changes data yields its results (RETURNING) after its commit.
 """
 
 from __future__ import annotations

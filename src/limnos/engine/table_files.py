@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans scans from Iceberg's metadata without the JVM: finds the files of a table that may have rows of a key.
 
-May import `sqlpp`, fastavro and the sibling `parquet_lookups`. Must not know statements. The table's metadata comes
-from the server with the credential of a statement, so the server decides who may read the files. Decoded manifests are
-cached until their file changes. Unsupported tables (partitions, equality deletes, other format versions than 2,
-files in object stores) raise `UnsupportedFile`, and the caller uses Iceberg's library.
+Must not know statements. The table's metadata comes from the server with the credential of a statement, so the server
+decides who may read the files. Decoded manifests are cached until their file changes. Unsupported tables (partitions,
+equality deletes, other format versions than 2, files in object stores) raise `UnsupportedFile`, and the caller uses
+Iceberg's library.
 """
 
 from __future__ import annotations

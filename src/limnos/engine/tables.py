@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of datasets in Spark, at the snapshot that a statement reads.
 
-May import the sibling modules, `spark`, `sqlpp` and PySpark. Must not know plans. Names are passed to Spark as quoted
-parts, never as a user's text. Each table that the catalog returns is checked, so that a name of one of Iceberg's
-metadata tables is rejected, and a property that names a class.
+Must not know plans. Names are passed to Spark as quoted parts, never as a user's text. Each table that the catalog
+returns is checked, so that a name of one of Iceberg's metadata tables is rejected, and a property that names a class.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The wire protocol between a server and its engine: frames on sockets, one socket for each job.
 
-May import the standard library and msgspec. Must not know the content of jobs.
+Must not know the content of jobs.
 
 The engine's standard input is the control socket. The server sends the sockets of jobs over it as descriptors, and the
 engine ends when the control socket closes. On a job's socket the server sends one frame with the job. The engine

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inserts, upserts and deletes of objects: all objects are checked first, then one commit writes them atomically.
 
-May import the sibling modules, `sqlpp`, pyarrow and PySpark. Must not know plans. The committing statement is
-serializable and checks whether a key exists, so one of two concurrent statements with the same key fails. After a
-conflict with another writer an append is retried; other changes raise SnapshotMoved, and the server repeats the job on
-the new snapshot, whose files it checks first.
+Must not know plans. The committing statement is serializable and checks whether a key exists, so one of two concurrent
+statements with the same key fails. After a conflict with another writer an append is retried; other changes raise
+SnapshotMoved, and the server repeats the job on the new snapshot, whose files it checks first.
 """
 
 from __future__ import annotations

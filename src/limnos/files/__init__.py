@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Object stores and local disks behind one small interface: files are written once under new names, read and deleted.
 
-May import `model`, and fsspec where a URL needs it. Must not know Iceberg metadata, SQL or HTTP. Bytes are stored
-unchanged: the caller compresses them, and checks whether a location is allowed.
+Must not know Iceberg metadata, SQL or HTTP. Bytes are stored unchanged: the caller compresses them, and checks whether
+a location is allowed.
 """
 
 from limnos.files.allowed_storage import ENDPOINTS, STORAGE, AllowedStorage, allow_everything, check_usable, root_of

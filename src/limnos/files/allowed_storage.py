@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The storage that the server allows: roots below which catalogs may have files, and object stores that it connects to.
 
-May import `model` and this package's locations. Pure. The server's settings decide; a catalog's properties come from
-its creator and can only narrow the allowed locations. The directory of the server's own data is always forbidden,
-except the warehouse in it.
+Pure. The server's settings decide; a catalog's properties come from its creator and can only narrow the allowed
+locations. The directory of the server's own data is always forbidden, except the warehouse in it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deletes a directory with its content.
 
-May import this package. Must not know the content of files.
+Must not know the content of files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Entries of file listings, and the identity of a local file.
 
-May import only the standard library. Must not know stores.
+Must not know stores.
 """
 
 from __future__ import annotations

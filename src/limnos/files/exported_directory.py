@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """A local directory of exported files, which is published atomically by a rename.
 
-May import `model` and this package. Must not know the files' content. The files are written to a staging directory
-beside the target, which is renamed at the end. A process that is killed earlier leaves only the staging directory; a
-later export in the same parent directory removes it after a day.
+Must not know the files' content. The files are written to a staging directory beside the target, which is renamed at
+the end. A process that is killed earlier leaves only the staging directory; a later export in the same parent directory
+removes it after a day.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps errors of operating systems and object stores to the server's errors, with messages for the caller.
 
-May import only `model`. Must not know the stores.
+Must not know the stores.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of files, for comparing the different forms of a file's name in listings and in metadata.
 
-May import this package. A local file's key is the identity of its directory and its name, so that symbolic links and
-mounts of a directory make no difference. An object's key is its key in the register of storage locations, case-folded.
-Two files whose names differ only in case have the same key, so compare keys only where a false match is harmless.
+A local file's key is the identity of its directory and its name, so that symbolic links and mounts of a directory make
+no difference. An object's key is its key in the register of storage locations, case-folded. Two files whose names
+differ only in case have the same key, so compare keys only where a false match is harmless.
 """
 
 from __future__ import annotations

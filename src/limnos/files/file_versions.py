@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions of files: values that change whenever a file is written again, or replaced by another.
 
-May import this package. Must not know the content of files. Files of tables are written once, but whoever may write
-them can also replace them. Two equal versions, of which the first was taken before a read and the second after it, show
-that the read found the same bytes as other reads between them.
+Must not know the content of files. Files of tables are written once, but whoever may write them can also replace them.
+Two equal versions, of which the first was taken before a read and the second after it, show that the read found the
+same bytes as other reads between them.
 """
 
 from __future__ import annotations

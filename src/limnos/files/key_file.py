@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A file of keys that only its owner may read: one key in base64 on each line, the newest last.
 
-May import `model`. Must not know what the keys are used for. The file is replaced atomically, so a reader sees the old
-or the new content.
+Must not know what the keys are used for. The file is replaced atomically, so a reader sees the old or the new content.
 """
 
 from __future__ import annotations

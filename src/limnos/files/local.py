@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files on a local disk, by system calls.
 
-May import `model` and this package's locations and errors. Must not know other stores.
+Must not know other stores.
 
 Files are not synced to disk. A metadata document is served from the store's own database, and writers of data files do
 not sync either.

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Location strings: their normal form, and whether a location lies below a root. Pure.
 
-May import only `model`. Must not access a file system: locations are compared as strings, and symbolic links are not
-followed.
+Must not access a file system: locations are compared as strings, and symbolic links are not followed.
 
 A location is an absolute local path (`/x`, `file:/x`, `file:///x`) or a URL of an object store. The part after the
 scheme is raw, as Iceberg's Java and Python readers interpret it: percent signs are not decoded, and spaces and Unicode

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Range reads of files within a common byte budget, for formats with a footer (Parquet).
 
-May import `model` and this package. Must not know the content of files. A local file is opened once, after its links
-are resolved within the roots. From an object store each part is read with a range request.
+Must not know the content of files. A local file is opened once, after its links are resolved within the roots. From an
+object store each part is read with a range request.
 """
 
 from __future__ import annotations

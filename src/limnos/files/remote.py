@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files in object stores, through fsspec.
 
-May import `model`, this package's locations and errors, and fsspec. Must not know local paths. Locations are parsed
-here, so fsspec never sees its shorthands: chained URLs, globs and caches of listings.
+Must not know local paths. Locations are parsed here, so fsspec never sees its shorthands: chained URLs, globs and
+caches of listings.
 
 A catalog's properties configure S3, Google's store and Azure's, under Iceberg's names or Gravitino's; Iceberg's take
 precedence. Missing options come from the environment, as for every client of these stores. Other stores take their

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selects the store for a location: local paths by the operating system, object stores through fsspec.
 
-May import `model` and this package. Must not know the content of files.
+Must not know the content of files.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads local files whose location a caller chose, and follows symbolic links only within the roots.
 
-May import `model` and this package. Must not know the content of files. A link that leads out of the roots is treated
-as a missing file, whether its target exists or not, so that a caller cannot probe for other files on the machine.
+Must not know the content of files. A link that leads out of the roots is treated as a missing file, whether its target
+exists or not, so that a caller cannot probe for other files on the machine.
 """
 
 from __future__ import annotations

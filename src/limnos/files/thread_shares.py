@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Thread pools for blocking calls, one per catalog, so that an unresponsive store does not delay other catalogs.
 
-May import only `model`. Must not know the functions that are called. Threads are daemons, started on demand and ended
-when idle; the process never waits for a stuck thread. A call that exceeds its timeout, or whose caller is cancelled, is
-abandoned. When the call returns, its thread serves other calls, and a late result can be undone.
+Must not know the functions that are called. Threads are daemons, started on demand and ended when idle; the process
+never waits for a stuck thread. A call that exceeds its timeout, or whose caller is cancelled, is abandoned. When the
+call returns, its thread serves other calls, and a late result can be undone.
 """
 
 from __future__ import annotations

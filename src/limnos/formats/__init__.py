@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pure functions that build, check and convert table metadata, file contents and export records.
 
-May import `model`, `names` and libraries of file formats. Must not know HTTP, SQL, files or permissions.
+Must not know HTTP, SQL, files or permissions.
 """

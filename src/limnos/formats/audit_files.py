@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audit records as Parquet files for Spark and other engines, in one directory per day.
 
-Pure: takes records, returns bytes and names. May import `model`. Must not know stores. pyarrow is imported only when a
-file is written.
+Pure: takes records, returns bytes and names. Must not know stores. pyarrow is imported only when a file is written.
 """
 
 from __future__ import annotations

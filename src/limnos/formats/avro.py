@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads single fields of untrusted Avro files, with limits on size and time.
 
-May import fastavro. Must not know the meaning of rows. fastavro decompresses a block completely and trusts the lengths
-and counts in it. Therefore this module decompresses blocks within limits, and fastavro reads them uncompressed with a
-reader schema that has only the requested fields. Skipped fields then need no memory, and time in proportion to their
-bytes.
+Must not know the meaning of rows. fastavro decompresses a block completely and trusts the lengths and counts in it.
+Therefore this module decompresses blocks within limits, and fastavro reads them uncompressed with a reader schema that
+has only the requested fields. Skipped fields then need no memory, and time in proportion to their bytes.
 """
 
 from __future__ import annotations

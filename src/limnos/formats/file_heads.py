@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Previews of files: the first rows or characters of Parquet, CSV, JSON and plain text files.
 
-Other files count as binary. May import pyarrow and `formats.preview_cells`. Must not know stores or users: the file is
-opened by the caller. The content is only decoded, never executed: HTML, for example, is text. The extension of the name
-selects the format, and a file that does not have that format is shown as text.
+Other files count as binary. Must not know stores or users: the file is opened by the caller. The content is only
+decoded, never executed: HTML, for example, is text. The extension of the name selects the format, and a file that does
+not have that format is shown as text.
 """
 
 from __future__ import annotations

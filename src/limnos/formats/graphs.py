@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layered layout (Sugiyama) of directed graphs, for diagrams of lineage and of pipelines.
 
-May import the standard library only. Pure. Layers go from left to right. Cycles are allowed: the edges that close a
-cycle are marked as back edges, and drawn from right to left. An edge over several layers has a waypoint in each layer
-that it crosses.
+Pure. Layers go from left to right. Cycles are allowed: the edges that close a cycle are marked as back edges, and drawn
+from right to left. An edge over several layers has a waypoint in each layer that it crosses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The layouts of a directory of Lance tables: the mapping of folders to tables, and the rows of the V2 index.
 
-Pure: takes and returns names, rows and locations; `sources.lance` reads and writes them. May import `model` and
-`names`. Must not know storage. Decision record 0053 describes the three layouts.
+Pure: takes and returns names, rows and locations; `sources.lance` reads and writes them. Must not know storage.
+Decision record 0053 describes the three layouts.
 """
 
 from __future__ import annotations

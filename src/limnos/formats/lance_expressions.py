@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks SQL expressions for Lance's library: nesting that crashes it, and tokens that make it hang.
 
-May import `model` and the standard library. Must not know tables. Pure. Expressions are not parsed; their tokens are
-counted. The library recurses over a chain of operators, and a chain of some thousand overflows the stack and crashes
-the process. AND, OR and commas may join any number of terms. On placeholders and some string literals a thread of the
-library panics, and the request would hang until its timeout.
+Must not know tables. Pure. Expressions are not parsed; their tokens are counted. The library recurses over a chain of
+operators, and a chain of some thousand overflows the stack and crashes the process. AND, OR and commas may join any
+number of terms. On placeholders and some string literals a thread of the library panics, and the request would hang
+until its timeout.
 """
 
 from __future__ import annotations

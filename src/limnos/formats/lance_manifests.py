@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names and locations of the manifests of a Lance table's versions.
 
-May import `model` and `names`. Pure. Must not know stores. A version's manifest is in `_versions`, that of a branch in
-`tree/BRANCH/_versions`. There are two naming schemes: the decimal version (V1), and the inverted version, which sorts
-the newest first (V2). A staged manifest, written but not committed, has an additional suffix, and readers ignore it.
+Pure. Must not know stores. A version's manifest is in `_versions`, that of a branch in `tree/BRANCH/_versions`. There
+are two naming schemes: the decimal version (V1), and the inverted version, which sorts the newest first (V2). A staged
+manifest, written but not committed, has an additional suffix, and readers ignore it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds orphan files of a Lance table, from the files' names and ages and the bytes of the table's manifests.
 
-May import `formats.lance_manifests` and the standard library. Must not know storage. Pure. Manifests are searched, not
-parsed: a file counts as referenced if its reference (its name, the bytes of its UUID, or its varint id) occurs anywhere
-in any manifest. So with an unknown encoding of manifests, files are retained and never deleted.
+Must not know storage. Pure. Manifests are searched, not parsed: a file counts as referenced if its reference (its name,
+the bytes of its UUID, or its varint id) occurs anywhere in any manifest. So with an unknown encoding of manifests,
+files are retained and never deleted.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """OpenLineage events in JSON: checks them, and converts them to lineage between datasets and columns.
 
-May import msgspec and `limnos.model.errors`. Must not know tables, callers or stores. Source: OpenLineage specification
-2-0-2 with its facets `symlinks`, `catalog`, `version`, `parent`, `jobType` and `columnLineage`; other facets are
-ignored.
+Must not know tables, callers or stores. Source: OpenLineage specification 2-0-2 with its facets `symlinks`, `catalog`,
+`version`, `parent`, `jobType` and `columnLineage`; other facets are ignored.
 """
 
 from __future__ import annotations

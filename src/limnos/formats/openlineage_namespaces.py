@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespaces of OpenLineage producers: which catalogs the names in them belong to, by a metalake's properties.
 
-May import `model.errors`. Must not know stores or callers. The property `lineage.namespace.trino://trino:8080` with the
-value `lake=main` says: the name `lake.shop.totals` in that namespace is `shop.totals` of the catalog `main`.
+Must not know stores or callers. The property `lineage.namespace.trino://trino:8080` with the value `lake=main` says:
+the name `lake.shop.totals` in that namespace is `shop.totals` of the catalog `main`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts values of Arrow tables to JSON values for previews.
 
-Long values are truncated; of vectors only the first items are included. May import pyarrow. Pure: must not know files
-or users.
+Long values are truncated; of vectors only the first items are included. Pure: must not know files or users.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """One HTTP connection with admission control: uvicorn's HTTP/1.1 protocol with limits on heads, timeouts and refusals.
 
-May import `model`, `telemetry`, uvicorn, httptools and the shared modules of `limnos.http`. Must not know routes. Every
-connection is an instance of this class or of its subclass in `http.connection`. A refused request never reaches the
-application. Its response has the header `Connection: close`. Further input is discarded for a moment, so that the
-client can read the answer before the connection ends.
+Must not know routes. Every connection is an instance of this class or of its subclass in `http.connection`. A refused
+request never reaches the application. Its response has the header `Connection: close`. Further input is discarded for a
+moment, so that the client can read the answer before the connection ends.
 """
 
 from __future__ import annotations

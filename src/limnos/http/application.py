@@ -2,9 +2,8 @@
 """The application: routes a request to a protocol, assigns an id, a deadline and a size limit, and counts the request
 in the metrics.
 
-May import `access`, `model`, `names`, `services`, `telemetry` and this package's shared modules. Must not know
-protocols: `app` passes them in. It is an ASGI application, and `http.connection` calls it for ordinary requests without
-ASGI. Both paths end in `respond`.
+Must not know protocols: `app` passes them in. It is an ASGI application, and `http.connection` calls it for ordinary
+requests without ASGI. Both paths end in `respond`.
 """
 
 from __future__ import annotations

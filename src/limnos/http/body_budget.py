@@ -2,8 +2,8 @@
 """The budget of request bodies: bounds the bytes of long bodies that a node holds for all requests in progress, and for
 those of one caller.
 
-May import `model`, `services` for types, and `telemetry`. Must not know protocols or connections. A request takes its
-body's bytes as they arrive, and returns them when it ends. Short bodies that arrive in one piece are not counted.
+Must not know protocols or connections. A request takes its body's bytes as they arrive, and returns them when it ends.
+Short bodies that arrive in one piece are not counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The build that answers: its release, the commit and time of the build, and the installed extras.
 
-May import `model` and the standard library. Must not know requests or settings.
+Must not know requests or settings.
 """
 
 from __future__ import annotations

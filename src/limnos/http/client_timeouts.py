@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Client timeouts: one timer checks all connections and ends those whose client is too slow.
 
-May import the standard library. Must not know HTTP: a connection reports its progress as numbers, and closes itself. It
-counts its steps (a request begins, a response is complete). If steps, phase and unsent bytes are unchanged for the time
-limit of the phase, the client was inactive for that long. A body has one time limit as a whole, which the bytes that
-arrive extend, at `BODY_BYTES_PER_S`. So a request costs a few additions, and no timer.
+Must not know HTTP: a connection reports its progress as numbers, and closes itself. It counts its steps (a request
+begins, a response is complete). If steps, phase and unsent bytes are unchanged for the time limit of the phase, the
+client was inactive for that long. A body has one time limit as a whole, which the bytes that arrive extend, at
+`BODY_BYTES_PER_S`. So a request costs a few additions, and no timer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes as CloudEvents 1.0 in JSON batches, with the signature that receivers verify (Standard Webhooks).
 
-May import `names`, `services`, the shared modules of `limnos.http`, and the admin API's encoding of a change. Pure:
-uses neither sockets nor clocks.
+Pure: uses neither sockets nor clocks.
 """
 
 from __future__ import annotations

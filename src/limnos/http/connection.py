@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """One HTTP connection: uvicorn's HTTP/1.1 protocol with a fast path for ordinary requests.
 
-May import `model`, `services`, `telemetry`, uvicorn and the application. Must not know routes. An ordinary request is
-HTTP/1.1 on a persistent connection, its body is short and complete, and no earlier request on the connection is
-unanswered. It goes directly to the application, and its response is sent in one write. If the application answers at
-once, that happens inside the parser's callback, without a task. All other requests go through ASGI, with the same
-responses; with `server.lane = false` all requests do. This depends on uvicorn's internals, so its minor version is
-pinned and `tests/http/test_connection.py` tests both paths (docs/decisions/0028).
+Must not know routes. An ordinary request is HTTP/1.1 on a persistent connection, its body is short and complete, and no
+earlier request on the connection is unanswered. It goes directly to the application, and its response is sent in one
+write. If the application answers at once, that happens inside the parser's callback, without a task. All other requests
+go through ASGI, with the same responses; with `server.lane = false` all requests do. This depends on uvicorn's
+internals, so its minor version is pinned and `tests/http/test_connection.py` tests both paths (docs/decisions/0028).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """CORS headers for pages of the allowed origins in the settings (Fetch standard).
 
-May import the standard library only. Must not know routes. `http.head_admission` refuses all other origins first, so an
-origin seen here is the server's own or one of the settings. Credentials are headers, never cookies. So
-`Access-Control-Allow-Credentials` is not sent, and no response names `*`.
+Must not know routes. `http.head_admission` refuses all other origins first, so an origin seen here is the server's own
+or one of the settings. Credentials are headers, never cookies. So `Access-Control-Allow-Credentials` is not sent, and
+no response names `*`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deadlines of requests: one timer watches all tasks and cancels those that are late.
 
-May import the standard library. Must not know requests. A timer per request would cost ten times as much. Tasks with
-the same time limit are in one queue, in the order in which they began; there are few different limits.
+Must not know requests. A timer per request would cost ten times as much. Tasks with the same time limit are in one
+queue, in the order in which they began; there are few different limits.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP statuses of errors in Limnos' own interfaces: the admin API and the console.
 
-May import `model` and `names`. Must not know protocols.
+Must not know protocols.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One request on the fast path: its state in addition to uvicorn's, and the continuation of its coroutine in a task.
 
-May import `response` for types only. Must not know the parser, routes or the application.
+Must not know the parser, routes or the application.
 """
 
 from __future__ import annotations

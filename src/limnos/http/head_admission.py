@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Admission control of request heads: hosts, origins and sizes, checked before any other processing of a request.
 
-May import `model` and the standard library. Pure except for a cache; must not know routes, protocols or sockets. A page
-of another site can make a browser send requests to this server, and can let its own host name resolve to this server's
-address (DNS rebinding). Such requests still contain the host name they were sent to (`Host`) and the site they come
-from (`Origin`, `Sec-Fetch-Site`). Headers of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send
-them.
+Pure except for a cache; must not know routes, protocols or sockets. A page of another site can make a browser send
+requests to this server, and can let its own host name resolve to this server's address (DNS rebinding). Such requests
+still contain the host name they were sent to (`Host`) and the site they come from (`Origin`, `Sec-Fetch-Site`). Headers
+of proxies (`X-Forwarded-…`, `Forwarded`) are ignored: any client can send them.
 """
 
 from __future__ import annotations

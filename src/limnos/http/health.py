@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Health checks with Gravitino's bodies: liveness, readiness, both. Served under `/api` and at the root.
 
-May import `model`, `store`, `telemetry`, `services` and this package's shared modules. Checks no credential, so a check
-names a failing loop and the time, and the error is in the log. A node with failing background loops serves requests, so
-it is ready: 200, with `"state": "degraded"` (decision record 0185).
+Checks no credential, so a check names a failing loop and the time, and the error is in the log. A node with failing
+background loops serves requests, so it is ready: 200, with `"state": "degraded"` (decision record 0185).
 """
 
 from __future__ import annotations

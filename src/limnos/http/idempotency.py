@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Idempotency keys: a request with an `Idempotency-Key` is executed once, and repetitions get the same response.
 
-May import `model`, `names`, `services`, `store`, `telemetry` and this package's shared modules. Must not know routes: a
-protocol defines the routes that accept a key, and their responses to repetitions. `make_idempotent` wraps a handler; a
-request without a key goes to the handler directly.
+Must not know routes: a protocol defines the routes that accept a key, and their responses to repetitions.
+`make_idempotent` wraps a handler; a request without a key goes to the handler directly.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Origins of requests for the audit: protocol, operation, user agent, client address, and kind of credential.
 
-May import `access` and `model`. Must not know secrets.
+Must not know secrets.
 """
 
 from __future__ import annotations

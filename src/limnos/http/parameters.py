@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Query parameters: the check of a request's parameters against those that its route reads.
 
-May import `model` and `names`. Must not know protocols. A route declares the parameters it reads (`Route.query`), those
-that clients send without effect here (`Route.query_ignored`), and those that may be repeated. The OpenAPI documents are
-generated from the same declarations.
+Must not know protocols. A route declares the parameters it reads (`Route.query`), those that clients send without
+effect here (`Route.query_ignored`), and those that may be repeated. The OpenAPI documents are generated from the same
+declarations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Refusals in the common form of several protocols: hidden metalakes, and the decision behind a 403.
 
-May import `access`, `model` and `names`. Must not know a protocol's status codes or bodies.
+Must not know a protocol's status codes or bodies.
 """
 
 from __future__ import annotations

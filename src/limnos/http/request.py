@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One HTTP request for handlers: raw path segments, query, headers, body.
 
-May import `access`, `model`, `names`, `services` for types, msgspec and the modules `body_budget`, `origins` and
-`routing`. Must not know protocols. Names stay raw bytes until a protocol's codec reads them: a decoded path cannot
-distinguish `%2F` from `/`.
+Must not know protocols. Names stay raw bytes until a protocol's codec reads them: a decoded path cannot distinguish
+`%2F` from `/`.
 """
 
 from __future__ import annotations

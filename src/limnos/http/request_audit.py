@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audit records of requests: one for each object of a refused, failed or reading request.
 
-May import `access`, `model`, `services` and this package's shared modules. Must not know operations: the application
-reports every response, cached ones included. The changes of a request are recorded by its transaction, not here.
+Must not know operations: the application reports every response, cached ones included. The changes of a request are
+recorded by its transaction, not here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How requests use the event loop: a short request is answered in one step, and a longer one takes turns.
 
-May import the layers below. Must not know protocols, or what a handler does.
+Must not know protocols, or what a handler does.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One response: status, headers, and the body as bytes or as a stream.
 
-May import msgspec, and `services` for the type of `validity`. Must not know protocols.
+Must not know protocols.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The response cache: complete responses, sent again while their dependencies are unchanged.
 
-May import `services`, `view`, `model` and `telemetry`. Must not know protocols or connections: a handler sets the
-validity of its response (`Response.validity`), and the application checks the cache before it runs a handler. A
-response is used only after a freshness check for this request (docs/decisions/0035), and after a check that the local
-metadata file still exists.
+Must not know protocols or connections: a handler sets the validity of its response (`Response.validity`), and the
+application checks the cache before it runs a handler. A response is used only after a freshness check for this request
+(docs/decisions/0035), and after a check that the local metadata file still exists.
 """
 
 from __future__ import annotations

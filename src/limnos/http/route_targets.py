@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The target of a request: finds the protocol and the route of a path, and builds that protocol's refusals.
 
-May import `model`, `names`, `services` for types, and this package's shared modules. Must not know particular protocols
-or the application.
+Must not know particular protocols or the application.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A trie over raw path segments: the time of a match does not depend on the number of routes.
 
-May import `access`, for names of actions, and the standard library. Must not know protocols. A route's path is
-`/a/{b}/c`; a literal takes precedence over a parameter at the same position. `{b...}` at the end of a path stands for
-one or more segments.
+Must not know protocols. A route's path is `/a/{b}/c`; a literal takes precedence over a parameter at the same position.
+`{b...}` at the end of a path stands for one or more segments.
 """
 
 from __future__ import annotations

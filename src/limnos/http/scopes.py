@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The scope of a path whose parameters for metalake and catalog are `{m}` and `{c}`.
 
-May import `names`, `services` and this package's shared modules. Must not know protocols.
+Must not know protocols.
 """
 
 from __future__ import annotations

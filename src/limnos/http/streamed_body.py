@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A response body in chunks: each chunk has a deadline, and the response is counted and logged after the last one.
 
-May import `services` for types, `telemetry` and the shared modules of `limnos.http`. Must not know protocols or
-connections. Once the head is sent, a failure cannot be reported any more. The connection then ends before the last
-chunk, which every HTTP/1.1 client detects.
+Must not know protocols or connections. Once the head is sent, a failure cannot be reported any more. The connection
+then ends before the last chunk, which every HTTP/1.1 client detects.
 """
 
 from __future__ import annotations

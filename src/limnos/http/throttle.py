@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Throttling of wrong credentials: counted per client address, refused with 429 above a limit, logged once a second.
 
-May import `model`, `telemetry` and the standard library. Must not know protocols or credentials. A valid credential is
-never delayed, because many users may share a proxy's address. A credential that was valid once is not counted either.
-Guessing is infeasible anyway (a secret has 192 random bits). The limit bounds the size of the log, and clients that
-retry in a loop get a `Retry-After` header.
+Must not know protocols or credentials. A valid credential is never delayed, because many users may share a proxy's
+address. A credential that was valid once is not counted either. Guessing is infeasible anyway (a secret has 192 random
+bits). The limit bounds the size of the log, and clients that retry in a loop get a `Retry-After` header.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times in protocols: ISO-8601 in UTC, in the format of Java's `Instant`.
 
-May import the standard library only. Must not know clocks.
+Must not know clocks.
 """
 
 from __future__ import annotations

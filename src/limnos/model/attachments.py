@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Attachment`: a tag or policy that is attached to an object or to one of its columns; and the form of a tag's value.
 
-May import the model's errors. Must not know rows.
+Must not know rows.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of the audit: the origin of a request, the access decisions that allowed a change, and the audit records.
 
-May import only `model` and msgspec. Must not know stores. The values hold no secrets: no token, no credential, no body.
+Must not know stores. The values hold no secrets: no token, no credential, no body.
 """
 
 from __future__ import annotations

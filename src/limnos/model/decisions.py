@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access decisions as values: verdict, reasons, and the revisions at which they were made.
 
-May import `model` and `names` only. Must not know access rules. `access` creates decisions; the 403 response, the audit
-record, `access explain` and the console render the same value.
+Must not know access rules. `access` creates decisions; the 403 response, the audit record, `access explain` and the
+console render the same value.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Frozen values that represent rows of the store to the layers above.
 
-May import only `model` itself. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.
+Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations

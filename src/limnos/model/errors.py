@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The taxonomy of errors. Each has a message for the caller, context for the log, and a stable code.
 
-May import nothing but the standard library. Must not know HTTP: `http` determines status, protocol code and body at the
-last step. Raise the narrowest class.
+Must not know HTTP: `http` determines status, protocol code and body at the last step. Raise the narrowest class.
 """
 
 from __future__ import annotations

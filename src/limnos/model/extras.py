@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optional extras: the common error message for a missing library, with the command that installs it.
 
-May import the standard library. Must not import a library of an extra, nor know what it is used for.
+Must not import a library of an extra, nor know what it is used for.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Length-delimited messages: each message in a stream follows its length as a varint, as Protobuf's libraries write it.
 
-May import the standard library only. Must not know the content of messages: the light client splits a file into records
-without decoding them.
+Must not know the content of messages: the light client splits a file into records without decoding them.
 """
 
 from __future__ import annotations

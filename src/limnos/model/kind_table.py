@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of kinds: one row per kind of object, with everything that more than one package must know about the kind.
 
-May import `kinds` and `storage_locations`. Packages derive their sets and dictionaries from the rows. Where an aspect
-needs a function, the package keeps a dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A
-row has `no(reason)` for an aspect that the kind lacks. That test fails for a kind without a row, an aspect or a reason.
+Packages derive their sets and dictionaries from the rows. Where an aspect needs a function, the package keeps a
+dictionary by kind, and `tests/house/test_kinds.py` checks it against the row. A row has `no(reason)` for an aspect that
+the kind lacks. That test fails for a kind without a row, an aspect or a reason.
 """
 
 from __future__ import annotations

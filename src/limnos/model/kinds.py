@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of objects: the stored code of each kind, its type of zone, and its group.
 
-May import nothing but the standard library. Must not know packages. Codes are stored: never change or reuse one.
-Everything else that packages must know about a kind is in its row of `kind_table`.
+Must not know packages. Codes are stored: never change or reuse one. Everything else that packages must know about a
+kind is in its row of `kind_table`.
 """
 
 from __future__ import annotations

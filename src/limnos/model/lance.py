@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Managed versions of Lance tables, as frozen values.
 
-May import only the standard library and msgspec. Must not know stores or files.
+Must not know stores or files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions of models, as frozen values.
 
-May import msgspec only. Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.
+Must not know SQL or wire formats. Times are milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Human-readable numbers: counts with their nouns, and ages.
 
-May import nothing. Pure.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Object errors: errors that name an object by its kind and path.
-
-May import `model` and `names`.
-"""
+"""Object errors: errors that name an object by its kind and path."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 """Permits: the proof of an allowed decision, which a mutation requires and its transaction checks against the zones'
 clocks.
 
-May import only `model` and msgspec. Must not know access rules. `services` makes a permit from an allowed decision,
-`store` never does. A mutation cannot be submitted without one, so an unchecked write does not type-check.
+Must not know access rules. `services` makes a permit from an allowed decision, `store` never does. A mutation cannot be
+submitted without one, so an unchecked write does not type-check.
 """
 
 from __future__ import annotations

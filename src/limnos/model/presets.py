@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Presets: the privileges that a reader, a writer or an administrator of an object needs.
 
-May import `model` only. The table is the only one: the server, the console and the command line read it. A preset has
-privileges for every kind of object; those that an object of one kind cannot have are left out.
+The table is the only one: the server, the console and the command line read it. A preset has privileges for every kind
+of object; those that an object of one kind cannot have are left out.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Previews: a request for the first rows of an object, and the rows.
 
-May import `model`. Pure values, the same for every format.
+Pure values, the same for every format.
 """
 
 from __future__ import annotations

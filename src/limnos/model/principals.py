@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Principals: a user with groups and roles as one immutable value, with the sets that decisions need.
 
-May import `model` only. Must not know access rules, stores or wire formats. A value is built when its facts change, and
-requests share it until the next change. So the sets are computed in advance.
+Must not know access rules, stores or wire formats. A value is built when its facts change, and requests share it until
+the next change. So the sets are computed in advance.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The 32 privileges, the kinds of object they can be granted on, and their spelling.
 
-May import `model` only. Must not know access rules (`access.policy` does) or wire formats. Codes are stored: never
-change or reuse one. Names and bindings are Gravitino's, so that its clients can name every privilege.
+Must not know access rules (`access.policy` does) or wire formats. Codes are stored: never change or reuse one. Names
+and bindings are Gravitino's, so that its clients can name every privilege.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Quiet hours: times of day in a time zone, such as `22:00-06:00 Europe/Berlin`.
 
-Pure. May import only the standard library. Must not know the tasks that run in these hours.
+Pure. Must not know the tasks that run in these hours.
 """
 
 from __future__ import annotations

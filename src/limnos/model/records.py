@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stored records of objects: frozen values for the services, Protobuf bytes for the store's `record` columns.
 
-May import Protobuf (with the server extra), the generated messages and the rest of `model`. The package `model` must
-not import this module, so that the light client works without Protobuf. Must not know SQL or wire formats. Ids, names,
-parents and audit fields are columns of the store and never part of a record (design document "seed 2";
-`proto/limnos/v1/records.proto`).
+The package `model` must not import this module, so that the light client works without Protobuf. Must not know SQL or
+wire formats. Ids, names, parents and audit fields are columns of the store and never part of a record (design document
+"seed 2"; `proto/limnos/v1/records.proto`).
 
 To change an object, take the value that was read and use `dataclasses.replace`. That preserves fields which a newer
 minor version wrote and this version does not know. A newly built value would lose them.

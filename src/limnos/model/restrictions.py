@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read restrictions as values: the rows and columns of a table that users may read.
 
-May import this package. Must not know schemas or wire formats. Filters are JSON in normal form
-(`formats.iceberg.restrictions`); masks are from the fixed list of actions in Iceberg's REST specification. Decision
-record 0093.
+Must not know schemas or wire formats. Filters are JSON in normal form (`formats.iceberg.restrictions`); masks are from
+the fixed list of actions in Iceberg's REST specification. Decision record 0093.
 """
 
 from __future__ import annotations

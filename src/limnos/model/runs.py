@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of pipelines as frozen values, and their states: the allowed transitions, and the condition for lost runs.
 
-May import msgspec and `model` only. Must not know SQL or wire formats. The values that a runner reports (parameters,
-progress, inputs and outputs of steps, phases, findings) are JSON that the server stores unchanged. Times are
-milliseconds since 1970, UTC.
+Must not know SQL or wire formats. The values that a runner reports (parameters, progress, inputs and outputs of steps,
+phases, findings) are JSON that the server stores unchanged. Times are milliseconds since 1970, UTC.
 """
 
 from __future__ import annotations

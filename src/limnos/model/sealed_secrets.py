@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The text encoding of an encrypted ("sealed") secret: a version, the id of its key, and the ciphertext.
 
-May import only the standard library. Pure. Must not know keys or properties. Clients of external systems check with
-this module whether a value still contains an encrypted secret. The encoding has no character that is special in URLs,
-so an encrypted password inside a URL keeps its position.
+Pure. Must not know keys or properties. Clients of external systems check with this module whether a value still
+contains an encrypted secret. The encoding has no character that is special in URLs, so an encrypted password inside a
+URL keeps its position.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Secrets as values that cannot be printed by accident, and masking of secrets in strings.
 
-May import the standard library, and `names` for percent signs. Must not know the sources and uses of secrets.
+Must not know the sources and uses of secrets.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of a table or of its partitions, and ranges of partitions, as values.
 
-May import msgspec only. Must not know the meaning of statistics, which their writers define.
+Must not know the meaning of statistics, which their writers define.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage locations in the register of locations: their use and their state.
 
-May import nothing but the standard library. Must not know stores. Codes are stored: never change or reuse one.
+Must not know stores. Codes are stored: never change or reuse one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A stored record: a frozen value with the fields of a Protobuf message, and its conversion from and to bytes.
 
-May import Protobuf (with the server extra), the generated messages and the rest of `model`, but not `records`, which
-has the record of each kind of object. The package `model` must not import this module. Must not know SQL or wire
-formats.
+The package `model` must not import this module. Must not know SQL or wire formats.
 """
 
 from __future__ import annotations

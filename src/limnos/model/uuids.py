@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """UUIDs of version 7 (RFC 9562) as strings, with random bits drawn for many at once.
 
-May import nothing but the standard library. Tables and their metadata files are named by these. Values increase with
-time and are adjacent in the store's indexes, so a batch of new tables writes few pages. One system call per UUID would
-release and reacquire the global interpreter lock each time.
+Tables and their metadata files are named by these. Values increase with time and are adjacent in the store's indexes,
+so a batch of new tables writes few pages. One system call per UUID would release and reacquire the global interpreter
+lock each time.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 """Names and their encodings: `Path` is the name of an object of the tree, and each module converts names to and from
 one encoding.
 
-May import nothing but the standard library. Must not know the store, a protocol's routes, or status codes. Every
-function is pure and every codec reversible. A name that an encoding cannot express is refused with `InvalidName`, whose
-message gives advice. Use a codec by its module: `iceberg.decode_path(raw)`, `canonical.encode(levels)`,
-`LogicalCodec(":").join(levels)`.
+Must not know the store, a protocol's routes, or status codes. Every function is pure and every codec reversible. A name
+that an encoding cannot express is refused with `InvalidName`, whose message gives advice. Use a codec by its module:
+`iceberg.decode_path(raw)`, `canonical.encode(levels)`, `LogicalCodec(":").join(levels)`.
 """
 
 from limnos.names import canonical, display, engine, fullname, iceberg, jsonform, lance, logical, percent

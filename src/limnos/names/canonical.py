@@ -2,8 +2,8 @@
 """The canonical form of SQL++ metadata: `@` before `@` and `.` in each part, parts joined by `.` (design document "seed
 4").
 
-May import `errors` and `parts`. Messages must not contain this form; they use the display form. Decoding is strict, so
-that names and canonical forms are a bijection (decision record 0003).
+Messages must not contain this form; they use the display form. Decoding is strict, so that names and canonical forms
+are a bijection (decision record 0003).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of columns that engines reserve, and names that differ by case alone.
 
-May import nothing. Must not know schemas. Source: Iceberg's `MetadataColumns` and its changelog scans. Iceberg's Java
-library refuses to read a column of a table with the name of a metadata column, in each format version and whatever its
-type. Names of nested fields are free.
+Must not know schemas. Source: Iceberg's `MetadataColumns` and its changelog scans. Iceberg's Java library refuses to
+read a column of a table with the name of a metadata column, in each format version and whatever its type. Names of
+nested fields are free.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """`DataverseName`: the name of a SQL++ dataverse, a list of parts that also has one canonical string.
 
-May import `canonical`, `display`, `errors` and `parts`. Must not know statements, nor existing dataverses. A dataverse
-is a namespace, so its parts obey the rules of all names and AsterixDB's stricter limits: at most 251 bytes per part and
-1004 in all, no leading white space in a part, no leading `^` in the first part. `/` is allowed (decision record 0003).
+Must not know statements, nor existing dataverses. A dataverse is a namespace, so its parts obey the rules of all names
+and AsterixDB's stricter limits: at most 251 bytes per part and 1004 in all, no leading white space in a part, no
+leading `^` in the first part. `/` is allowed (decision record 0003).
 """
 
 from __future__ import annotations

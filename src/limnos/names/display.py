@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""The display form of names for messages: parts are back-quoted where needed, so that the form can be parsed.
 
-May import `errors` and `parts`. Must not know callers. A part is unquoted if it is an ASCII letter or `_` followed by
-letters, digits, `_` or `$`; else it is in back-quotes with back-quote and `\` escaped by `\` (AsterixDB's rule since
-2020, applied to each part separately). Control characters are escaped too, so that a name cannot forge a line of a log.
+Must not know callers. A part is unquoted if it is an ASCII letter or `_` followed by letters, digits, `_` or `$`; else
+it is in back-quotes with back-quote and `\` escaped by `\` (AsterixDB's rule since 2020, applied to each part
+separately). Control characters are escaped too, so that a name cannot forge a line of a log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encodings of names as identifiers of SQL engines: Spark and Flink `` `a`.`b`.c ``, Trino `"a.b.c"`.
 
-May import `errors` and `parts`. Must not know any catalog. Each rendering is lossless. A name that the engine cannot
-express is refused with InvalidName, so that an identifier never refers to another object.
+Must not know any catalog. Each rendering is lossless. A name that the engine cannot express is refused with
+InvalidName, so that an identifier never refers to another object.
 """
 
 from __future__ import annotations

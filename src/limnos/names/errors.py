@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`InvalidName`, the only exception of this package: a name, or its encoded form, is not allowed.
 
-May import nothing but the standard library. Must not know status codes or protocols: callers convert an `InvalidName`
-to an error class of their protocol with the same message.
+Must not know status codes or protocols: callers convert an `InvalidName` to an error class of their protocol with the
+same message.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Case folding of names for searches.
 
-May import the standard library only. Names keep their case: only searches use the folded form.
+Names keep their case: only searches use the folded form.
 """
 
 from __future__ import annotations

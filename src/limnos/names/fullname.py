@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gravitino's `fullName`: catalog, schema, object and column joined by dots, although names may contain dots.
 
-May import `errors`, `parts` and `logical`. Must not know the store: callers pass `exists`. The catalog ends at the
-first dot, as its name has none. Every way to split the rest is a candidate, and the candidate whose object exists is
-chosen. A component in back-quotes is taken literally; a doubled back-quote inside is one back-quote.
+Must not know the store: callers pass `exists`. The catalog ends at the first dot, as its name has none. Every way to
+split the rest is a candidate, and the candidate whose object exists is chosen. A component in back-quotes is taken
+literally; a doubled back-quote inside is one back-quote.
 """
 
 from __future__ import annotations

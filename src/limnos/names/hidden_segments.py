@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Hidden dot segments of paths: `%2e%2e`, `..%2f`, `.\t.` and the like, which some readers of a path follow.
 
-May import the standard library only. Must not access a file system. A path whose characters begin with a location can
-still lead out of it, because libraries interpret paths as URLs: they decode percent signs, remove tabs and line feeds,
-and take a backslash for a slash.
+Must not access a file system. A path whose characters begin with a location can still lead out of it, because libraries
+interpret paths as URLs: they decode percent signs, remove tabs and line feeds, and take a backslash for a slash.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 """Encodings of names in Iceberg REST: namespace levels joined by `%1F` in paths and queries, arrays in bodies, and the
 prefix `<metalake>.<catalog>`.
 
-May import `display`, `errors`, `parts`, `percent` and `jsonform`. Must not know routes. A path is split before it is
-decoded, because a level may contain any escaped character. `+` is a space, because Java clients form-encode levels; in
-a segment with `%20`, which no form-encoder writes, `+` is a plus. Each function has a fast path for names without
-escapes, since it runs for every read.
+Must not know routes. A path is split before it is decoded, because a level may contain any escaped character. `+` is a
+space, because Java clients form-encode levels; in a segment with `%20`, which no form-encoder writes, `+` is a plus.
+Each function has a fast path for names without escapes, since it runs for every read.
 """
 
 from __future__ import annotations

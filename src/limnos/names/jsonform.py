@@ -2,8 +2,7 @@
 """The JSON encoding of names in SQL++ REST: one part is a string, several parts are an array; an HTTP parameter is
 repeated for each part.
 
-May import `errors` and `parts`. Must not split strings: a string is always one part, even with dots (design document
-"seed 4").
+Must not split strings: a string is always one part, even with dots (design document "seed 4").
 """
 
 from __future__ import annotations

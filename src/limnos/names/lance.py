@@ -2,8 +2,8 @@
 """Encodings of identifiers in Lance REST: a list of names, or one string joined by a delimiter that each request may
 choose.
 
-May import `errors`, `parts` and `percent`. Must not know the meaning of the first level (on this server, a catalog).
-The root is the empty list; as a string it is the delimiter alone.
+Must not know the meaning of the first level (on this server, a catalog). The root is the empty list; as a string it is
+the delimiter alone.
 """
 
 from __future__ import annotations

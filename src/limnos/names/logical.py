@@ -2,9 +2,9 @@
 """The logical name of a namespace, as in Gravitino's schema names: its parts joined by a configurable separator, such
 as `A:B:C`.
 
-May import `errors` and `parts`. Must not know the store: callers pass the stored names to check. Both policies for the
-separator of design document "seed 1" are implemented. `restricted`: one of `: ; $`, reserved in every catalog.
-`unrestricted`: any safe character, which is an ordinary character in catalogs without nested namespaces.
+Must not know the store: callers pass the stored names to check. Both policies for the separator of design document
+"seed 1" are implemented. `restricted`: one of `: ; $`, reserved in every catalog. `unrestricted`: any safe character,
+which is an ordinary character in catalogs without nested namespaces.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rules for one part of a name, and for a list of parts, that apply in every encoding.
 
-May import `errors` of this package and the standard library. Must not know any encoding: codecs check parts after
-decoding and before encoding.
+Must not know any encoding: codecs check parts after decoding and before encoding.
 """
 
 from __future__ import annotations

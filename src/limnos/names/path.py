@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Path`: the absolute name of an object of the tree, as a list of parts.
 
-May import `errors`, `parts` and `display`. Must not know any encoding. It re-exports the checks of `parts`, so that
-callers need one import.
+Must not know any encoding. It re-exports the checks of `parts`, so that callers need one import.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Strict percent-encoding: malformed and ambiguous input is refused.
 
-May import `errors` and `parts`. Must not know where in a request the string was sent. The standard library's decoder is
-not used: it ignores invalid escapes and replaces invalid UTF-8, so two different inputs could decode to the same name.
+Must not know where in a request the string was sent. The standard library's decoder is not used: it ignores invalid
+escapes and replaces invalid UTF-8, so two different inputs could decode to the same name.
 """
 
 from __future__ import annotations

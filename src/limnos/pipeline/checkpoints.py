@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checkpoints of pipelines, which are stored in the summaries of a published table's snapshots.
 
-Reads a checkpoint from a table's metadata, newest snapshot first. May import msgspec and `client`'s types. Must not
-know pipelines or Spark.
+Reads a checkpoint from a table's metadata, newest snapshot first. Must not know pipelines or Spark.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 keys, and unions of records.
 
 They are composed of the schemas in `node_schemas`. A record continues with its other keys after a problem, so that one
-pass finds all problems. May import this package's values, `node_schemas` and `yaml`. Must not know the keys.
+pass finds all problems. Must not know the keys.
 """
 
 from __future__ import annotations

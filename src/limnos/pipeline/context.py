@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The context of a step: its run, pinned inputs, and outputs of earlier steps.
 
-It is the value that a runner passes to the engine with each step. May import this package's values. Must not know Spark
-or servers.
+It is the value that a runner passes to the engine with each step. Must not know Spark or servers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The declaration of a pipeline: sources, steps, write modes and expectations.
 
-YAML files and Python decorators are both converted to these frozen values, which checks, plans and runs use. May import
-the standard library only. Must not know Spark, servers or the form in which a declaration is written. Each value has
-its position (`at`), which comparisons ignore.
+YAML files and Python decorators are both converted to these frozen values, which checks, plans and runs use. Must not
+know Spark, servers or the form in which a declaration is written. Each value has its position (`at`), which comparisons
+ignore.
 """
 
 from __future__ import annotations

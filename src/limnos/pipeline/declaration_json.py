@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON of a declaration, for the server's record of a pipeline and for digests of its steps.
 
-May import `declaration` and the standard library. Must not know runs.
+Must not know runs.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Definitions of steps: digests of everything that determines a step's rows beside its inputs.
 
 An incremental step continues from its published table only if that table was made by the same definition. The digests
-are in the summary of the step's published snapshot, one per part, so that a change can be named. May import this
-package's values. Must not know Spark; the engine adds the parts that only it knows.
+are in the summary of the step's published snapshot, one per part, so that a change can be named. Must not know Spark;
+the engine adds the parts that only it knows.
 """
 
 from __future__ import annotations

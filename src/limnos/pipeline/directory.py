@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files in the directory of a pipeline's file: SQL files and Python modules.
 
-Reads the files that a declaration names. They must be inside that directory, so that it is self-contained. May import
-the standard library only. Must not know the use of the files. Raises `ValueError` with a message for the user; the
-caller adds the position.
+Reads the files that a declaration names. They must be inside that directory, so that it is self-contained. Must not
+know the use of the files. Raises `ValueError` with a message for the user; the caller adds the position.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors of a step, which the engine raises to the runner.
 
-One exception for each reaction of the runner. May import this package's values. Must not know Spark or servers.
+One exception for each reaction of the runner. Must not know Spark or servers.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads a pipeline's file, YAML or Python, into a declaration.
 
-Provides `load`, and the JSON Schema of the file. May import this package's values and schemas, `keys`, `python` and
-`yaml`. Must not know Spark or servers. Each error has its file, line and column.
+Provides `load`, and the JSON Schema of the file. Must not know Spark or servers. Each error has its file, line and
+column.
 """
 
 from __future__ import annotations

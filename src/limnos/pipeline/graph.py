@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of a pipeline's steps, as levels.
 
-Computes levels of steps that may run at the same time, from a declaration and the tables that each step reads. May
-import `names`, `declaration`, `side_tables` and `problems`; the engine finds the tables of a query.
+Computes levels of steps that may run at the same time, from a declaration and the tables that each step reads.
 """
 
 from __future__ import annotations

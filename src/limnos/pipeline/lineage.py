@@ -2,8 +2,7 @@
 """Lineage of a step: its values, their form in a run's record, and the OpenLineage event.
 
 Contains everything about lineage that needs no Spark, so that another process than the runner's can publish a run and
-report it. May import `client`, `names`, this package's values, and `engine.plan_columns`, which needs no Spark. The
-engine extracts lineage from a query's plan.
+report it. The engine extracts lineage from a query's plan.
 """
 
 from __future__ import annotations

@@ -3,8 +3,8 @@
 
 Pipelines may have modules of the same name, and a file may change between two runs of one process. So the modules of
 other directories are removed before an import, and those of the same directory are imported again for each run. The
-code is recorded when it is imported, because the file may change while the imported code is in use. May import the
-standard library only. Must not know declarations or Spark.
+code is recorded when it is imported, because the file may change while the imported code is in use. Must not know
+declarations or Spark.
 """
 
 from __future__ import annotations

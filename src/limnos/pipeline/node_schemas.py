@@ -3,7 +3,7 @@
 
 `keys` defines the file's keys by them, so that the parser, the editors' completion and the reference page agree. A
 `NodeSchema` returns a value, or records a problem and raises `InvalidNode`. Lists and mappings are in
-`compound_schemas`. May import `names` and this package's values. Must not know the keys.
+`compound_schemas`. Must not know the keys.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of a step: pins of its inputs, branches that it wrote, and findings of its expectations.
 
-Frozen values that the engine returns to the runner, and that the run's record stores as JSON. May import `declaration`
-and `lineage`. Must not know Spark or servers.
+Frozen values that the engine returns to the runner, and that the run's record stores as JSON. Must not know Spark or
+servers.
 """
 
 from __future__ import annotations

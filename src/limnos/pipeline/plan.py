@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks and plans of a pipeline: order of steps, inputs, reasons for full reads, missing rights.
 
-`check` uses only the declaration unless it has a client, and `plan` describes a run. May import `client`, `names`,
-`model.errors` and this package's modules. It uses only the grammar of Spark, in a JVM that it starts if there is no
-session. It writes nothing.
+`check` uses only the declaration unless it has a client, and `plan` describes a run. It uses only the grammar of Spark,
+in a JVM that it starts if there is no session. It writes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Problems of a declaration, collected with their positions.
 
-Defines the errors for an invalid pipeline and an invalid query. May import `model.errors` and `declaration`. Must not
-know the form of a declaration, or Spark.
+Defines the errors for an invalid pipeline and an invalid query. Must not know the form of a declaration, or Spark.
 """
 
 from __future__ import annotations

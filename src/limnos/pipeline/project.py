@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pipeline together with its directory: the entry point for commands and notebooks.
 
-Provides `load`, `Project` and `RunPlan`. May import `client` and this package's modules. Must not import Spark before
-it gets a session.
+Provides `load`, `Project` and `RunPlan`. Must not import Spark before it gets a session.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations of the transaction that publishes a run: it moves `main` of all tables, or of none.
 
-Builds the JSON of docs/guides/transactions.md from the branches that a run wrote. May import the standard library and
-this package's values. Must not know Spark or servers. Each operation asserts the table's UUID, its schema, and the
-snapshot from which the run began. After a failed assertion the step runs again.
+Builds the JSON of docs/guides/transactions.md from the branches that a run wrote. Must not know Spark or servers. Each
+operation asserts the table's UUID, its schema, and the snapshot from which the run began. After a failed assertion the
+step runs again.
 """
 
 from __future__ import annotations

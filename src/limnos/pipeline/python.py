@@ -2,8 +2,8 @@
 """Pipelines written in Python, with the decorators `step` and `pipeline`.
 
 Builds the same declaration as a pipeline file, with the same keys and the same errors. `bound` imports the functions
-that a definition names. A decorated function stays unchanged, so a test can call it with DataFrames. May import this
-package's values and schemas, `keys` and `yaml`. Must not know Spark.
+that a definition names. A decorated function stays unchanged, so a test can call it with DataFrames. Must not know
+Spark.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of Spark's readers of CSV and JSON: those that a source may set, and the reasons against the others.
 
-May import `problems` and the standard library. Must not know Spark. A test compares the names with those of Spark's own
-classes. Spark ignores the case of names, and ignores unknown options, so a misspelt one would change nothing.
+Must not know Spark. A test compares the names with those of Spark's own classes. Spark ignores the case of names, and
+ignores unknown options, so a misspelt one would change nothing.
 """
 
 from __future__ import annotations

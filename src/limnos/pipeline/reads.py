@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs of each step: tables by full name, sources and parameters, and errors in their names.
 
-Derives the tables that order the steps and need rights, from a declaration and the names in its queries. May import
-`names`, this package's values, and the types of `engine.relations`. The engine finds names in queries; the server
-checks which tables exist.
+Derives the tables that order the steps and need rights, from a declaration and the names in its queries. The engine
+finds names in queries; the server checks which tables exist.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Rights that a run needs, checked with the server before anything is written, and the missing grants.
 
 Checks for each table that a pipeline reads or creates whether it exists, and whether the caller has the rights that a
-run needs. For each missing right it returns the `limnos grant` command. May import `client`, `model`, `names`, and this
-package's values and `reads`. Must not know Spark. It changes nothing on the server.
+run needs. For each missing right it returns the `limnos grant` command. Must not know Spark. It changes nothing on the
+server.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Side tables of a step: quarantined rows, and malformed rows of files.
 
-Defines their names, and selects the side tables of a step by its declaration. May import `declaration`. Must not know
-Spark or servers.
+Defines their names, and selects the side tables of a step by its declaration. Must not know Spark or servers.
 """
 
 from __future__ import annotations

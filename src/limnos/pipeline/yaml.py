@@ -3,8 +3,7 @@
 
 Parses text into `YamlNode`. Scalars follow the core schema of YAML 1.2 (`yes` and `2026-01-01` are strings); keys are
 unique, tags are refused, expanded aliases are counted as nodes. The tree is built from the parser's events instead of
-PyYAML's loader, so that neither depth nor aliases can exhaust the machine. May import PyYAML and this package's
-`declaration` and `problems`. Must not know pipelines.
+PyYAML's loader, so that neither depth nor aliases can exhaust the machine. Must not know pipelines.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Azure Storage SAS tokens that give access to one table's directory only.
 
-A token is signed with an account's key, or with a user delegation key of a service principal. May import `model`, this
-package's types, and Azure's libraries where they are called. Must not know tables or rights of users. A catalog's
-properties name the account; without them the environment's principal is used. Its key or secret is sent only to Azure,
-and no response contains it. Decision record 0107.
+A token is signed with an account's key, or with a user delegation key of a service principal. Must not know tables or
+rights of users. A catalog's properties name the account; without them the environment's principal is used. Its key or
+secret is sent only to Azure, and no response contains it. Decision record 0107.
 """
 
 from __future__ import annotations

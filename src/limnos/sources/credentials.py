@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Temporary AWS credentials from STS that give access to one table's location only.
 
-May import `model`, and botocore where it is called. Must not know tables or rights of users: a location and the rights
-to its files are passed in. A catalog's properties name the role to assume, under Gravitino's names or Iceberg's. The
-catalog's own keys are sent only to STS, and no response contains them. Decision record 0059.
+Must not know tables or rights of users: a location and the rights to its files are passed in. A catalog's properties
+name the role to assume, under Gravitino's names or Iceberg's. The catalog's own keys are sent only to STS, and no
+response contains them. Decision record 0059.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Google Cloud Storage tokens that give access to one table's location only.
 
-A token is an account's token, downscoped by a Credential Access Boundary. May import `model`, this package's types, and
-google-auth where it is called. Must not know tables or rights of users. A catalog's properties name the account;
-without them the environment's account (Application Default Credentials) is used. Its key is sent only to the token
-service, and no response contains it. Decision record 0105.
+A token is an account's token, downscoped by a Credential Access Boundary. Must not know tables or rights of users. A
+catalog's properties name the account; without them the environment's account (Application Default Credentials) is used.
+Its key is sent only to the token service, and no response contains it. Decision record 0105.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signs a client's S3 requests (SigV4), after determining which objects a request accesses.
 
-May import `model`, `credentials`, and botocore where it is called. Must not know tables or rights of users. Only
-requests are signed whose host is the catalog's store, and whose parameters and `x-amz-` headers are all in a list. So a
-request accesses only the returned objects. Decision record 0059.
+Must not know tables or rights of users. Only requests are signed whose host is the catalog's store, and whose
+parameters and `x-amz-` headers are all in a list. So a request accesses only the returned objects. Decision record
+0059.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The issuers of vended credentials for all object stores: AWS roles, Google accounts and Azure accounts.
 
-May import this package and `model`. Must not know tables or users. All issuers have the same methods: the policy for
-one location, the request for credentials under it, and their lifetime. Decision records 0059, 0105 and 0107.
+Must not know tables or users. All issuers have the same methods: the policy for one location, the request for
+credentials under it, and their lifetime. Decision records 0059, 0105 and 0107.
 """
 
 from __future__ import annotations

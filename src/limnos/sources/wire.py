@@ -2,9 +2,8 @@
 """The worker's end of the connection between a server and its worker process: each request message gets one response
 message.
 
-May import only the standard library, so that a process starts fast. Must not know the work. A message is a count of
-parts (4 bytes, big-endian), then each part with its length (8 bytes). Standard input is a socket to the server; the
-process ends when the server closes it, even in the middle of work.
+Must not know the work. A message is a count of parts (4 bytes, big-endian), then each part with its length (8 bytes).
+Standard input is a socket to the server; the process ends when the server closes it, even in the middle of work.
 
 A body follows its request in `MORE` messages up to `COMPLETE`, or up to `CUT` if its sender has disconnected. The
 chunks of a streamed response are `MORE` messages before the final message.

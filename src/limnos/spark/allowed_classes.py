@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Allow-lists of a Spark process: its file systems, its FileIO, and the table properties that may name classes.
 
-May import `model` and PySpark's gateway. Must not know statements or operations. Hadoop, Iceberg and Parquet construct
-any class of the class path that a property names, and open any scheme for which they find a class. Users write those
-properties and paths, so the process limits what they can reach. Nothing here needs Java code of our own.
+Must not know statements or operations. Hadoop, Iceberg and Parquet construct any class of the class path that a
+property names, and open any scheme for which they find a class. Users write those properties and paths, so the process
+limits what they can reach. Nothing here needs Java code of our own.
 """
 
 from __future__ import annotations

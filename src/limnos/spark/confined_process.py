@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Confinement of a process with Spark: the SQL++ engine, and the server's executor of maintenance.
 
-May import `confinement`, this package and the standard library. Must not know the work of the process. It runs before
-PySpark is imported and before the process has threads.
+Must not know the work of the process. It runs before PySpark is imported and before the process has threads.
 """
 
 from __future__ import annotations

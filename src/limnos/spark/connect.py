@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sessions of a Spark Connect server with the catalogs of a metalake.
 
-May import this package, `model` and PySpark. Must not know the use of a session. The server must have Iceberg's runtime
-and extensions. The credential is set on the session only, under a key that every such server masks.
+Must not know the use of a session. The server must have Iceberg's runtime and extensions. The credential is set on the
+session only, under a key that every such server masks.
 """
 
 from __future__ import annotations

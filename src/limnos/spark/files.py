@@ -2,8 +2,7 @@
 """Files that a Spark process needs before it starts: JAR archives and a Java runtime.
 
 `prepare_files` fetches and creates missing files, and `SparkFiles` has their paths. With these files, a process that
-may neither write files nor use the network can start Spark. May import the sibling modules and the standard library.
-Must not know sessions or servers.
+may neither write files nor use the network can start Spark. Must not know sessions or servers.
 """
 
 from __future__ import annotations

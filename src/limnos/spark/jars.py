@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Java archives for Spark (Iceberg, S3, lineage, databases): pinned, fetched, verified and cached.
 
-Returns the local path of the Iceberg runtime for the installed PySpark, and of the other archives. May import the
-standard library and `model`. Must not know sessions. Nothing is resolved at run time: each PySpark release has one
-pinned archive with its SHA-256. So all machines run identical files, and a second start needs no network.
+Returns the local path of the Iceberg runtime for the installed PySpark, and of the other archives. Must not know
+sessions. Nothing is resolved at run time: each PySpark release has one pinned archive with its SHA-256. So all machines
+run identical files, and a second start needs no network.
 
 Settings, both from the environment: `LIMNOS__SPARK__REPOSITORY` (base URL of a Maven repository) and
 `LIMNOS__SPARK__CACHE` (directory). An archive in the home directory's `.m2/repository` is used from there.

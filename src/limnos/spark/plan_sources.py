@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sources of a Spark plan: the tables, Lance tables, files and databases at its leaves.
 
-Reads the JVM's analyzed plan. May import `names` and py4j's objects. Must not know lineage events.
+Reads the JVM's analyzed plan. Must not know lineage events.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """SparkSessions with the catalogs of a metalake.
 
-`session` creates a session for a server, a metalake and a caller, in which `main.a.b.c.t` works in SQL. May import
-`model`, `client`, this package, and PySpark lazily. Must not know the server's packages: it uses Iceberg REST and
-Gravitino REST.
+`session` creates a session for a server, a metalake and a caller, in which `main.a.b.c.t` works in SQL. Must not know
+the server's packages: it uses Iceberg REST and Gravitino REST.
 
 There are two kinds of settings. Settings for the JVM's start (archives, memory, extensions) are passed to the builder
 and are visible on a command line. Catalogs, with the caller's credential, are set on the running session, so other

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the server as DataFrames, Iceberg or Lance.
 
-May import `names`, the options of `spark.lance`, msgspec, and PySpark for types. A name whose catalog the session has
-is an Iceberg table; any other name is a Lance table.
+A name whose catalog the session has is an Iceberg table; any other name is a Lance table.
 """
 
 from __future__ import annotations

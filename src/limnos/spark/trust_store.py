@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trust store of a Spark process: the system's certificate authorities and the authorities of a PEM file.
 
-Writes a trust store for Java, once per set of authorities. May import the standard library and `model`. Must not know
-sessions. Java accepts exactly one trust store, so the file includes the system's authorities. The format is the JDK's
-`JKS`, version 2, which every Java reads: named certificates, and a digest with a well-known password.
+Writes a trust store for Java, once per set of authorities. Must not know sessions. Java accepts exactly one trust
+store, so the file includes the system's authorities. The format is the JDK's `JKS`, version 2, which every Java reads:
+named certificates, and a digest with a well-known password.
 """
 
 from __future__ import annotations

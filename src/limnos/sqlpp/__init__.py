@@ -2,9 +2,8 @@
 """SQL++: parses statements of AsterixDB's language into a syntax tree, prints a tree as text, binds names and evaluates
 queries.
 
-May import `names` and `model`. Must not know a server, a store or an engine: it converts text to trees, plans and
-values. The caller resolves names (`binder.NameResolver`) and supplies the objects of datasets (`rows` of
-`evaluator.results`).
+Must not know a server, a store or an engine: it converts text to trees, plans and values. The caller resolves names
+(`binder.NameResolver`) and supplies the objects of datasets (`rows` of `evaluator.results`).
 """
 
 from limnos.sqlpp import functions, stored, values

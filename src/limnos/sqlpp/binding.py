@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binding with incrementally resolved names, and the messages by which a worker process binds a statement.
 
-May import the other modules of `sqlpp`, except the evaluator. Must not know the server's name resolver. On an event
-loop the number of expressions is limited and long texts are not parsed: the caller then binds in a worker process after
-BudgetSpent.
+Must not know the server's name resolver. On an event loop the number of expressions is limited and long texts are not
+parsed: the caller then binds in a worker process after BudgetSpent.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditions on the objects of one source: comparisons of a path with a constant.
 
-May import plans, `errors` and `values`. Must not know engines or the use of conditions.
+Must not know engines or the use of conditions.
 """
 
 from __future__ import annotations

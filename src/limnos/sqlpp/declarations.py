@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataset declarations: parses the SQL++ statements that are stored in the records of datasets, views and functions.
 
-May import the other modules of `sqlpp`, and `model` for the records. Must not know the tree of names. Each text is
-parsed once and cached, since a stored text never changes. A stored statement contains the names that objects had at its
-creation; the tree has their current names.
+Must not know the tree of names. Each text is parsed once and cached, since a stored text never changes. A stored
+statement contains the names that objects had at its creation; the tree has their current names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses stored CREATE statements.
 
-May import the parser and the tree. Must not know the store. Each text is parsed once and cached: a stored text never
-changes. A stored statement contains the names that objects had at its creation; the server's tree has their current
-names.
+Must not know the store. Each text is parsed once and cached: a stored text never changes. A stored statement contains
+the names that objects had at its creation; the server's tree has their current names.
 """
 
 from __future__ import annotations

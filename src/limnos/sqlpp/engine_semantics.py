@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparisons, groupings and aggregates that have the same result in an engine with typed columns as in SQL++.
 
-May import plans, `conditions`, `stored` and `values`. Must not know an engine's own language. A null in a column
-represents MISSING or NULL: no comparison with it is true, no aggregate counts it, and all nulls are one group.
+Must not know an engine's own language. A null in a column represents MISSING or NULL: no comparison with it is true, no
+aggregate counts it, and all nulls are one group.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`SqlppError`: an error in a statement and its position, with AsterixDB's numbers and messages.
 
-May import `names` for quoting. Must not know status codes or response bodies: the query service turns an error into
-both. A number always has the meaning that AsterixDB gives it.
+Must not know status codes or response bodies: the query service turns an error into both. A number always has the
+meaning that AsterixDB gives it.
 """
 
 from __future__ import annotations

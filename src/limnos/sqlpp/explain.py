@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output of EXPLAIN: the parts of a query that Spark and the evaluator execute, with the reasons.
 
-May import plans, relations, scans, `lookups` and `stored`. Must not know servers: the caller passes the types of
-datasets.
+Must not know servers: the caller passes the types of datasets.
 """
 
 from __future__ import annotations

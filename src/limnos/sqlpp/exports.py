@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Formats of exported files: the checked options of COPY TO, in the form that an engine receives.
 
-May import the tree, `stored` and `errors`. Must not know the locations of files. Options have AsterixDB's names, limits
-and errors.
+Must not know the locations of files. Options have AsterixDB's names, limits and errors.
 """
 
 from __future__ import annotations

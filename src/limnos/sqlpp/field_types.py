@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declared types of expressions, for `get_object_fields`, inferred from the types of datasets.
 
-May import plans, the tree and `stored`. Must not know rows. Each call of the function gets a second argument, which
-describes the declared type of the first. If the type of the argument is unknown, its fields count as declared.
+Must not know rows. Each call of the function gets a second argument, which describes the declared type of the first. If
+the type of the argument is unknown, its fields count as declared.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 A block that groups one dataset becomes a block over the engine's groups, one row each. Only groupings with exactly the
 same result in the engine are pushed down. A grouping by a key that may be NULL or MISSING is not pushed down: these are
 two groups in SQL++, but both are null in a column. In a table that SQL++ did not create null always means MISSING, so
-the grouping is pushed down. The evaluator computes HAVING, LET, SELECT and ORDER BY over the groups. May import plans,
-`conditions`, `engine_semantics`, `stored` and the table of functions. Must not know an engine.
+the grouping is pushed down. The evaluator computes HAVING, LET, SELECT and ORDER BY over the groups. Must not know an
+engine.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs for an engine: one bound and authorized statement, with the descriptions of its datasets that the engine needs.
 
-May import the tree, the parser, the printer, `stored`, `lookups`, `exports` and `plan.wire`. Must not know a server or
-an engine. A job contains no text from a user: names are lists of parts, expressions are plans, and the type of a
-dataset is text printed from a tree.
+Must not know a server or an engine. A job contains no text from a user: names are lists of parts, expressions are
+plans, and the type of a dataset is text printed from a tree.
 """
 
 from __future__ import annotations

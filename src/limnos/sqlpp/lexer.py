@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""The lexer: splits a text into tokens, in one pass and in linear time.
 
-May import `errors` and `tokens`. Must not know the grammar. Comments are `//`, `--` and nested `/* */`; one that begins
-with `/*+` is a hint. `}}` is a token only if `{{` is the innermost open brace, so that `{'x': {'y': 1}}` contains no
-multiset. There are two differences from AsterixDB, both stricter: an unclosed comment is an error, and `\uXXXX` is an
-escape only inside quotes.
+Must not know the grammar. Comments are `//`, `--` and nested `/* */`; one that begins with `/*+` is a hint. `}}` is a
+token only if `{{` is the innermost open brace, so that `{'x': {'y': 1}}` contains no multiset. There are two
+differences from AsterixDB, both stricter: an unclosed comment is an error, and `\uXXXX` is an escape only inside
+quotes.
 """
 
 from __future__ import annotations

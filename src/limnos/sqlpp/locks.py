@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lock rules of statements: compatibility of modes, and the order in which requests are granted. Pure functions.
 
-May import `names` and this package's errors. Must not know storage, waiters or timeouts. The components of a key are
-separate, so no two names have the same key. A request is for all its keys together and is granted completely or not at
-all. So a waiting request holds no lock and cannot deadlock; only an upgrade holds and waits, and an upgrade that would
-close a cycle is rejected. Among incompatible requests the older one has priority.
+Must not know storage, waiters or timeouts. The components of a key are separate, so no two names have the same key. A
+request is for all its keys together and is granted completely or not at all. So a waiting request holds no lock and
+cannot deadlock; only an upgrade holds and waits, and an upgrade that would close a cycle is rejected. Among
+incompatible requests the older one has priority.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds scans that can be executed as lookups by primary key or by an index.
 
-May import `conditions`, `engine_semantics`, `stored` and `values`. Must not know an engine. If conditions fix a key,
-the engine needs to read only that object. The same holds if conditions on an index's fields match few objects. The
-whole statement is then evaluated over the objects read.
+Must not know an engine. If conditions fix a key, the engine needs to read only that object. The same holds if
+conditions on an index's fields match few objects. The whole statement is then evaluated over the objects read.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values as lossless ADM in JSON: the format in which AsterixDB's JDBC driver reads results and sends parameters.
 
-May import `values`, `errors`, and `functions` for the calendar. Must not know a protocol. JSON numbers are bigints;
-booleans, NULL, objects and arrays represent themselves. Every other value is a string: the type tag as two hexadecimal
-digits, a colon, and the parts of the value as decimal numbers separated by colons, where a double is represented by the
-integer value of its bits. A string value has an empty tag before its colon, and the empty string has no colon either.
-Multisets are written as arrays.
+Must not know a protocol. JSON numbers are bigints; booleans, NULL, objects and arrays represent themselves. Every other
+value is a string: the type tag as two hexadecimal digits, a colon, and the parts of the value as decimal numbers
+separated by colons, where a double is represented by the integer value of its bits. A string value has an empty tag
+before its colon, and the empty string has no colon either. Multisets are written as arrays.
 """
 
 from __future__ import annotations

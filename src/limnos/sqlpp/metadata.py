@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The datasets of the dataverse `Metadata`: AsterixDB's records for each kind of object.
 
-May import `model`, `names`, the tree, the printer, `definitions`, `metadata_types`, `stored` and `values`. Must not
-know callers or storage. A record is built from the stored object (`MetadataObject`) and the statements that created it,
-so a worker process can build many. Names of dataverses have their canonical form, as in AsterixDB. Fields without a
-meaning here (node groups, compaction, pending operations) have AsterixDB's values for an idle object.
+Must not know callers or storage. A record is built from the stored object (`MetadataObject`) and the statements that
+created it, so a worker process can build many. Names of dataverses have their canonical form, as in AsterixDB. Fields
+without a meaning here (node groups, compaction, pending operations) have AsterixDB's values for an idle object.
 """
 
 from __future__ import annotations

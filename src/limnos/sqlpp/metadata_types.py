@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declared record types of the metadata datasets.
 
-May import the tree, and `errors` for positions. Must not know records. A record may have undeclared fields, too.
+Must not know records. A record may have undeclared fields, too.
 """
 
 from __future__ import annotations

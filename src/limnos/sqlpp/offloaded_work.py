@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offloaded work on statements, as pure functions from bytes to bytes, for worker processes that can be killed.
 
-May import `names` and the other modules of `sqlpp`. Must not know a server or a store. A SqlppError is returned as
-`refused`, followed by the encoded error. All arguments and results are plain data.
+Must not know a server or a store. A SqlppError is returned as `refused`, followed by the encoded error. All arguments
+and results are plain data.
 """
 
 from __future__ import annotations

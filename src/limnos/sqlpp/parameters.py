@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parameters of a query service request, as a form or as a JSON object, with limits on their count and their values.
 
-May import `errors`, `names` and msgspec. Must not know the meaning of parameters. A body may have 8 MiB, so a worker
-process parses long ones. It returns the values as text, which the server decodes only within the limits.
+Must not know the meaning of parameters. A body may have 8 MiB, so a worker process parses long ones. It returns the
+values as text, which the server decodes only within the limits.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results in formats other than JSON: ADM, lossless JSON and CSV.
 
-May import `values`, `functions`, `errors` and `lossless_adm`. Must not know a protocol. ADM and lossless JSON preserve
-the type of each value, in AsterixDB's notation; CSV has one line per object.
+Must not know a protocol. ADM and lossless JSON preserve the type of each value, in AsterixDB's notation; CSV has one
+line per object.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Projection and predicate pushdown: determines the fields, conditions and limit that each scan of a statement needs.
 
-May import plans, `conditions`, `groups`, relations, `stored` and `values`. Must not know an engine. Requirements are
-necessary conditions only: an engine that returns more gives the same results, because the whole statement is evaluated
-afterwards. Only the conditions of groups are exact. Each scan gets its own number, so that the requirements of one scan
-do not restrict another scan of the same dataset.
+Must not know an engine. Requirements are necessary conditions only: an engine that returns more gives the same results,
+because the whole statement is evaluated afterwards. Only the conditions of groups are exact. Each scan gets its own
+number, so that the requirements of one scan do not restrict another scan of the same dataset.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The flat signature of a query: the names and types of its result fields, which AsterixDB's JDBC driver needs.
 
-May import plans, the tree, `metadata`, `metadata_types`, `stored` and `values`. Must not know names or types of
-datasets, except the metadata datasets: a field of another dataset is `any`, and the driver then uses the type of each
-value. A query whose results are not objects with known names has no signature.
+Must not know names or types of datasets, except the metadata datasets: a field of another dataset is `any`, and the
+driver then uses the type of each value. A query whose results are not objects with known names has no signature.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites queries of requests with `sql-compat`, so that their SQL++ semantics are those of standard SQL.
 
-May import the tree and the parser. Must not know names of objects. As in AsterixDB, the value of a scalar subquery is
-its only value, a subquery after IN is a list of values, `SELECT *` returns the fields of its only variable, UNION ALL
-matches fields by position, and the side of an outer join without a match is NULL. Unsupported subqueries raise
-SqlppError.
+Must not know names of objects. As in AsterixDB, the value of a scalar subquery is its only value, a subquery after IN
+is a list of values, `SELECT *` returns the fields of its only variable, UNION ALL matches fields by position, and the
+side of an outer join without a match is NULL. Unsupported subqueries raise SqlppError.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokens of SQL++: their kinds, the reserved words, and the soft keywords.
 
-May import `errors` of this package. Must not know the lexer or the grammar. The kind of a reserved word is the word in
-upper case, the kind of a punctuation token its text; other kinds, such as string literals, have a constant.
+Must not know the lexer or the grammar. The kind of a reserved word is the word in upper case, the kind of a punctuation
+token its text; other kinds, such as string literals, have a constant.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traversals of a tree without recursion.
 
-May import the tree. Must not know kinds of nodes by name, except calls of functions.
+Must not know kinds of nodes by name, except calls of functions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ancestry: parent, kind and name of given nodes and of all their ancestors up to the metalake, read in one statement.
 
-May import `model` and the store's `sql`. Must not know rights. Used to convert ids to names in responses, such as the
-ids of the objects of a role's grants.
+Must not know rights. Used to convert ids to names in responses, such as the ids of the objects of a role's grants.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audit notes: the audit data of a mutation that writes no change row, stored in the mutation's own transaction.
 
-May import the store's `sql`, `transaction`. Must not know audit records. Writers of notes hold the clocks of different
-zones, so notes have no common order. A background task that holds the clock of zone 0 converts them to records.
+Must not know audit records. Writers of notes hold the clocks of different zones, so notes have no common order. A
+background task that holds the clock of zone 0 converts them to records.
 """
 
 from __future__ import annotations

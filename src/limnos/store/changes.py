@@ -2,7 +2,7 @@
 """The change feed and its clocks: the freshness gate's statement, the writes of a mutation, and the pruning of old
 rows.
 
-May import `model` and the store's `sql`. Must not know caches.
+Must not know caches.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 """Fault injection for tests: points of mutations, purges, removals of orphan files and exports (COPY TO), at which a
 test can kill or stop the process.
 
-May import only the standard library. Must not know tests. `LIMNOS_FAULT=<point>:<count>` in the environment kills the
-process the count-th time it reaches the point; with `:stop` appended, the process stops there until it gets SIGCONT.
-After start-up the same specification can be written to the file that `LIMNOS_FAULT_FILE` names. Without a fault, a
-point costs one comparison.
+Must not know tests. `LIMNOS_FAULT=<point>:<count>` in the environment kills the process the count-th time it reaches
+the point; with `:stop` appended, the process stops there until it gets SIGCONT. After start-up the same specification
+can be written to the file that `LIMNOS_FAULT_FILE` names. Without a fault, a point costs one comparison.
 """
 
 from __future__ import annotations

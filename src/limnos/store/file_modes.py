@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restricts the modes of the server's own files: 700 for its directory, 600 for the database (decision record 0018).
 
-May import `telemetry`. Must not know table files: those are read by engines and get their mode from the process's
-umask.
+Must not know table files: those are read by engines and get their mode from the process's umask.
 """
 
 from __future__ import annotations

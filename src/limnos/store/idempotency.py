@@ -2,9 +2,8 @@
 """Outcomes of requests with an idempotency key: rows written in the mutation's own transaction and retained for a
 limited time.
 
-May import the store's `sql`, `transaction`. Must not know protocols. No decision depends on these rows, and they are
-not in the change feed. Rows are written under the lock of their zone. So of two transactions with one key, the second
-finds the outcome of the first.
+Must not know protocols. No decision depends on these rows, and they are not in the change feed. Rows are written under
+the lock of their zone. So of two transactions with one key, the second finds the outcome of the first.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface of a store backend: gate reads, loads, and mutations.
 
-May import `model` and this package. Must not know SQL. A backend must pass `tests/store`. `inline` is true if reads
-return at once (SQLite), and false if they must be awaited (PostgreSQL).
+Must not know SQL. A backend must pass `tests/store`. `inline` is true if reads return at once (SQLite), and false if
+they must be awaited (PostgreSQL).
 """
 
 from __future__ import annotations

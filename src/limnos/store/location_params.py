@@ -2,7 +2,7 @@
 """Locations in normal form, as parameters of statements that search their parent locations and the locations inside
 them.
 
-May import the store's `sql`. Must not know tables.
+Must not know tables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long read snapshots: a read transaction on its own connection, read page by page.
 
-May import this package. Must not know resources or backends. It serves large reads, such as an export; requests use the
-view and loads. While a snapshot is open, SQLite cannot checkpoint its write-ahead log beyond it, and PostgreSQL cannot
-vacuum replaced rows, so callers close it as soon as possible.
+Must not know resources or backends. It serves large reads, such as an export; requests use the view and loads. While a
+snapshot is open, SQLite cannot checkpoint its write-ahead log beyond it, and PostgreSQL cannot vacuum replaced rows, so
+callers close it as soon as possible.
 """
 
 from __future__ import annotations

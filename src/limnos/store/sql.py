@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`Sql`: a statement as text with `:name` parameters, rendered once for each driver.
 
-May import only the standard library. Must not know tables. The whole store writes SQL this way (decision record 0004):
-each statement is written once, and nothing is compiled at run time.
+Must not know tables. The whole store writes SQL this way (decision record 0004): each statement is written once, and
+nothing is compiled at run time.
 """
 
 from __future__ import annotations

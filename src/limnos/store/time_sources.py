@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store's time: one clock that all nodes share.
 
-May import `telemetry` and the standard library. Must not know connections. On SQLite all nodes run on one machine, and
-use its clock. On PostgreSQL a node reads the database's clock when it connects, and again at intervals. In between it
-counts with its monotonic clock, so that changes of the wall clock do not affect stored times.
+Must not know connections. On SQLite all nodes run on one machine, and use its clock. On PostgreSQL a node reads the
+database's clock when it connects, and again at intervals. In between it counts with its monotonic clock, so that
+changes of the wall clock do not affect stored times.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of a transaction that all resources share: statements, ids, change drafts, and the actor.
 
-May import `model` and the store's `sql`, `changes`. Must not know any resource: `tx` adds those.
+Must not know any resource: `tx` adds those.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """`Tx`: the transaction that a mutation sees, with statements, the reads and writes of each resource, and the drafts of
 its changes.
 
-May import `model` and this package. Has no business rules. The backend opens it, takes the locks, checks the permit,
-and closes it. A mutation is a plain function over it that never awaits.
+Has no business rules. The backend opens it, takes the locks, checks the permit, and closes it. A mutation is a plain
+function over it that never awaits.
 """
 
 from __future__ import annotations

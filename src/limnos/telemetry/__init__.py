@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs, metrics and request ids of the process.
 
-May import `model`, structlog, prometheus-client and msgspec. Must not know the events and metrics: layers above define
-their own.
+Must not know the events and metrics: layers above define their own.
 """

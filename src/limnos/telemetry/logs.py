@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs: structlog and the standard library's loggers through one handler, as JSON or for a terminal, on stderr.
 
-May import structlog, `model` and this package. Must not know the events. Every line has the id of its request. Values
-under names of secrets are masked, and so are secrets of the settings inside strings and tracebacks. Loggers of
-libraries write warnings and errors only, because their other lines contain requests and responses with credentials that
-nothing here can know.
+Must not know the events. Every line has the id of its request. Values under names of secrets are masked, and so are
+secrets of the settings inside strings and tracebacks. Loggers of libraries write warnings and errors only, because
+their other lines contain requests and responses with credentials that nothing here can know.
 
     log = get_logger(__name__)
     log.info("table created", table_id=7)

@@ -2,8 +2,8 @@
 """Metrics: counters, gauges and histograms, rendered in Prometheus' text format. An update costs one dictionary
 increment.
 
-May import prometheus-client (only to render) and this package. Must not know the metrics. Label by operation, never by
-a raw path or a name that callers choose: every combination of labels lives as long as the process.
+Must not know the metrics. Label by operation, never by a raw path or a name that callers choose: every combination of
+labels lives as long as the process.
 
     requests[("iceberg", "load-table", 200)] += 1
     request_seconds.observe(("iceberg", "load-table"), 0.0004)

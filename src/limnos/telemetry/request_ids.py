@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request ids: one short string per request, unique across nodes and restarts, for logs, responses and change rows.
 
-May import nothing but the standard library. Must not know requests.
+Must not know requests.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The request log: one line for each answered request, on standard error among the other log lines.
 
-May import msgspec and this package. Must not know requests: an entry is a plain tuple. For speed a request only appends
-its tuple; the entries of 50 ms are formatted and written together. Writing never waits for a reader of a full pipe: up
-to `LINES_MAX` lines are buffered; further lines are dropped and counted.
+Must not know requests: an entry is a plain tuple. For speed a request only appends its tuple; the entries of 50 ms are
+formatted and written together. Writing never waits for a reader of a full pipe: up to `LINES_MAX` lines are buffered;
+further lines are dropped and counted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ordinal of this worker process, for log lines and metrics; None if the server has a single process.
 
-May import nothing. Must not know the start of processes.
+Must not know the start of processes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`CacheMiss`: the exception by which a synchronous reader names missing facts, and the functions that raise it.
 
-May import this package only. After a cache miss the facts are loaded and the reader runs again, so it must have no
-side effects.
+After a cache miss the facts are loaded and the reader runs again, so it must have no side effects.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of facts from the store by their keys, several facts of one kind with one statement.
 
-May import `store`, `model` and this package. Must not know which changes invalidate a fact (`facts`).
+Must not know which changes invalidate a fact (`facts`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facts: the values that the view caches, and their invalidation by changes.
 
-May import `model` and this package. A fact is a key and an immutable value; an absence is a fact, too. Keys
-are made in `keys`. Each begins with the kind of the fact, so one dictionary, one memory budget and one merge rule serve
-all kinds.
+A fact is a key and an immutable value; an absence is a fact, too. Keys are made in `keys`. Each begins with the kind of
+the fact, so one dictionary, one memory budget and one merge rule serve all kinds.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 """The freshness gate: before a request uses cached facts, it reads the changes after the known revisions from the
 store.
 
-May import `model`, `store`, `telemetry` and this package. Must not know policies or requests. On SQLite the read is
-synchronous. On PostgreSQL, requests that arrive while a read is in flight share the next read, which starts after
-each of them arrived (rule 1). A read waits a few iterations of the event loop, as long as each iteration brings more
-requests (docs/decisions/0015).
+Must not know policies or requests. On SQLite the read is synchronous. On PostgreSQL, requests that arrive while a read
+is in flight share the next read, which starts after each of them arrived (rule 1). A read waits a few iterations of the
+event loop, as long as each iteration brings more requests (docs/decisions/0015).
 """
 
 from __future__ import annotations

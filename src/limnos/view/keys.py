@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of facts: the identifier of each fact in the view, with the type of its value.
 
-May import `model`. A key is a plain tuple that begins with the kind of the fact. `Key[Node | None]` declares the type
-of the value to the type checker only; at run time `Key` is `tuple`, without any cost.
+A key is a plain tuple that begins with the kind of the fact. `Key[Node | None]` declares the type of the value to the
+type checker only; at run time `Key` is `tuple`, without any cost.
 """
 
 # Only this module returns a plain tuple where the annotation says `Key`:

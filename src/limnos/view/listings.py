@@ -2,9 +2,8 @@
 """Listings in blocks: a block caches all names of one kind under one parent within a range, and is updated from change
 rows.
 
-May import `model` and this package. Adding or removing a name costs a copy of one block, regardless of the number of
-siblings; a change elsewhere costs nothing. A change row without the needed details invalidates the block, which is then
-read again.
+Adding or removing a name costs a copy of one block, regardless of the number of siblings; a change elsewhere costs
+nothing. A change row without the needed details invalidates the block, which is then read again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`StoreView`: cached facts, the known revision of each zone, and a ring buffer of recent changes.
 
-May import `store`, `model` and this package. Must not know policies or I/O; every method is synchronous. Revisions only
-advance. A loaded fact is cached only if the ring buffer has every change since its revision and none of them affects it
-(rule 3).
+Must not know policies or I/O; every method is synchronous. Revisions only advance. A loaded fact is cached only if the
+ring buffer has every change since its revision and none of them affects it (rule 3).
 """
 
 from __future__ import annotations

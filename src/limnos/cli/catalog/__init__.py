@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commands about objects of the tree: list, create, describe, move, drop and restore; tables, Lance, exports and
 records.
-
-May import the shared modules of `limnos.cli` and the modules that those may import.
 """

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`changes`: shows the change feed.
 
-May import `client`, `names` and `cli`. Prints each change once, in feed order, and the next feed position at the end,
-also after an interruption.
+Prints each change once, in feed order, and the next feed position at the end, also after an interruption.
 """
 
 from __future__ import annotations

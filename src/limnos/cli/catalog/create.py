@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`create metalake | catalog | namespace | fileset | model`.
 
-May import `names` and `cli`. Engines create tables: Spark, PyIceberg, Trino.
+Engines create tables: Spark, PyIceberg, Trino.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The fields that `describe` shows for each kind of object, as one flat map.
 
-May import `client`, `names`, and the type of rows in `cli`. Must not know the output formats.
+Must not know the output formats.
 """
 
 from __future__ import annotations

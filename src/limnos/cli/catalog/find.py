@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`find`: searches over the metalake.
-
-May import `names` and `cli`.
-"""
+"""`find`: searches over the metalake."""
 
 from __future__ import annotations
 

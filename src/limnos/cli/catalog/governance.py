@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What governs an object, as `show` prints it: tags, restrictions, the jobs that write it, and maintenance.
 
-May import `client` and `names`. Each part is a request of its own; a part that the caller may not read is left out.
+Each part is a request of its own; a part that the caller may not read is left out.
 """
 
 from __future__ import annotations

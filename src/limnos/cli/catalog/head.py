@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`head`: the first rows of a table, or the beginning of a fileset's file; `files`: the files of a fileset.
-
-May import `client` values and `cli`.
-"""
+"""`head`: the first rows of a table, or the beginning of a fileset's file; `files`: the files of a fileset."""
 
 from __future__ import annotations
 

@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`lance list | describe | import | serve`: directories of Lance tables.
-
-May import `cli`, `client` and `names`, and when a command needs them `formats`, `sources` with Lance's library,
-and `app`.
-"""
+"""`lance list | describe | import | serve`: directories of Lance tables."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`names check | plan | show | migrate | undo | confirm`: names of namespaces that contain the separator.
-
-May import `client` values, `names` and `cli`.
-"""
+"""`names check | plan | show | migrate | undo | confirm`: names of namespaces that contain the separator."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`delete`: objects of the tree, one or with everything below, and the way back.
 
-May import `cli`, `client` and `names`. Without `--kind`, the kind of an object is requested from the server.
+Without `--kind`, the kind of an object is requested from the server.
 """
 
 from __future__ import annotations

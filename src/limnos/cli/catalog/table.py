@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`table check | mend`: checks a table's files and its metadata, and corrects metadata that some readers refuse.
-
-May import `cli`.
-"""
+"""`table check | mend`: checks a table's files and its metadata, and corrects metadata that some readers refuse."""
 
 from __future__ import annotations
 

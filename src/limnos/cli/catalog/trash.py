@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`trash list | delete` and `undrop`: dropped objects, and their restoration.
-
-May import `names` and `cli`.
-"""
+"""`trash list | delete` and `undrop`: dropped objects, and their restoration."""
 
 from __future__ import annotations
 

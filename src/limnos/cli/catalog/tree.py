@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`list`, `tree`, `show`, `rename`: commands on the tree of names; and `whoami`.
 
-May import `cli`, `client` and `names`. Without `--kind`, the kind of an object is requested from the server.
+Without `--kind`, the kind of an object is requested from the server.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The objects below a catalog or namespace: read level by level, and drawn as a tree.
 
-May import `client` and `names`. Reads at most a given number of objects, so that a large lake does not hold a terminal.
+Reads at most a given number of objects, so that a large lake does not hold a terminal.
 """
 
 from __future__ import annotations

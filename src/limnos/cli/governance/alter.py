@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`set`: changes of an object's comment, columns' descriptions, properties, owner, tags and allowed locations.
 
-May import `client` and `cli`. What is given is changed in this order: comment, columns and properties by one request,
-then owner, then tags; a refusal names what was changed before it.
+What is given is changed in this order: comment, columns and properties by one request, then owner, then tags; a refusal
+names what was changed before it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Row filters as SQL text: what a user types, from the tree of conditions that the server stores.
 
-May import `client`'s values. Must not know restrictions.
+Must not know restrictions.
 """
 
 from __future__ import annotations

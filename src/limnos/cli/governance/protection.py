@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`protect` and `unprotect`: protection of objects against drops.
-
-May import `cli`.
-"""
+"""`protect` and `unprotect`: protection of objects against drops."""
 
 from __future__ import annotations
 

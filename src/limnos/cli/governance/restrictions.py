@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`restriction set | show | remove`: row filters and column masks of tables.
 
-May import `client` and `cli`. The server parses filters and masks.
+The server parses filters and masks.
 """
 
 from __future__ import annotations

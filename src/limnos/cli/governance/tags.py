@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tag create | delete | list | describe | add | remove`: tags and the objects that have them.
-
-May import `client` and `cli`.
-"""
+"""`tag create | delete | list | describe | add | remove`: tags and the objects that have them."""
 
 from __future__ import annotations
 

@@ -2,8 +2,7 @@
 """`access explain | holders | reach`: the reasons of an access decision, the users with access to an object, and the
 objects that a user has access to.
 
-May import `client`, `names`, `cli` and the action names of `access`. The server returns the reasons; this module
-formats them.
+The server returns the reasons; this module formats them.
 """
 
 from __future__ import annotations

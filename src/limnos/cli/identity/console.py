@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`console`: opens the console in a browser, signed in.
 
-May import `names` and `cli`. The code in the URL can be used once, within two minutes.
+The code in the URL can be used once, within two minutes.
 """
 
 from __future__ import annotations

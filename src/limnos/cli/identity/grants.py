@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`grant` and `revoke`: presets to users, groups and roles, roles to users and groups, privileges to roles.
 
-May import `client`, `cli` and the names of presets and privileges in `model`. The server checks whether a privilege
-applies to an object.
+The server checks whether a privilege applies to an object.
 """
 
 from __future__ import annotations

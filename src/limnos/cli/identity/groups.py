@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`group create | delete | list | describe` for groups, `group add | remove` for their members.
-
-May import `client` and `cli`.
-"""
+"""`group create | delete | list | describe` for groups, `group add | remove` for their members."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`login`, `logout`, `profile list | use`.
 
-May import `client`, `config` and `cli`. A password is read from the terminal or standard input. It is never an argument
-and never stored.
+A password is read from the terminal or standard input. It is never an argument and never stored.
 """
 
 from __future__ import annotations

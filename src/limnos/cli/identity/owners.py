@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`owner show | set`: owners of objects.
-
-May import `client` and `cli`.
-"""
+"""`owner show | set`: owners of objects."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`grant --preset` and `revoke --preset`: all privileges that a reader, writer or admin of an object needs.
 
-May import `client`, `cli` and the names of presets in `model.presets`. The server decides which privileges these are.
+The server decides which privileges these are.
 """
 
 from __future__ import annotations

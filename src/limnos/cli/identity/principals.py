@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Users, groups and roles as arguments of commands: `user:ana`, `group:staff`, `role:reader`, or a name alone.
-
-May import `client` and `cli`.
-"""
+"""Users, groups and roles as arguments of commands: `user:ana`, `group:staff`, `role:reader`, or a name alone."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`role create | delete | list | describe`: roles and their privileges.
 
-May import `client` and `cli`. `grant` and `revoke` change a role's privileges.
+`grant` and `revoke` change a role's privileges.
 """
 
 from __future__ import annotations

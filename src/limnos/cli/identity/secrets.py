@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`user secret create | accounts | list | end`: secrets of service accounts.
 
-May import `cli`. A secret is printed once, or written to a file that only its owner can read, and nowhere else.
+A secret is printed once, or written to a file that only its owner can read, and nowhere else.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`user add | remove | list | describe | disable | enable | password | secret`: users of a metalake.
-
-May import `client` and `cli`.
-"""
+"""`user add | remove | list | describe | disable | enable | password | secret`: users of a metalake."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`audit`: shows and exports audit records.
-
-May import `client` and `cli`.
-"""
+"""`audit`: shows and exports audit records."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`maintenance plan | explain | run | cancel | status | work`: maintenance of tables.
-
-May import `client`, `config`, `model`, `spark` (when an executor runs) and `cli`.
-"""
+"""`maintenance plan | explain | run | cancel | status | work`: maintenance of tables."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`node list | settings`: the nodes of a server and their settings.
 
-May import `cli`. The commands are for service admins.
+The commands are for service admins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`server start | check | migrate | backup | restore | config`: a server on this machine.
-
-May import `config`, `model` and `cli`; the server itself only inside the commands that need it.
-"""
+"""`server start | check | migrate | backup | restore | config`: a server on this machine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`spark jars` and `demo`.
 
-May import `config`, and the source checkout's path from `model`. Spark's package, and the demonstration, are imported
-only when a command needs them.
+Spark's package, and the demonstration, are imported only when a command needs them.
 """
 
 from __future__ import annotations

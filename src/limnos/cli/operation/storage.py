@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`storage check | keys | rotate-key`: checks of a catalog's storage, and encryption keys.
-
-May import `client` values and `cli`.
-"""
+"""`storage check | keys | rotate-key`: checks of a catalog's storage, and encryption keys."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`task list | show | retry`: background tasks of the server.
 
-May import `cli`. The commands are for service admins.
+The commands are for service admins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`webhook create | list | drop | retry`: webhooks of a metalake.
 
-May import `cli`. The commands are for owners of metalakes. A secret is printed once, or written to a file that only its
-owner can read.
+The commands are for owners of metalakes. A secret is printed once, or written to a file that only its owner can read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`job run | list | show | cancel | register | templates | delete`: jobs and their templates.
-
-May import `client` and `cli`.
-"""
+"""`job run | list | show | cancel | register | templates | delete`: jobs and their templates."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`lineage up`, `lineage down`: sources of a table, view or column, and objects derived from it.
 
-May import `client`, `names` and `cli`. The server decides whether the last part of a path is a column.
+The server decides whether the last part of a path is a column.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pipeline check | plan | schema`: checks of a pipeline's file, and the plan of a run.
 
-May import `client` for its errors, `names`, `cli`, and `pipeline` inside the functions that need it. None of the
-commands writes anything.
+None of the commands writes anything.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pipeline run | resume | publish | discard | diff`: runs of pipelines.
-
-May import `cli`, rich, and `pipeline` inside the functions that need it.
-"""
+"""`pipeline run | resume | publish | discard | diff`: runs of pipelines."""
 
 from __future__ import annotations
 

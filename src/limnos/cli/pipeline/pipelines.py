@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`pipeline list | show | runs | cancel | findings | drop`: the server's records of pipelines and runs.
 
-May import `client` for the types of its responses, `names` and `cli`. The commands that run pipelines are in
-`pipeline_checks` and `pipeline_runs`, which register them on `app`.
+The commands that run pipelines are in `pipeline_checks` and `pipeline_runs`, which register them on `app`.
 """
 
 from __future__ import annotations

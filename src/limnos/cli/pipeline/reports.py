@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`reports`: metrics reports of scans and commits of a table, which clients sent.
-
-May import `cli`.
-"""
+"""`reports`: metrics reports of scans and commits of a table, which clients sent."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Short ids: the beginning of the id of a run or a job, as the console prints it, wherever it is unique.
 
-May import `client`'s errors and `cli`. A whole id costs no further request.
+A whole id costs no further request.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`sql`: SQL++ statements from the command line, a file, a pipe, or a shell.
-
-May import `names` and `cli`; the session and its parser are imported by the command, the shell only on a terminal.
-"""
+"""`sql`: SQL++ statements from the command line, a file, a pipe, or a shell."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The SQL++ shell: line editing, history, completion, and commands that begin with a backslash.
 
-May import prompt_toolkit, `client`'s errors, `names`, `sqlpp`'s words and `cli`. Typing never blocks: names for
-completion are loaded on a separate thread, and the previous names are offered until it has finished.
+Typing never blocks: names for completion are loaded on a separate thread, and the previous names are offered until it
+has finished.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A session of the SQL++ shell: sends statements, waits, cancels them on Ctrl-C, and shows results.
 
-May import `client`, `names`, msgspec and `cli`. Must not know the source of statements. Each text is one request. Only
-its current dataverse carries over to the next request.
+Must not know the source of statements. Each text is one request. Only its current dataverse carries over to the next
+request.
 """
 
 from __future__ import annotations

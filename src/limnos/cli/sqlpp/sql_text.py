@@ -2,7 +2,7 @@
 """Analysis of SQL++ texts for the shell: whether a text is complete, where an error is, and the dataverse that USE
 selects.
 
-May import `sqlpp`, `names` and this package's widths of texts. Does no input and no output.
+Does no input and no output.
 """
 
 from __future__ import annotations

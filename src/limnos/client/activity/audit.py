@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on the audit (own API).
-
-May import `client`.
-"""
+"""Calls on the audit (own API)."""
 
 from __future__ import annotations
 

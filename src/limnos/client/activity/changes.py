@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on the change feed (own API).
 
-May import `client`. The client's own timeout must be longer than `wait_s`.
+The client's own timeout must be longer than `wait_s`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports and imports of metalakes (own API): splitting of files into parts, and the calls.
 
-May import `model.frames` and `client`. Must not know the content of records, because the client has no Protobuf
-library.
+Must not know the content of records, because the client has no Protobuf library.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on job templates and their jobs (Gravitino REST; a job's output over the admin API).
-
-May import `client`.
-"""
+"""Calls on job templates and their jobs (Gravitino REST; a job's output over the admin API)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on lineage: sending events, and reading the graph around a table, view or column (own API).
 
-May import `names` and `client`. Paths start with the catalog.
+Paths start with the catalog.
 """
 
 from __future__ import annotations

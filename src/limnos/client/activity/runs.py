@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on pipelines and their runs (own API), for runners and for observers.
 
-May import `client`. A runner's reports are idempotent for the same attempt and step, so they are retried if a response
-was lost.
+A runner's reports are idempotent for the same attempt and step, so they are retried if a response was lost.
 """
 
 from __future__ import annotations

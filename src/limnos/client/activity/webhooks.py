@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on webhooks (own API), for the owner of the metalake.
-
-May import `client`.
-"""
+"""Calls on webhooks (own API), for the owner of the metalake."""
 
 from __future__ import annotations
 

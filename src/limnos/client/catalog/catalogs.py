@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on catalogs (Gravitino REST).
-
-May import `client`.
-"""
+"""Calls on catalogs (Gravitino REST)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on functions registered for engines (Gravitino REST).
 
-May import `client`. A path has a catalog, namespaces and a name. Definitions are Gravitino's JSON, unchanged.
+A path has a catalog, namespaces and a name. Definitions are Gravitino's JSON, unchanged.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on Lance tables (Lance REST). Lance's own clients read and write the tables' data.
 
-May import `names` and `client`. Paths start with the catalog; a table may be directly in it.
+Paths start with the catalog; a table may be directly in it.
 """
 
 from __future__ import annotations

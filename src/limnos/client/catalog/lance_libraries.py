@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance tables opened with Lance's own libraries, with the client's credential.
 
-May import `names`, `model` for the advice to install extras, and `client`. Lance's libraries are imported only on use,
-because the base install lacks them. They read and write a table's files themselves, and request its location from the
-server at each opening.
+Lance's libraries are imported only on use, because the base install lacks them. They read and write a table's files
+themselves, and request its location from the server at each opening.
 """
 
 from __future__ import annotations

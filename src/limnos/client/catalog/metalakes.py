@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on metalakes (Gravitino REST).
-
-May import `client`.
-"""
+"""Calls on metalakes (Gravitino REST)."""
 
 from __future__ import annotations
 

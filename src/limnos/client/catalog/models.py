@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on models, their versions and aliases (Gravitino REST).
 
-May import `client`. A path has catalog, schema and name: model catalogs do not nest.
+A path has catalog, schema and name: model catalogs do not nest.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on namespace names that contain the separator (own API).
-
-May import `client`.
-"""
+"""Calls on namespace names that contain the separator (own API)."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of objects as one string, and the kind of object that a path names.
 
-May import `names` and `client`. A namespace and a table or view may have the same path.
+A namespace and a table or view may have the same path.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas, tables and topics of connector catalogs (Gravitino REST).
 
-May import `model` and `client`. Paths start with the catalog. `namespaces` and `tables` serve the objects of the
-server's own tree.
+Paths start with the catalog. `namespaces` and `tables` serve the objects of the server's own tree.
 """
 
 from __future__ import annotations

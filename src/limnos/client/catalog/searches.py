@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls that search objects of the client's metalake (own API).
 
-May import `client`. Paths start with the catalog.
+Paths start with the catalog.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transactions (own API): several changes of one catalog, executed atomically.
 
-May import `client`. Operations are the server's JSON, described in docs/guides/transactions.md.
+Operations are the server's JSON, described in docs/guides/transactions.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on Iceberg views: Iceberg REST, and the admin API to move.
 
-May import `client`. Paths start with the catalog. Engines and Iceberg's own clients create and replace views;
-`Client.iceberg_properties` has their settings.
+Paths start with the catalog. Engines and Iceberg's own clients create and replace views; `Client.iceberg_properties`
+has their settings.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on policies and their objects (Gravitino REST).
 
-May import `client`. A policy's content is Gravitino's JSON, unchanged.
+A policy's content is Gravitino's JSON, unchanged.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on the protection of objects against drops (own API).
-
-May import `client`.
-"""
+"""Calls on the protection of objects against drops (own API)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on restrictions of tables and namespaces (own API).
-
-May import `client`.
-"""
+"""Calls on restrictions of tables and namespaces (own API)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on tags and their objects (Gravitino REST).
-
-May import `client`.
-"""
+"""Calls on tags and their objects (Gravitino REST)."""
 
 from __future__ import annotations
 

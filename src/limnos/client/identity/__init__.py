@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls about users, groups, roles, owners, access, tokens, logins and service accounts.
-
-May import `model`, `names`, `limnos.client.catalog` and the shared modules of `limnos.client`.
-"""
+"""Calls about users, groups, roles, owners, access, tokens, logins and service accounts."""

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls for access: decisions, holders, accessible objects of a user, previews of changes, and presets (own API).
-
-May import `names`, `client` and of `model` the names of presets.
-"""
+"""Calls for access: decisions, holders, accessible objects of a user, previews of changes, and presets (own API)."""
 
 from __future__ import annotations
 

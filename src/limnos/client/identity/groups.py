@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on the groups of a metalake (Gravitino REST; members through the admin API).
-
-May import `client`.
-"""
+"""Calls on the groups of a metalake (Gravitino REST; members through the admin API)."""
 
 from __future__ import annotations
 

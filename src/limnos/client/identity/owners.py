@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on owners (Gravitino REST).
-
-May import `client`.
-"""
+"""Calls on owners (Gravitino REST)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on roles, their holders and their privileges (Gravitino REST).
-
-May import `client`.
-"""
+"""Calls on roles, their holders and their privileges (Gravitino REST)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on secrets of service accounts (own API).
-
-May import `client`.
-"""
+"""Calls on secrets of service accounts (own API)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on API tokens (own API).
-
-May import `client`.
-"""
+"""Calls on API tokens (own API)."""
 
 from __future__ import annotations
 

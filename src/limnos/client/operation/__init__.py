@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls about the server: storage, nodes, maintenance, tasks and SQL++ statements.
-
-May import `model`, `names`, the packages before it and the shared modules of `limnos.client`.
-"""
+"""Calls about the server: storage, nodes, maintenance, tasks and SQL++ statements."""

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls on table maintenance (own API).
 
-May import `names` and `client`. Paths start with the catalog.
+Paths start with the catalog.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values of table maintenance: findings, operations, and the report on one table.
-
-May import `client`'s `values`.
-"""
+"""Values of table maintenance: findings, operations, and the report on one table."""
 
 from __future__ import annotations
 

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on the server's nodes and settings (own API), for service admins.
-
-May import `client`.
-"""
+"""Calls on the server's nodes and settings (own API), for service admins."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Calls of SQL++: run and cancel statements.
 
-May import `names` and `client`. Rows are returned as the received JSON, so that numbers are not changed. A dataverse is
-given by its parts, or as a string in display form (`sales.east`, with back quotes where needed).
+Rows are returned as the received JSON, so that numbers are not changed. A dataverse is given by its parts, or as a
+string in display form (`sales.east`, with back quotes where needed).
 """
 
 from __future__ import annotations

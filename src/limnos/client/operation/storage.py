@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on storage (own API): checks of a catalog's storage, and the keys that seal secrets.
-
-May import `client`.
-"""
+"""Calls on storage (own API): checks of a catalog's storage, and the keys that seal secrets."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of the server's responses: frozen structs that decode the server's JSON.
 
-May import msgspec. Must not know HTTP. Unknown fields of a newer server are ignored; optional fields have defaults.
+Must not know HTTP. Unknown fields of a newer server are ignored; optional fields have defaults.
 """
 
 from limnos.client.values.activity import (

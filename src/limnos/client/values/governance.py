@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of the server's responses about tags, protection and read restrictions.
 
-May import msgspec. Must not know HTTP.
+Must not know HTTP.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of the server's responses about users, groups, roles, tokens, sign-in and explanations of decisions.
 
-May import msgspec. Must not know HTTP.
+Must not know HTTP.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Common values of several areas of the client: creation and change of an object, its name, JSON documents.
 
-May import msgspec. Must not know HTTP.
+Must not know HTTP.
 """
 
 from __future__ import annotations

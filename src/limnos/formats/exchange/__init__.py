@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports of metalakes as messages and bytes, without I/O (`proto/limnos/v1/export.proto`).
 
-May import Protobuf, msgspec, `model`, and `limnos.formats.iceberg` for row filters and masks. Must not know HTTP, SQL,
-files or permissions.
+Must not know HTTP, SQL, files or permissions.
 """

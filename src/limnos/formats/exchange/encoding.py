@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encodes records of an export: Protobuf messages with length prefixes, or lines of JSON.
 
-May import Protobuf and `model`. Must not know the content of a record except its version.
+Must not know the content of a record except its version.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the records of an export from stored values.
 
-May import Protobuf, msgspec, `model`, and `formats.iceberg` for row filters and masks. Must not know the selection and
-order of exported objects. Pure: each function takes values and returns a message.
+Must not know the selection and order of exported objects. Pure: each function takes values and returns a message.
 """
 
 from __future__ import annotations

@@ -2,6 +2,5 @@
 """Conversion between Gravitino's JSON and other formats: tables, columns, partitioning, sort orders, views, functions,
 policies and job templates.
 
-May import `limnos.formats.iceberg`, `limnos.model` and `limnos.names`. Pure: values in, values out. Must not know HTTP,
-services or the store.
+Pure: values in, values out. Must not know HTTP, services or the store.
 """

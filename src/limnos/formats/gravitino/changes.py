@@ -2,8 +2,8 @@
 """Applies Gravitino's column changes to an Iceberg schema: existing fields keep their ids, new fields get new ids
 (reference section 2.3).
 
-May import this package, `formats.iceberg` and `model`. Must not know tables. Pure. Only changes that Iceberg's schema
-evolution allows are made: types are widened and columns become optional.
+Must not know tables. Pure. Only changes that Iceberg's schema evolution allows are made: types are widened and columns
+become optional.
 """
 
 from __future__ import annotations

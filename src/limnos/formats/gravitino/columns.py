@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns: converts Gravitino's JSON columns to Iceberg schemas and back (JsonUtils of 1.3; reference section 2.1).
 
-May import `formats.iceberg` and `model`. Must not know tables. Pure. A type that Iceberg lacks (`varchar(20)`) becomes
-an Iceberg type that can represent its values. The original type is stored by field id, and is returned as long as the
-field has that Iceberg type. Types that neither system has are refused on input and returned as `external` on output.
+Must not know tables. Pure. A type that Iceberg lacks (`varchar(20)`) becomes an Iceberg type that can represent its
+values. The original type is stored by field id, and is returned as long as the field has that Iceberg type. Types that
+neither system has are refused on input and returned as `external` on output.
 """
 
 from __future__ import annotations

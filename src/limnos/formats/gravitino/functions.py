@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registered functions: checks of definitions, and changes applied to them (reference section 2.3).
 
-May import `formats.iceberg` and `model`. Pure. Must not know engines: types are stored unchanged. Two definitions that
-the same call could match are ambiguous, and refused.
+Pure. Must not know engines: types are stored unchanged. Two definitions that the same call could match are ambiguous,
+and refused.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Job templates: the program or Spark application that a job runs, with placeholders for the job's values.
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know rights or a server's limits. A
-placeholder is `{{name}}`, or `{{name:-default}}`; `\{{` stands for two braces.
+Pure. Must not know rights or a server's limits. A placeholder is `{{name}}`, or `{{name:-default}}`; `\{{` stands for
+two braces.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns of Lance tables in Gravitino's JSON types (JsonUtils of 1.3; reference section 2.1).
 
-May import msgspec. Pure. The input is a JSON array of fields with Lance's logical type names. A type that Gravitino
-lacks becomes `external` with Lance's own name.
+Pure. The input is a JSON array of fields with Lance's logical type names. A type that Gravitino lacks becomes
+`external` with Lance's own name.
 """
 
 from __future__ import annotations

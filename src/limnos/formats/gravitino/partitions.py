@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partitioning and sort orders of Iceberg tables as Gravitino's expressions, and back (reference section 2.2).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Must not know tables. Pure. A transform that Gravitino
-lacks becomes a function with its name; a transform that Iceberg lacks is refused.
+Must not know tables. Pure. A transform that Gravitino lacks becomes a function with its name; a transform that Iceberg
+lacks is refused.
 """
 
 from __future__ import annotations

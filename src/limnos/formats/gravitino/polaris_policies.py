@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policies of Polaris: translates its four types of table maintenance to policies of this server.
 
-May import this package, `formats.iceberg` and `model`. Pure. Polaris stores policies but does not execute them, so some
-of its fields have no counterpart here; the caller reports their names.
+Pure. Polaris stores policies but does not execute them, so some of its fields have no counterpart here; the caller
+reports their names.
 """
 
 from __future__ import annotations

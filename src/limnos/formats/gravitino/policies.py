@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Contents of policies: custom rules, or settings for the maintenance of tables (Gravitino's content classes).
 
-May import `formats.iceberg` for its typed JSON, and `model`. Pure. Must not know the application of policies.
+Pure. Must not know the application of policies.
 """
 
 from __future__ import annotations

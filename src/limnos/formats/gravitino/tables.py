@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables: Gravitino's create and alter requests as Iceberg's, and stored Iceberg tables as Gravitino's JSON.
 
-May import `formats.iceberg`, `model` and this package. Must not know HTTP. Pure. Changes have the fields of Gravitino's
-`*UpdateRequest` classes of 1.3.
+Must not know HTTP. Pure. Changes have the fields of Gravitino's `*UpdateRequest` classes of 1.3.
 """
 
 from __future__ import annotations

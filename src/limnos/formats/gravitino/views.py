@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views: Gravitino's representation, from and to Iceberg's metadata and updates.
 
-May import `formats.iceberg` for its typed JSON, `names` and this package. Must not know catalogs. Pure. A namespace is
-a tuple of levels, because the catalog determines how it is spelled.
+Must not know catalogs. Pure. A namespace is a tuple of levels, because the catalog determines how it is spelled.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Properties that name a class, or settings of another system's runtime: refused in tables and catalogs.
 
-May import `limnos.model.errors` and this package. Pure. A client or engine that reads such a property constructs the
-class, or changes its own settings, in its own process and with its own rights: the one who wrote the property may have
-fewer. Source: Iceberg's `TableProperties`, `CatalogProperties`, `AwsClientProperties` and `Parquet.WriteBuilder`, which
-copies a table's properties to Hadoop's configuration. Decision record 0159; docs/reference/refused-properties.md.
+Pure. A client or engine that reads such a property constructs the class, or changes its own settings, in its own
+process and with its own rights: the one who wrote the property may have fewer. Source: Iceberg's `TableProperties`,
+`CatalogProperties`, `AwsClientProperties` and `Parquet.WriteBuilder`, which copies a table's properties to Hadoop's
+configuration. Decision record 0159; docs/reference/refused-properties.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks timestamps from clients against the server's clock.
 
-May import the standard library and `limnos.model.errors`. Must not know documents.
+Must not know documents.
 """
 
 from __future__ import annotations

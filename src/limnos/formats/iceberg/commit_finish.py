@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The last step of a commit: corrects the logs, checks the whole document, and sets its time.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know single updates.
+Must not know single updates.
 """
 
 from __future__ import annotations

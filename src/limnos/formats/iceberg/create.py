@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds the metadata of a new table from a create request.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know commits. Source: Iceberg REST
-specification, schema CreateTableRequest. Ids are assigned as in the reference implementation.
+Must not know commits. Source: Iceberg REST specification, schema CreateTableRequest. Ids are assigned as in the
+reference implementation.
 """
 
 from __future__ import annotations

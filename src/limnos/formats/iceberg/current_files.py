@@ -2,8 +2,8 @@
 """Files that a reader of a table opens: manifest lists, manifests and statistics from its document, data files from the
 manifests.
 
-May import msgspec, `limnos.model.errors` and this package. Must not read files: bytes are passed in. Must not know the
-locations of a table: the caller passes prefixes, and decides on all paths that do not plainly begin with one.
+Must not read files: bytes are passed in. Must not know the locations of a table: the caller passes prefixes, and
+decides on all paths that do not plainly begin with one.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Default values of columns: checked against their type, in Iceberg's JSON single-value form.
 
-May import the standard library and this package's types. Must not know schemas. Source: Iceberg specification, Appendix
-D (JSON single-value serialization), as its readers apply it: a document whose default has another form is lost for
-Iceberg's Java library and for PyIceberg, with all columns. Where the readers differ, the strictest one counts.
+Must not know schemas. Source: Iceberg specification, Appendix D (JSON single-value serialization), as its readers apply
+it: a document whose default has another form is lost for Iceberg's Java library and for PyIceberg, with all columns.
+Where the readers differ, the strictest one counts.
 """
 
 from __future__ import annotations

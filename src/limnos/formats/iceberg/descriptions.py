@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptions: the comment, the time of the last change and the columns of a table or view, from its metadata.
 
-May import only msgspec and this package. Must not know commits. Pure. Decodes only the needed parts of a document, so a
-long history of snapshots costs little. Source: Iceberg specification, "Table Metadata Fields" and "View Metadata".
+Must not know commits. Pure. Decodes only the needed parts of a document, so a long history of snapshots costs little.
+Source: Iceberg specification, "Table Metadata Fields" and "View Metadata".
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A table's metadata during a commit: copy on write, and the state that the request's updates share.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know single updates.
+Must not know single updates.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long lists of a document with their JSON: a commit adds one row to hundreds that do not change.
 
-May import msgspec and this package's JSON types. Source: Iceberg specification, "Table Metadata Fields": `snapshots`,
-`snapshot-log`, `metadata-log`.
+Source: Iceberg specification, "Table Metadata Fields": `snapshots`, `snapshot-log`, `metadata-log`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of a table's current schema: allowed while the rows that exist can still be read with it.
 
-May import `limnos.model.errors`, `names` and this package's schema and types. Must not know tables or commits. Source:
-Iceberg specification, "Schema Evolution".
+Must not know tables or commits. Source: Iceberg specification, "Schema Evolution".
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the ids of a stored table's columns by name, and its current schema, without decoding the rest of its metadata.
 
-May import only msgspec. Must not know commits. Pure. Ids are those of top-level columns, not of nested fields. A
-column's id never changes.
+Must not know commits. Pure. Ids are those of top-level columns, not of nested fields. A column's id never changes.
 """
 
 from __future__ import annotations

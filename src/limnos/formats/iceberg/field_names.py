@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Field ids by name and names by field id, over all schemas in a table's or view's metadata.
 
-May import only msgspec. Must not know commits. Source: Iceberg specification, "Schemas and Data Types". Decodes only
-the needed parts of a document, so a long history of snapshots costs little.
+Must not know commits. Source: Iceberg specification, "Schemas and Data Types". Decodes only the needed parts of a
+document, so a long history of snapshots costs little.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files that an Iceberg table references: manifests in a manifest list, files in a manifest, and additions of a commit.
 
-May import `limnos.formats.avro` for bounded reading, `limnos.model.errors`, msgspec and this package. Must not read
-files: bytes are passed in.
+Must not read files: bytes are passed in.
 """
 
 from __future__ import annotations

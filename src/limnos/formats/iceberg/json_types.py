@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed access to JSON documents: a wrong type in a client's document raises `BadRequest` with the name of the field.
 
-May import the standard library and `limnos.model.errors`. Must not know the meaning of documents. Every commit calls
-these functions many times, so messages are built only for errors.
+Must not know the meaning of documents. Every commit calls these functions many times, so messages are built only for
+errors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Literals in row filters: checked against the column's type and normalized.
 
-May import the standard library and `limnos.model.errors`. Must not know schemas. Source: Iceberg specification,
-Appendix D (JSON single-value serialization).
+Must not know schemas. Source: Iceberg specification, Appendix D (JSON single-value serialization).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Corrections of stored documents that some readers refuse, where nothing is lost: the update `limnos-mend-metadata`.
 
-May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know files or stores.
-Releases before the checks of `registered_metadata` stored such documents. Decision record 0195.
+Must not know files or stores. Releases before the checks of `registered_metadata` stored such documents. Decision
+record 0195.
 """
 
 from __future__ import annotations

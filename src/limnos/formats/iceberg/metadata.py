@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table metadata document as a whole: encoding, file names, properties, reduced forms, checks.
 
-May import the standard library, msgspec, `limnos.model.errors` and this package. Must not know commits. Source: Iceberg
-specification, "Table Metadata"; Iceberg REST specification.
+Must not know commits. Source: Iceberg specification, "Table Metadata"; Iceberg REST specification.
 """
 
 from __future__ import annotations

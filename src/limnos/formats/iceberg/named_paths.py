@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Paths that a table's document names itself: manifest lists, manifests of version 1, statistics, old metadata files.
 
-May import this package. Must not know which locations belong to a table. The paths in manifests are not part of the
-document.
+Must not know which locations belong to a table. The paths in manifests are not part of the document.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """CPU-intensive work on metadata as pure functions from bytes to bytes, for worker processes that can be killed.
 
-May import the standard library, msgspec, `limnos.model.errors` and this package. Decoding, building and encoding are
-done together here, so that the server never decodes a large request or document. The server receives an outline (the
-few fields that it uses) and the document's bytes.
+Decoding, building and encoding are done together here, so that the server never decodes a large request or document.
+The server receives an outline (the few fields that it uses) and the document's bytes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partition specs as JSON: checks them against a schema, assigns field ids, and compares them.
 
-May import the standard library, `limnos.model.errors` and this package's schema and transforms. Must not know tables
-or commits. Source: Iceberg specification, "Partitioning".
+Must not know tables or commits. Source: Iceberg specification, "Partitioning".
 """
 
 from __future__ import annotations

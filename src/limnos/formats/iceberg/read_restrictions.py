@@ -2,8 +2,8 @@
 """Read restrictions of one table: binding them to its columns, combining them, and the metadata visible to a restricted
 user.
 
-May import the standard library, msgspec, `limnos.model` and this package. Must not know users or storage. JSON form and
-actions: Iceberg REST specification, read restrictions. Combination and visibility: decision record 0093.
+Must not know users or storage. JSON form and actions: Iceberg REST specification, read restrictions. Combination and
+visibility: decision record 0093.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metadata that every client reads: checks of files that are registered, and of documents that older releases stored.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. A file that a
-catalog serves is read by Iceberg's Java library and by PyIceberg, so what one of them cannot read is refused.
+Must not know files or stores. A file that a catalog serves is read by Iceberg's Java library and by PyIceberg, so what
+one of them cannot read is refused.
 """
 
 from __future__ import annotations

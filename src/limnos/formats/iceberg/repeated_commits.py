@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Retried commits: detects that a client retries a commit whose response was lost.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Snapshot ids are
-random, so an equal snapshot with the same id comes from the same commit. If the server refused the retry, the client
-would delete files that the table needs, or append the same rows again.
+Must not know files or stores. Snapshot ids are random, so an equal snapshot with the same id comes from the same
+commit. If the server refused the retry, the client would delete files that the table needs, or append the same rows
+again.
 """
 
 from __future__ import annotations

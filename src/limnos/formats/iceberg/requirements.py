@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requirements of a commit: preconditions on the table's current state.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know updates, files or stores. Source:
-Iceberg REST specification, schema TableRequirement. Messages begin like those of the reference implementation, because
-clients and its compatibility kit search for them.
+Must not know updates, files or stores. Source: Iceberg REST specification, schema TableRequirement. Messages begin like
+those of the reference implementation, because clients and its compatibility kit search for them.
 """
 
 from __future__ import annotations

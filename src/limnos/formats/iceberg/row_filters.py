@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Row filters of read restrictions: parsed from every notation in Iceberg's REST specification to one normal form.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know users or rows. The normal form is
-JSON. `and` and `or` have `left` and `right`; `not` has `child`. A comparison has a reference as `left` and a literal as
-`right`. Any other condition has its reference as `child`, and `in` has `values`. A reference is `{"type": "reference",
-"name": …}`; on a table it also has the field's `id`, which takes precedence over the name.
+Must not know users or rows. The normal form is JSON. `and` and `or` have `left` and `right`; `not` has `child`. A
+comparison has a reference as `left` and a literal as `right`. Any other condition has its reference as `child`, and
+`in` has `values`. A reference is `{"type": "reference", "name": …}`; on a table it also has the field's `id`, which
+takes precedence over the name.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """An indexed copy-on-write list of JSON objects, for a commit: finds, adds, replaces and removes rows by id.
 
-May import the standard library and this package's JSON types. Must not know the meaning of rows. A commit may have
-thousands of updates for a list of thousands of rows. So after `SCANS_MAX` linear searches by id, an index is built. The
-first change copies the list; the given list is never changed.
+Must not know the meaning of rows. A commit may have thousands of updates for a list of thousands of rows. So after
+`SCANS_MAX` linear searches by id, an index is built. The first change copies the list; the given list is never changed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the scan planning mode from a property of a table's metadata, without decoding the other parts.
 
-May import msgspec. Must not know requests. Source: Iceberg's OpenAPI, `LoadTableResult`, `scan-planning-mode`.
+Must not know requests. Source: Iceberg's OpenAPI, `LoadTableResult`, `scan-planning-mode`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg schemas as JSON: checks their structure, indexes their columns, compares them, and assigns fresh ids.
 
-May import the standard library, msgspec, `limnos.model.errors` and this package's types. Must not know tables or
-commits. Source: Iceberg specification, "Schemas and Data Types".
+Must not know tables or commits. Source: Iceberg specification, "Schemas and Data Types".
 """
 
 from __future__ import annotations

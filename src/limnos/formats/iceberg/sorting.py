@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sort orders as JSON: checks them against a schema, and compares them.
 
-May import the standard library, `limnos.model.errors` and this package's schema and transforms. Must not know tables
-or commits. Source: Iceberg specification, "Sorting".
+Must not know tables or commits. Source: Iceberg specification, "Sorting".
 """
 
 from __future__ import annotations

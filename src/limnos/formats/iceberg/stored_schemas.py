@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas as they are stored: every client's spelling of the same schema becomes one that all readers can read.
 
-May import the standard library, `limnos.model.errors` and this package's schema. Must not know tables or commits.
+Must not know tables or commits.
 """
 
 from __future__ import annotations

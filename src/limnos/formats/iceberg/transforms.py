@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Partition and sort transforms: parsing, and the column types that they accept.
 
-May import the standard library, `limnos.model.errors` and this package's schema. Must not know specs, orders or tables.
-Source: Iceberg specification, "Partition Transforms".
+Must not know specs, orders or tables. Source: Iceberg specification, "Partition Transforms".
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg's primitive types: names, canonical form, and the format version that each needs.
 
-May import the standard library, msgspec and `limnos.model.errors`. Must not know schemas or tables. Source: Iceberg
-specification, "Primitive Types" and Appendix C.
+Must not know schemas or tables. Source: Iceberg specification, "Primitive Types" and Appendix C.
 """
 
 from __future__ import annotations

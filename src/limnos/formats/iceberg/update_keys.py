@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Updates of encryption keys (format version 3 and later): add and remove.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know other updates.
+Must not know other updates.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Updates of table properties: set and remove.
 
-Reserved properties, such as `format-version`, are executed or ignored, but never stored. May import the standard
-library, `limnos.model.errors` and this package. Must not know other updates.
+Reserved properties, such as `format-version`, are executed or ignored, but never stored. Must not know other updates.
 """
 
 from __future__ import annotations

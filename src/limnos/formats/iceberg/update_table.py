@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Updates of the table itself: its uuid, format version and location.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know other updates, except for what
-an upgrade adds to snapshots.
+Must not know other updates, except for what an upgrade adds to snapshots.
 """
 
 from __future__ import annotations

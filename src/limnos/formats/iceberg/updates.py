@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commits: applies a list of updates to a table's metadata. The base document is never changed.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know requirements, files or stores.
-Source: Iceberg REST specification, schema TableUpdate.
+Must not know requirements, files or stores. Source: Iceberg REST specification, schema TableUpdate.
 """
 
 from __future__ import annotations

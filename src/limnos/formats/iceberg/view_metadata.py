@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The metadata document of a view as a whole: its properties, its versions, and checks of an existing document.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know single updates, files or stores.
-Source: Iceberg view specification, format version 1. Encoding, file names and locations are those of `metadata`.
+Must not know single updates, files or stores. Source: Iceberg view specification, format version 1. Encoding, file
+names and locations are those of `metadata`.
 """
 
 from __future__ import annotations

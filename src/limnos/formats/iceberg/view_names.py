@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the tables and views that a view's SQL text references, as far as possible without the engine's parser.
 
-May import the standard library and msgspec. Must not know rights. It may miss names, but reports none wrongly: a
-reported name is in the position of a relation, outside of comments, strings and column names, and is not a common table
-expression (WITH). Names in unknown syntax are not found, so they give no rights.
+Must not know rights. It may miss names, but reports none wrongly: a reported name is in the position of a relation,
+outside of comments, strings and column names, and is not a common table expression (WITH). Names in unknown syntax are
+not found, so they give no rights.
 """
 
 from __future__ import annotations

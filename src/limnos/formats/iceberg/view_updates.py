@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Replacement of views: requirements, updates, and the resulting metadata. The base document is never changed.
 
-May import the standard library, `limnos.model.errors` and this package. Must not know files or stores. Source: Iceberg
-REST specification, schemas ViewUpdate and ViewRequirement. Ids, trimming of versions and dialects follow the reference
-implementation, and so do messages that its compatibility kit searches for.
+Must not know files or stores. Source: Iceberg REST specification, schemas ViewUpdate and ViewRequirement. Ids, trimming
+of versions and dialects follow the reference implementation, and so do messages that its compatibility kit searches
+for.
 """
 
 from __future__ import annotations

@@ -2,6 +2,5 @@
 """Table maintenance as pure functions: the assessment of tables by their metadata, and the selection of snapshots,
 references and files to remove.
 
-May import `formats.iceberg`, `formats.avro`, `model` and msgspec. Must neither read files nor know the execution of
-operations.
+Must neither read files nor know the execution of operations.
 """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assessment of tables: finds needed maintenance from a table's metadata, and from its manifests if that is worthwhile.
 
-May import this package, `formats.avro`, `formats.iceberg` and `model`. Must not read files. Summaries of snapshots come
-from clients and may be wrong: they influence which maintenance is proposed and reported, but never which files are
-deleted.
+Must not read files. Summaries of snapshots come from clients and may be wrong: they influence which maintenance is
+proposed and reported, but never which files are deleted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expiry of snapshots: a pure function that selects the removable snapshots and references of a table, with all guards.
 
-May import this package and `model`. Must not know the store. Source: Iceberg specification, "Snapshot Retention
-Policy". If several rules apply to a snapshot, the longest retention time counts.
+Must not know the store. Source: Iceberg specification, "Snapshot Retention Policy". If several rules apply to a
+snapshot, the longest retention time counts.
 """
 
 from __future__ import annotations

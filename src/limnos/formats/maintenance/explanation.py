@@ -2,7 +2,7 @@
 """Explanation of one table's maintenance state: sizes and counts, and for each snapshot whether it may be removed or
 why it is retained.
 
-May import this package. Must not know the store. The lists are truncated at a limit, so that a response stays small.
+Must not know the store. The lists are truncated at a limit, so that a response stays small.
 """
 
 from __future__ import annotations

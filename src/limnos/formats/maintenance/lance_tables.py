@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenance of Lance tables: findings from a table's state, and the versions that may be removed.
 
-May import this package and `model`. Pure. Must not know Lance's library: a worker process reads the state
-(`sources.lance`). Findings have the same kinds as those of Iceberg tables, and one additional kind, `indexes`.
+Pure. Must not know Lance's library: a worker process reads the state (`sources.lance`). Findings have the same kinds as
+those of Iceberg tables, and one additional kind, `indexes`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assessment of tables as functions from bytes to bytes, for worker processes.
 
-May import this package and msgspec. Must not know worker processes.
+Must not know worker processes.
 """
 
 from __future__ import annotations

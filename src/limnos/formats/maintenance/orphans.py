@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orphan files: reads the files that a table's metadata references, and selects the listed files that may be removed.
 
-Pure. May import this package, `formats.avro`, `formats.iceberg`, `model` and msgspec. Must not access storage: files
-are compared by keys that the caller computes. All snapshots count, on any branch or tag, and so do statistics. Entries
-of status DELETED do not count, since no reader opens their files.
+Pure. Must not access storage: files are compared by keys that the caller computes. All snapshots count, on any branch
+or tag, and so do statistics. Entries of status DELETED do not count, since no reader opens their files.
 """
 
 from __future__ import annotations

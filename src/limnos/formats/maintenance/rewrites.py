@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites of a table's files: checks the content of a maintenance operation's commit, and that it retains the rows.
 
-May import this package, `formats.avro` and `model`. Must not read files or know leases. The server trusts neither
-summaries nor executors: it compares the manifests of the new snapshot with those of the previous one. Only the row
-counts of data files are compared, not the rows.
+Must not read files or know leases. The server trusts neither summaries nor executors: it compares the manifests of the
+new snapshot with those of the previous one. Only the row counts of data files are compared, not the rows.
 """
 
 from __future__ import annotations

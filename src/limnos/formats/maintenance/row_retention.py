@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Retention of rows by a column: the rule of a policy, and the day before which rows of a table are deleted.
 
-May import this package and `model`. Pure. Rows are deleted by whole days in UTC, so that partitions by
-day are dropped without rewriting their files, and a second run on the same day deletes nothing.
+Pure. Rows are deleted by whole days in UTC, so that partitions by day are dropped without rewriting their files, and a
+second run on the same day deletes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The part of Iceberg table metadata that maintenance reads, decoded into typed values.
 
-May import msgspec and `model`. Must not know rules of maintenance. A document comes from any client, so if a field has
-a wrong type, the document counts as unreadable, and its table is not maintained.
+Must not know rules of maintenance. A document comes from any client, so if a field has a wrong type, the document
+counts as unreadable, and its table is not maintained.
 """
 
 from __future__ import annotations

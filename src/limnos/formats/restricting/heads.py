@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first live rows of a data file, with filter and masks applied, as values for JSON.
 
-May import pyarrow, this package, `limnos.formats.preview_cells` and `limnos.model.errors`. Must not know users or
-stores: files are opened by a function of the caller. Only the beginning of a large file is decoded, and only the needed
-columns of any file.
+Must not know users or stores: files are opened by a function of the caller. Only the beginning of a large file is
+decoded, and only the needed columns of any file.
 """
 
 from __future__ import annotations

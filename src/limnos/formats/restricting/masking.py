@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nine mask actions of Iceberg's read restrictions on Arrow columns, and the evaluation of row filters.
 
-May import pyarrow and the standard library. Must not know tables. Pure. Conditions have three values, as in SQL: a
-condition on a null is unknown, and rows with an unknown result are excluded. An unknown action or condition raises an
-error, so that nothing is revealed.
+Must not know tables. Pure. Conditions have three values, as in SQL: a condition on a null is unknown, and rows with an
+unknown result are excluded. An unknown action or condition raises an error, so that nothing is revealed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewrites a data file to a restricted file, with its deletes, row filter and masks applied.
 
-May import pyarrow, pyiceberg, this package and `limnos.model.errors`. Must not know users or stores. Pure: takes and
-returns bytes. The result has the table's current columns, by field id; other columns of the file are omitted. Errors
-reveal neither content nor the file's name, which may contain values.
+Must not know users or stores. Pure: takes and returns bytes. The result has the table's current columns, by field id;
+other columns of the file are omitted. Errors reveal neither content nor the file's name, which may contain values.
 """
 
 from __future__ import annotations

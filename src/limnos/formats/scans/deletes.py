@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the delete files that apply to a data file (Iceberg specification, "Scan Planning").
 
-May import this package and pyiceberg. Must not know filters or the JSON of tasks.
+Must not know filters or the JSON of tasks.
 """
 
 from __future__ import annotations

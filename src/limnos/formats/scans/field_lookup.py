@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resolves field names in a scan request.
 
-May import only pyiceberg. Must not know filters. A client that requests a snapshot's schema may still use the table's
-current names: Iceberg's Java library requests it with every snapshot, and Spark sends the current snapshot's id with
-current names. So a name is looked up in both schemas. If it refers to different columns, or columns of different types,
-it is ignored.
+Must not know filters. A client that requests a snapshot's schema may still use the table's current names: Iceberg's
+Java library requests it with every snapshot, and Spark sends the current snapshot's id with current names. So a name is
+looked up in both schemas. If it refers to different columns, or columns of different types, it is ignored.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filters of scans: parsed from both of Iceberg's JSON forms, bound to columns, and reduced to residuals.
 
-May import pyiceberg, this package and `limnos.model.errors`. Must not know files. `not` occurs only at the leaves of
-the tree. A leaf keeps its original JSON, so a client gets its own JSON back. A leaf that cannot be evaluated here (a
-transform, a function) may be true for any row: no file is pruned by it, and it stays in the residual.
+Must not know files. `not` occurs only at the leaves of the tree. A leaf keeps its original JSON, so a client gets its
+own JSON back. A leaf that cannot be evaluated here (a transform, a function) may be true for any row: no file is pruned
+by it, and it stays in the residual.
 """
 
 from __future__ import annotations

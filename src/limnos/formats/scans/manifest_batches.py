@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Splits the manifests of a scan into batches, each of which is one plan task, read and returned by one request.
 
-May import msgspec and this package, but not pyiceberg, so that a server may use it. Must not know the content of
-manifests.
+Must not know the content of manifests.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads manifest lists and manifests from their bytes, within limits.
 
-May import pyiceberg, `limnos.formats.avro` for the limits, this package and `limnos.model.errors`. Must not know scan
-requests. pyiceberg trusts the lengths and counts in a file and decompresses whole blocks, so it receives files that
-this module has decompressed within limits.
+Must not know scan requests. pyiceberg trusts the lengths and counts in a file and decompresses whole blocks, so it
+receives files that this module has decompressed within limits.
 """
 
 from __future__ import annotations

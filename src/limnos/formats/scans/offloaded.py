@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The steps of scan planning as functions from bytes to bytes, for worker processes that can be killed.
 
-May import `formats.iceberg`, this package and msgspec. A worker process loads this module with its first scan, because
-pyiceberg is slow to load; the server does not need it.
+A worker process loads this module with its first scan, because pyiceberg is slow to load; the server does not need it.
 """
 
 from __future__ import annotations

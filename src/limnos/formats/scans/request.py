@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scan requests, and the scope of a scan in a table's metadata: manifest lists, schema and specs.
 
-May import msgspec, this package and `limnos.model.errors`; not pyiceberg, so that a server may use it. Must not know
-files. Source: Iceberg's OpenAPI, `PlanTableScanRequest`.
+Must not know files. Source: Iceberg's OpenAPI, `PlanTableScanRequest`.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of a scan: its schema and specs, which are used to prune manifests and files.
 
-May import pyiceberg, this package and `limnos.model.errors`. Must not know storage.
+Must not know storage.
 """
 
 from __future__ import annotations

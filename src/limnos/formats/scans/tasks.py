@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans a scan: the manifests that it must read, and the tasks from some of them, as JSON.
 
-May import pyiceberg, `formats.iceberg`, this package and `limnos.model.errors`. Must not know callers: `manifests_of`
-and `tasks_of` depend only on metadata (`ScanScope`), a request and the bytes of files. The server first removes parts
-of the request that the caller may not use. Source: Iceberg's OpenAPI, `ScanTasks`.
+Must not know callers: `manifests_of` and `tasks_of` depend only on metadata (`ScanScope`), a request and the bytes of
+files. The server first removes parts of the request that the caller may not use. Source: Iceberg's OpenAPI,
+`ScanTasks`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts values between JSON and pyiceberg: decodes literals of filters, and encodes values of partitions.
 
-May import pyiceberg and `limnos.model.errors`. Must not know schemas. Source: Iceberg specification, Appendix D (JSON
-single-value serialization).
+Must not know schemas. Source: Iceberg specification, Appendix D (JSON single-value serialization).
 """
 
 from __future__ import annotations

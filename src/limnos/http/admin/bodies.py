@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parsing of requests of the admin API: names in paths, and bodies without unknown fields.
 
-May import `names`, msgspec and the shared modules of `limnos.http`. Must not know resources.
+Must not know resources.
 """
 
 from __future__ import annotations

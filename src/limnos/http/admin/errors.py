@@ -2,7 +2,7 @@
 """The admin API's error body and statuses: a stable code, the message, the request id, and for a denied access the
 decision.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Must not know resources.
+Must not know resources.
 """
 
 from __future__ import annotations

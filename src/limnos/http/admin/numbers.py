@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Non-negative integers in URL paths and query parameters: ids, limits, seconds.
 
-May import msgspec and the standard library only. An invalid number is None, and the route builds the error.
+An invalid number is None, and the route builds the error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages at the root: an overview of the API as text or HTML, and one OpenAPI document for all protocols.
 
-May import `model`, `services` and the shared modules of `limnos.http`. Must not know resources. The document
-is merged from the committed ones in openapi/, which the wheel contains, too.
+Must not know resources. The document is merged from the committed ones in openapi/, which the wheel contains, too.
 """
 
 from __future__ import annotations

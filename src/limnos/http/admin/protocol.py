@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The admin API and the root as a protocol: routes with their full paths, and the error body.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. It is the last protocol
-and handles the errors of unknown paths.
+It is the last protocol and handles the errors of unknown paths.
 """
 
 from __future__ import annotations

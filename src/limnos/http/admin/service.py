@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service routes at the root: health, metrics, public settings, and the caller's name. Pages are in `pages`.
 
-May import `services`, `access`, `telemetry` and the shared modules of `limnos.http`. Must not know resources.
+Must not know resources.
 """
 
 from __future__ import annotations

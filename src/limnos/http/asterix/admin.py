@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """AsterixDB's administration routes that apply here: version, state, libraries, running requests.
 
-May import `model`, `services` and this package. Must not know statements. Users see and cancel their own requests on
-all nodes; service admins those of all users.
+Must not know statements. Users see and cancel their own requests on all nodes; service admins those of all users.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """`/connector`: the metadata of a dataset that AsterixDB's connectors request before they read its files.
 
-May import `model`, `services`, `sqlpp` and this package. Must not know files. Clients repeat the
-parameter `dataverseName` for each part. Errors that AsterixDB returns with status 200 have status 400 here.
+Must not know files. Clients repeat the parameter `dataverseName` for each part. Errors that AsterixDB returns with
+status 200 have status 400 here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The status and the error entry of each error of the query service.
 
-May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. An
-error has AsterixDB's form: a list of errors whose code is always 1, with the number in the message. Errors for which
-AsterixDB returns 500 have status 400 here if the caller's statement caused them.
+Must not know statements. An error has AsterixDB's form: a list of errors whose code is always 1, with the number in the
+message. Errors for which AsterixDB returns 500 have status 400 here if the caller's statement caused them.
 """
 
 from __future__ import annotations

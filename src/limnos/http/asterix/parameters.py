@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parameters of a request to the query service: in the query string, as a form or as JSON.
 
-May import `model`, `names`, `services`, `sqlpp` and the shared modules of `limnos.http`. Must not know statements. The
-first value of a repeated parameter counts, except for `dataverse`, whose values are the parts of one name. In JSON a
-dataverse is a string for one part, or an array for several parts; a string is never split.
+Must not know statements. The first value of a repeated parameter counts, except for `dataverse`, whose values are the
+parts of one name. In JSON a dataverse is a string for one part, or an array for several parts; a string is never split.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The AsterixDB protocol: the routes of the query service and of the administration API, and its error format.
 
-May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Must not know
-statements.
+Must not know statements.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The body of a query service's response, complete or in chunks: first the results, then status, errors and metrics.
 
-May import msgspec, types of `services`, `sqlpp` and this package. Must not know connections. An error after the first
-results were sent is reported after them, with status 200.
+Must not know connections. An error after the first results were sent is reported after them, with status 200.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Handles of asynchronous and deferred requests: their status, their results, and deletion of results.
 
-May import `model`, `services`, `sqlpp` and this package. Must not know statements. A handle is the URL of one of these
-routes. Only the user who sent the request can use it; other users get 404. While a request runs, its result is not
-available (409). If the node that ran the request has stopped, the outcome is unknown.
+Must not know statements. A handle is the URL of one of these routes. Only the user who sent the request can use it;
+other users get 404. While a request runs, its result is not available (409). If the node that ran the request has
+stopped, the outcome is unknown.
 """
 
 from __future__ import annotations

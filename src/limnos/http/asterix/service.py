@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The query service: executes statements and returns their results.
 
-May import `model`, `names`, `services`, `sqlpp`, `telemetry` and this package. Must not know engines. Small responses
-are sent completely, with the status of their outcome; larger ones in chunks, as they are produced. With `mode` deferred
-or async results are stored, and the response contains a handle.
+Must not know engines. Small responses are sent completely, with the status of their outcome; larger ones in chunks, as
+they are produced. With `mode` deferred or async results are stored, and the response contains a handle.
 """
 
 from __future__ import annotations

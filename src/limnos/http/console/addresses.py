@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """URL paths of objects in the console: one path segment for each part of a name, so that any name can be encoded.
 
-May import `model`, `names` and `services`. Pure. The kind is part of a path, because a namespace and a table may have
-the same name.
+Pure. The kind is part of a path, because a namespace and a table may have the same name.
 """
 
 from __future__ import annotations

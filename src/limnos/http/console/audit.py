@@ -2,8 +2,7 @@
 """The audit page: actions with their users and access decisions, with filters. An object's activity is the same page,
 filtered.
 
-May import `model`, `services`, `store` for the type of a filter, the shared modules of `limnos.http` and of this
-package. Users who may not read all records see those of their own actions.
+Users who may not read all records see those of their own actions.
 """
 
 from __future__ import annotations

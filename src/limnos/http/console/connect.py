@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Code snippets that open an object: one for each client, with this server's URL and the object's name.
 
-May import `names`, `sqlpp` and this package's shared modules. A snippet contains no secret: it reads its token from the
-environment. The texts are files in `snippets/`. Commands quote names for the shell: a name may contain anything.
+A snippet contains no secret: it reads its token from the environment. The texts are files in `snippets/`. Commands
+quote names for the shell: a name may contain anything.
 """
 
 from __future__ import annotations

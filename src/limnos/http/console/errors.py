@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors as pages: refusals with their reasons, missing objects, failures.
 
-May import `model`, `names`, the shared modules of `limnos.http` and of this package. Must not know resources. A page
-reveals no more than the admin API's error body.
+Must not know resources. A page reveals no more than the admin API's error body.
 """
 
 from __future__ import annotations

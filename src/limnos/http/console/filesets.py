@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of filesets: the files of a directory, page by page, and the beginning of a file.
 
-May import `model`, `services` and this package's shared modules. Has no business rules. Content is shown as text and as
-cells of a table.
+Has no business rules. Content is shown as text and as cells of a table.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The frame around every page: the signed-in user, the metalakes, the navigation, the tree, and a notice.
 
-May import `model`, `names`, `services` and this package's shared modules. Must not know resources, except the tree.
+Must not know resources, except the tree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first page: the metalake's catalogs and its latest changes.
 
-May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 """Sign-in at the external OpenID Connect issuer: the browser is redirected to the issuer and returns with an
 authorization code.
 
-May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Has no business rules
-and no network access: `ISSUER` exchanges the code. A short-lived cookie binds the issuer's redirect to the browser that
-began the sign-in (RFC 9700, section 4.7), which prevents login by a forged link (login CSRF).
+Has no business rules and no network access: `ISSUER` exchanges the code. A short-lived cookie binds the issuer's
+redirect to the browser that began the sign-in (RFC 9700, section 4.7), which prevents login by a forged link (login
+CSRF).
 """
 
 from __future__ import annotations

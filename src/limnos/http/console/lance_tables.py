@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of Lance tables: columns, the first rows, versions, indexes, maintenance, properties, and code snippets.
 
-May import `model`, `services` and this package's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

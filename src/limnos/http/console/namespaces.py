@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of catalogs and namespaces: their content by kind, properties, and policies.
 
-May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Notices: the message about a form's success that the next page shows, signed with the session's secret.
 
-May import `names` and the standard library. Pure. The redirect after a form has the message in the query parameter
-`done`. A link of another site may have any text there, so a page shows only a message with a valid signature. The key
-is the session's secret, which every node reads from the cookie: the server stores nothing, and a notice of one session
-is invalid in all others. The time is signed, too: a page that is loaded again later does not show the notice.
+Pure. The redirect after a form has the message in the query parameter `done`. A link of another site may have any text
+there, so a page shows only a message with a valid signature. The key is the session's secret, which every node reads
+from the cookie: the server stores nothing, and a notice of one session is invalid in all others. The time is signed,
+too: a page that is loaded again later does not show the notice.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tabs of the pages of objects, by the object's kind and a table's format.
 
-May import `model`. An object's page and its access page have the same tabs, so their names are defined here.
+An object's page and its access page have the same tabs, so their names are defined here.
 """
 
 from __future__ import annotations

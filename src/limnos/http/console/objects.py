@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pages of objects: one route for all kinds, which calls the module of the kind; and children in the tree.
-
-May import `model`, `services` and this package.
-"""
+"""Pages of objects: one route for all kinds, which calls the module of the kind; and children in the tree."""
 
 from __future__ import annotations
 

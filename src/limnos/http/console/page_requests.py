@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests for pages: the caller, the session, and the fields of a form; errors become pages.
 
-May import `access`, `model`, `names`, `services` and this package's shared modules. Must not know resources. Every
-route of the console passes through `serve`.
+Must not know resources. Every route of the console passes through `serve`.
 """
 
 from __future__ import annotations

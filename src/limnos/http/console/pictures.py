@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures of graphs: nodes and lines with their coordinates, for a template that writes SVG.
 
-May import `formats.graphs`. Pure. Each picture has a title as text, and its page shows the same facts as a list.
+Pure. Each picture has a title as text, and its page shows the same facts as a list.
 """
 
 from __future__ import annotations

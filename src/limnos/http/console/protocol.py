@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console as a protocol: its routes below `/console`, and the page for errors outside a handler.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Apart from the forms of
-the sign-in, its routes accept no credential but the session's cookie. No other protocol reads that cookie.
+Apart from the forms of the sign-in, its routes accept no credential but the session's cookie. No other protocol reads
+that cookie.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rendering: the environment of the templates, and its filters for times, sizes and counts.
 
-May import minijinja and the standard library. Must not know pages. All values are escaped, and a field that is missing
-in a template's view is an error. Templates have no logic except loops and conditions.
+Must not know pages. All values are escaped, and a field that is missing in a template's view is an error. Templates
+have no logic except loops and conditions.
 """
 
 from __future__ import annotations

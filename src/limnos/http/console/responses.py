@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Responses of the console: pages with their security headers, redirects, and compressed bodies.
 
-May import the shared modules of `limnos.http` and the standard library. Must not know pages.
+Must not know pages.
 """
 
 from __future__ import annotations

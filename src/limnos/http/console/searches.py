@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The search page and the search palette: objects that match a query, best first, each with the matching part.
 
-May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of secrets and tokens: states, expiries, and the list of the secrets of a service account.
 
-May import `model`, `services` and the console's shared modules. No list contains values of secrets.
+No list contains values of secrets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Signing in and out, and the user's own sessions.
 
-May import `model`, `names`, `services`, the shared modules of `limnos.http` and of this package. Has no business rules.
-A password or token in a form is exchanged for a session immediately, and no page shows it.
+Has no business rules. A password or token in a form is exchanged for a session immediately, and no page shows it.
 """
 
 from __future__ import annotations

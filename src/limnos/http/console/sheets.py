@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of facts, lists and forms that need no template of their own.
 
-May import `model` and this package's shared modules. Must not know resources: a page defines its columns, cells and
-forms.
+Must not know resources: a page defines its columns, cells and forms.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The console's public URL: the prefix of its links, its origin, its cookie, and the check of a POST request's origin.
 
-May import `model` and the standard library. Pure: must not know routes or sessions. Browsers may send
-the cookie with requests of other sites' pages. So a POST request is accepted only if its headers state that a page of
-the console sent it.
+Pure: must not know routes or sessions. Browsers may send the cookie with requests of other sites' pages. So a POST
+request is accepted only if its headers state that a page of the console sent it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The static files: style sheet, script, icons. Their URLs contain the digest of their content.
 
-May import `model` and this package's shared modules. Must not know pages.
+Must not know pages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of an Iceberg table's metadata that pages show, decoded without the rest.
 
-May import msgspec. Pure. Fields that old writers omit have defaults.
+Pure. Fields that old writers omit have defaults.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Pages of Iceberg tables: columns, snapshots, properties, partitions, code snippets for clients, and the metadata
 itself.
 
-May import `model`, `services` and this package's shared modules. Has no business rules. A restricted user sees the same
-columns as over Iceberg REST, and a label that states the restriction.
+Has no business rules. A restricted user sees the same columns as over Iceberg REST, and a label that states the
+restriction.
 """
 
 from __future__ import annotations

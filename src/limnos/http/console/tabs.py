@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared parts of the pages of objects: heading, tabs, facts, properties, and paging.
 
-May import `model`, `names`, `services` and this package's shared modules. Must not know particular kinds of objects.
+Must not know particular kinds of objects.
 """
 
 from __future__ import annotations

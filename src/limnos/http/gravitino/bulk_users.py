@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Adding and removing many users in one request. Each is a separate change: a refusal for one affects no other user.
 
-May import `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

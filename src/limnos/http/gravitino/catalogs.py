@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalogs: list, create, test the connection, load, alter, enable and disable, drop.
 
-May import `access`, `model`, `names`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

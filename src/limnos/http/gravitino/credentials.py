@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vended credentials for the files of a table or fileset.
 
-May import `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoders of service results as Gravitino's DTO classes (version 1.3). Fields without a value are omitted.
 
-May import `model`, `names`, `formats`, `sources` and `services` values. Must not know routes. Enum values are in lower
-case and times in ISO-8601, as clients require.
+Must not know routes. Enum values are in lower case and times in ISO-8601, as clients require.
 """
 
 from __future__ import annotations

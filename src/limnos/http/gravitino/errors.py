@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gravitino's error body: code, Java exception name and HTTP status for each kind of error (ErrorConstants 1.3).
 
-May import `model`, `names` and the shared modules of `limnos.http`. Must not know resources: the first sentence of a
-message comes from the error's context. docs/decisions/0005 defines when a refusal is 403 and when 404.
+Must not know resources: the first sentence of a message comes from the error's context. docs/decisions/0005 defines
+when a refusal is 403 and when 404.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filesets of a schema: create, list, load, alter, drop; the location of a file, and the entries of a directory.
 
-May import `access`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

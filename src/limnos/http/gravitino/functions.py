@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of a schema: register, list, load, alter, drop.
 
-May import `access`, `formats`, `model`, `services` and this package. `formats.gravitino` parses definitions.
+`formats.gravitino` parses definitions.
 """
 
 from __future__ import annotations

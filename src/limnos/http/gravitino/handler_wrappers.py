@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrappers of handlers: they check the media type's version, decode the body, and add the operation to error messages.
 
-May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Must not know resources.
+Must not know resources.
 """
 
 from __future__ import annotations

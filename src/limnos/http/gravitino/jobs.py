@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Job templates and jobs: jobs that the server runs, and pipelines with their runs, which runners execute.
 
-May import `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

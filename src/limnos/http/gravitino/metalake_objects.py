@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared handlers of tags and policies: listed, loaded and dropped in a metalake, and attached to objects.
 
-May import `model`, `services` and this package. Must not know the content of tags and policies.
+Must not know the content of tags and policies.
 """
 
 from __future__ import annotations

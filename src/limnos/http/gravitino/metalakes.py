@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metalakes: list, create, load, alter, enable and disable, drop.
 
-May import `access`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Models of a schema and their versions: register, list, load, alter, delete; link a version, and load it by number or
 by alias.
 
-May import `access`, `model`, `names`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Shared handlers of filesets, topics, models, functions and tables: paths, common operations, and drops of missing
 objects.
 
-May import `model`, `names`, `services` and this package. Must not know resources.
+Must not know resources.
 """
 
 from __future__ import annotations

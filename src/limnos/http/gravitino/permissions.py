@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Permissions: grants of roles to users and groups, and of privileges to roles.
 
-May import `access`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Policies of a metalake: list, create, load, alter, enable and disable, drop; their objects, and the policies of an
 object.
 
-May import `access`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gravitino REST as a protocol: all routes below `/api`, and the error body.
 
-May import `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

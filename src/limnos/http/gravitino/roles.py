@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles of a metalake: list, create with privileges, load, drop; and the roles on an object.
 
-May import `access`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas: namespaces under their logical names (`A:B:C`). List by parent, create with parents, load, alter, drop.
 
-May import `access`, `model`, `names`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Securable objects in bodies: parsing them into privilege requests, and encoding roles with their objects.
 
-May import `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service routes: version, health, the caller's name.
 
-May import `services` and the shared modules of `limnos.http`. Must not know resources.
+Must not know resources.
 """
 
 from __future__ import annotations

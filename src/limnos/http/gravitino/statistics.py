@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of tables, partitions and columns: list, update, drop. A drop is a POST, as in Gravitino.
 
-May import `access`, `model`, `services` and this package. Must not know the meaning of statistics.
+Must not know the meaning of statistics.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of a schema, of any format: the same objects that Iceberg REST and Lance REST serve, under the same rules.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Iceberg tables are created, changed and
-dropped here too. `formats.gravitino` parses a change, which becomes a commit like any other. Lance tables are only
-listed and loaded.
+Iceberg tables are created, changed and dropped here too. `formats.gravitino` parses a change, which becomes a commit
+like any other. Lance tables are only listed and loaded.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tags of a metalake: list, create, load, alter, drop; their objects, and the tags of an object.
 
-May import `access`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

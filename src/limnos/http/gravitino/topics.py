@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics of a schema: create, list, load, alter, drop.
 
-May import `access`, `model`, `services` and this package. Has no business rules. In a catalog of provider `messaging`,
-topics are only metadata of the server. A connector catalog has the topics of an external system.
+Has no business rules. In a catalog of provider `messaging`, topics are only metadata of the server. A connector catalog
+has the topics of an external system.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Update requests: lists of changes with an `@type`, parsed into `PropertyEdits` (Gravitino's *UpdateRequest classes).
 
-May import `model`, `services.request.property_edits` and this package. Must not know resources. Changes apply in order;
-a later change of the same field replaces an earlier one.
+Must not know resources. Changes apply in order; a later change of the same field replaces an earlier one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users of a metalake: list, add, load, remove. `groups` has the same routes for groups, with the same functions.
 
-May import `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of a schema: the same objects that Iceberg REST serves, under the same rules. List, create, load, alter, drop.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Gravitino itself checks no rights on
-views, and its views have no owners. In Limnos each route requires the same right as over Iceberg REST. In a federated
-catalog, the views are those of the external Iceberg catalog.
+Gravitino itself checks no rights on views, and its views have no owners. In Limnos each route requires the same right
+as over Iceberg REST. In a federated catalog, the views are those of the external Iceberg catalog.
 """
 
 from __future__ import annotations

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Iceberg REST protocol: its routes, request and response bodies, and errors.
-
-May import `services`, the layers below, and the shared modules of `limnos.http`; never another protocol.
-"""
+"""The Iceberg REST protocol: its routes, request and response bodies, and errors."""

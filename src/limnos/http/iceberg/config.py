@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GET /v1/config: the configuration that a client reads first.
 
-May import `formats.iceberg`, `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Must
-not know tables.
+Must not know tables.
 """
 
 from __future__ import annotations

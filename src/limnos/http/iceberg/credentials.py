@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Callers without a credential: the refusals that become 401 instead of 403.
 
-May import `names`, `model` and the shared modules of `limnos.http`. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg's error body, and the status and type of each error.
 
-May import `model`, `names`, this package and the shared modules of `limnos.http`. Must not know routes. Clients check
-the status first, then the type.
+Must not know routes. Clients check the status first, then the type.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Routing for federated catalogs, whose source is another Iceberg REST catalog: selects the handler of a route for
 them.
 
-May import this package, `model` and `services`. Must not know bodies. Such a handler runs after the route's own handler
-has read the body and raised ExternalCatalogError for a federated catalog.
+Must not know bodies. Such a handler runs after the route's own handler has read the body and raised
+ExternalCatalogError for a federated catalog.
 
 403 or 404: a caller without a right gets 403, whether the object exists or not. A caller who may create tables or views
 in the namespace gets 404 for an object that does not exist.

@@ -2,10 +2,9 @@
 """Bodies that are forwarded between a client and another Iceberg REST catalog: selects the forwarded parts of requests
 and responses.
 
-May import `formats`, `model`, `names`, `services`, `sources` for types of requests, this package and the shared modules
-of `limnos.http`. Has no business rules. Names in a caller's request are never forwarded byte by byte: text that two
-parsers might read differently is parsed and re-encoded here. The metadata in a source's response is forwarded;
-credentials and configuration only as the catalog allows (decision record 0083).
+Has no business rules. Names in a caller's request are never forwarded byte by byte: text that two parsers might read
+differently is parsed and re-encoded here. The metadata in a source's response is forwarded; credentials and
+configuration only as the catalog allows (decision record 0083).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shared handlers of tables and views in federated catalogs, whose source is another Iceberg REST catalog.
 
-May import `access`, `model`, `names`, `services`, `sources` for types of requests, and this package. Must not know
-access rules.
+Must not know access rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of federated catalogs, whose source is another Iceberg REST catalog.
 
-May import `access`, `model`, `services`, `sources` for types of requests, and this package. Must not know access rules.
+Must not know access rules.
 """
 
 from __future__ import annotations

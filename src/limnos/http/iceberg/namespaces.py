@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespace routes: list, create, load, exists, drop, properties.
 
-May import `access`, `model`, `names`, `services`, this package and the shared modules of `limnos.http`. A namespace's
-`comment` property is its comment. Its `location` is always returned, because some clients choose a table's location
-below it.
+A namespace's `comment` property is its comment. Its `location` is always returned, because some clients choose a
+table's location below it.
 
 403 or 404: a missing namespace is 404 to a caller who could load it if it had no grants of its own; otherwise 403. For
 a catalog that the caller may not use, these routes return 403, and `/v1/config` returns 404.

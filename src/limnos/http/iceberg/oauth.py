@@ -2,10 +2,9 @@
 """OAuth client credentials, for clients configured with `credential=`: it may be a service account's secret or an API
 token.
 
-May import `services`, `model` and the shared modules of `limnos.http`. Must not know token formats. It follows RFC 6749
-(sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, with which clients renew a token). The specification deprecates
-this route and keeps it for such clients. Gravitino's clients read a token's end from the token, so that they get a JWT
-for the scope `gravitino`. Errors have OAuth's form, not Iceberg's.
+Must not know token formats. It follows RFC 6749 (sections 2.3.1, 4.4, 5) and RFC 8693 (token exchange, with which
+clients renew a token). The specification deprecates this route and keeps it for such clients. Gravitino's clients read
+a token's end from the token, so that they get a JWT for the scope `gravitino`. Errors have OAuth's form, not Iceberg's.
 """
 
 from __future__ import annotations

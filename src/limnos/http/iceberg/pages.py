@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of lists: tokens, sizes, and bodies joined from encoded names.
 
-May import `model`, `services.request.name_pages` and the shared modules of `limnos.http`. Must not know resources. A
-token is opaque to clients; it contains the name after which the next page begins.
+Must not know resources. A token is opaque to clients; it contains the name after which the next page begins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decoding raw path segments into names: the prefix, namespaces, tables. Pure, so results are cached.
 
-May import `model`, `names`, `services` for the types of scopes and nested views, and the shared modules of
-`limnos.http`. Must not know access rules.
+Must not know access rules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes for scan planning: plan a scan, load a plan, fetch tasks, cancel.
 
-May import `formats` for types of requests, `model`, `names`, `services`, this package and the shared modules of
-`limnos.http`. Has no business rules.
+Has no business rules.
 
 403 or 404: as for the table's credentials, but with the right to read its rows. A missing table is 404 to a caller who
 could read it if it had no grants of its own, and to one who creates tables or works with views in its namespace;

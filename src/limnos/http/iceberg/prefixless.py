@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes without a prefix: reads use the default catalog, changes are refused with the prefix to use.
 
-May import `model`, `names`, `services` and the shared modules of `limnos.http`. A client that omits the prefix of its
-own catalog would otherwise change an object of the same name in another catalog.
+A client that omits the prefix of its own catalog would otherwise change an object of the same name in another catalog.
 """
 
 from __future__ import annotations

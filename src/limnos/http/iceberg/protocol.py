@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg REST as a protocol: routes with and without a prefix, and the error body.
 
-May import `access`, `services`, `model`, `names`, this package and the shared modules of `limnos.http`. Has no business
-rules.
+Has no business rules.
 """
 
 from __future__ import annotations

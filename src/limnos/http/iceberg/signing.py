@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Remote signing: whether a client requests it, its configuration, and the route that signs.
 
-May import `model`, `names`, `services`, `sources` for the signed requests, and this package. Must not know keys. A
-signature is for one request of one caller and must not be cached.
+Must not know keys. A signature is for one request of one caller and must not be cached.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Responses about one table: metadata, entity tag, configuration, and the credentials or signing that a client
 requests.
 
-May import `formats`, `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Metadata stays
-JSON bytes. Must not know routes or bodies of requests.
+Metadata stays JSON bytes. Must not know routes or bodies of requests.
 """
 
 from __future__ import annotations

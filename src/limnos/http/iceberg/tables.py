@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table routes: list, create, register, load, exists, commit, drop, rename, metrics.
 
-May import `access`, `files`, `formats`, `model`, `names`, `services` and the shared modules of `limnos.http`. Metadata
-stays JSON bytes from the store to the response.
+Metadata stays JSON bytes from the store to the response.
 
 403 or 404: a missing table is 404 to a caller who could load it if it had no grants of its own, and to one who creates
 tables or works with views in its namespace; otherwise 403. A missing namespace of a list or create is 404 to a caller

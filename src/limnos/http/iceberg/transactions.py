@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The transaction route: one atomic commit to several tables.
 
-May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. A change is the body of a
-commit with the table's name.
+A change is the body of a commit with the table's name.
 
 403 or 404: as for a commit to each table, in the order of the changes.
 """

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vended credentials: whether a client requests them, their encoding, and the route that renews them.
 
-May import `services`, `names`, `model`, `formats` and `sources` for names of properties and types of credentials, and
-this package. Has no business rules. A response with credentials is for one caller and expires soon, so neither this
-server nor a proxy may cache it.
+Has no business rules. A response with credentials is for one caller and expires soon, so neither this server nor a
+proxy may cache it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """View routes: list, create, register, load, exists, replace, drop, rename.
 
-May import `model`, `names`, `services`, this package and the shared modules of `limnos.http`. Metadata stays JSON bytes
-from the store to the response.
+Metadata stays JSON bytes from the store to the response.
 
 403 or 404: a missing view is 404 to a caller who could load it if it had no grants of its own, and to one who works
 with tables or creates views in its namespace; otherwise 403. A missing namespace of a list or create is 404 to a caller

@@ -2,10 +2,8 @@
 """An adapter: serves any implementation of Lance's interface over the protocol, without a store and without access
 control.
 
-May import `model`, `names`, `telemetry`, `services` for a directory's rows, this package and the shared modules of
-`limnos.http`. Must not know implementations. It is an ASGI application. Calls run in threads, as implementations block;
-work on rows of a directory runs in separate processes, as on a server. An incomplete body is neither passed on nor
-committed.
+Must not know implementations. It is an ASGI application. Calls run in threads, as implementations block; work on rows
+of a directory runs in separate processes, as on a server. An incomplete body is neither passed on nor committed.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Rows of a directory that the adapter serves: it uses the handlers of the server's own routes, and creates tables with
 rows.
 
-May import `model`, `services` for the rows, and this package. Must not know stores.
+Must not know stores.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes that commit to several tables at once.
 
-May import `model`, `services` and this package. Has no business rules. Each operation names its table by its full
-identifier; all tables are in one catalog.
+Has no business rules. Each operation names its table by its full identifier; all tables are in one catalog.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of a table's content: rows by predicates, columns, metadata, restores; its statistics; and transactions.
 
-May import `model`, `services`, `sources` for the types of requests to a table's files, and this package. Must not know
-access rules.
+Must not know access rules.
 """
 
 from __future__ import annotations

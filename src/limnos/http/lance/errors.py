@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance's error body, and the status and code of each error.
 
-May import `model`, `names` and the shared modules of `limnos.http`. Must not know routes. Clients read only the code,
-an integer that is required. They prefix `error` with their own text, so `error` names only the object, and `detail` is
-the full message.
+Must not know routes. Clients read only the code, an integer that is required. They prefix `error` with their own text,
+so `error` names only the object, and `detail` is the full message.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The object of a request: parsed from the identifier in its path or body, and the database of LanceDB's clients.
 
-May import `model`, `names`, `services.request.request_view` and the shared modules of `limnos.http`. Has no business
-rules. The first name of an identifier is a catalog of the server's metalake. All differences between clients' spellings
-are handled here.
+Has no business rules. The first name of an identifier is a catalog of the server's metalake. All differences between
+clients' spellings are handled here.
 """
 
 from __future__ import annotations

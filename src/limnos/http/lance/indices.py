@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indices of tables: create, list, statistics, drop.
 
-May import `model`, `names`, `services`, `sources` for the types of requests to a table's files, and this package. Has
-no business rules. LanceDB's remote clients spell some fields differently (`metric_type`, names of types in capitals);
-both are accepted.
+Has no business rules. LanceDB's remote clients spell some fields differently (`metric_type`, names of types in
+capitals); both are accepted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespace routes: create, list, describe, drop, exists, and the tables of a namespace.
 
-May import `model`, `services` and this package. Has no business rules. The root namespace contains the catalogs that
-the caller may use; it cannot be changed.
+Has no business rules. The root namespace contains the catalogs that the caller may use; it cannot be changed.
 """
 
 from __future__ import annotations

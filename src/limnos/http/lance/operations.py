@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of the protocol's operations: path, method of the interface, kind of body and kind of response.
 
-May import no other module of Limnos. Must not know implementations: it is for adapters of Lance's interface. The
-server's own routes are in `protocol`.
+Must not know implementations: it is for adapters of Lance's interface. The server's own routes are in `protocol`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of lists: a token that is opaque to clients, and a limit.
 
-May import `model`, `services.request.name_pages` and the shared modules of `limnos.http`. Must not know resources.
-Without a limit a list is complete. A limit of zero gives an empty page without a token.
+Must not know resources. Without a limit a list is complete. A limit of zero gives an empty page without a token.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Lance REST as a protocol: routes below `/lance/v1`, and below `/v1` for clients that expect a separate port for
 Lance.
 
-May import `access` for names of actions, `services`, `model`, `names`, this package and the shared modules of
-`limnos.http`. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

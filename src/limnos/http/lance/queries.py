@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries: vector search, full-text search and filters over a table's rows, and their plans.
 
-May import `model`, `services`, `sources` for the type of a query, and this package. Must not know engines. LanceDB's
-remote clients spell a query differently (bare lists, pairs); both spellings are accepted from every client.
+Must not know engines. LanceDB's remote clients spell a query differently (bare lists, pairs); both spellings are
+accepted from every client.
 """
 
 from __future__ import annotations

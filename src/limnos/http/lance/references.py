@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes of a table's tags and branches.
 
-May import `services`, `sources` for the types of results, and this package. Has no business rules. LanceDB's remote
-clients expect bare tags, and the protocol wraps them in a field.
+Has no business rules. LanceDB's remote clients expect bare tags, and the protocol wraps them in a field.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of a request on rows: a table of the tree, or one in a directory that is served without a store.
 
-May import `model`, `services` and this package. Has no business rules. The handlers of rows accept both, so that both
-have the same requests, refusals and responses.
+Has no business rules. The handlers of rows accept both, so that both have the same requests, refusals and responses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rows of tables: create with rows, insert, merge, count.
 
-May import `model`, `services`, `sources` for the types of requests to a table's files, and this package. Must not know
-the content of rows: they are an Arrow stream, which is passed on as it arrives. Options are in the query.
+Must not know the content of rows: they are an Arrow stream, which is passed on as it arrives. Options are in the query.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table routes: declare, register, describe, exists, drop, deregister, rename, and the list of all.
 
-May import `model`, `names`, `services` and this package. Must not know rows: other routes read and write a table's
-content.
+Must not know rows: other routes read and write a table's content.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations of the protocol that are not supported: each returns 406 with code 0, and advice.
 
-May import `model`, `services` for the type of a request's context, and the shared modules of `limnos.http`. Checks no
-rights, because nothing is read.
+Checks no rights, because nothing is read.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Vended credentials for Lance's clients: storage options in responses about a table that they open themselves.
 
-May import `model`, `services`, `sources` for kinds of credentials, and this package. Has no business rules. A client
-requests new ones shortly before `expires_at_millis`. LanceDB's remote clients read through the server and get none.
+Has no business rules. A client requests new ones shortly before `expires_at_millis`. LanceDB's remote clients read
+through the server and get none.
 """
 
 from __future__ import annotations

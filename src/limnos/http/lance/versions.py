@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Routes of a table's versions: list, create, describe, delete.
 
-May import `model`, `services` and this package. Must not know files: `services.lance.versions` finds versions in the
-store or in the table's files.
+Must not know files: `services.lance.versions` finds versions in the store or in the table's files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches of steps: begin, look up, drop; and the check that a statement writes only its branch.
 
-May import `pipeline`, `names`, `model` and PySpark. Must not know write modes. A write names its branch in the table's
-name. Before it runs, its analyzed plan must name the same branch, because other ways to select a branch silently fall
-back to `main`.
+Must not know write modes. A write names its branch in the table's name. Before it runs, its analyzed plan must name the
+same branch, because other ways to select a branch silently fall back to `main`.
 """
 
 from __future__ import annotations

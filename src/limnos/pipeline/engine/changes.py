@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of a table's columns that a DataFrame needs, and the conversion of the DataFrame to the table's columns.
 
-Compares two Spark schemas, and builds the expressions that convert a DataFrame. May import `model`, `names`, and
-PySpark's types and functions. Must not know tables, branches or the allowed changes.
+Compares two Spark schemas, and builds the expressions that convert a DataFrame. Must not know tables, branches or the
+allowed changes.
 
 A column's path is its name, followed by the names of nested fields; `element`, `key` and `value` stand for the parts of
 lists and maps.

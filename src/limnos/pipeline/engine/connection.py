@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A client for the server behind a catalog of a Spark session, with the session's credential.
 
-Reads the server and the credential from the session's settings, so that users configure them once. May import `client`,
-`model`, `metadata` and PySpark's types. The credential is passed only to the client.
+Reads the server and the credential from the session's settings, so that users configure them once. The credential is
+passed only to the client.
 """
 
 from __future__ import annotations

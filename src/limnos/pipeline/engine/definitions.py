@@ -2,8 +2,8 @@
 """The whole definition of a step, and what in it differs from run to run.
 
 Adds to the declared parts what only the engine knows: the values of the parameters that the step uses, its Python code
-and the session's settings. Finds clocks, random numbers and the run's own id and time, which no digest can compare. May
-import `pipeline` and PySpark. Must not know how increments are read.
+and the session's settings. Finds clocks, random numbers and the run's own id and time, which no digest can compare.
+Must not know how increments are read.
 """
 
 from __future__ import annotations

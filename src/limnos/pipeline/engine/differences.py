@@ -2,7 +2,7 @@
 """Preview of publishing a run: rows added, removed and changed on a branch, compared with its base snapshot.
 
 Each table is compared in one query, by whole rows and the number of times that each occurs. If the step has keys, rows
-with the same key that differ count as changed. May import `names`, `pipeline` and PySpark; must not know runs.
+with the same key that differ count as changed.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exact counts of rows with a key and of distinct keys, by bitmaps.
 
-Serves the keys of merges and `unique` rules. May import `naming` and PySpark. Must not know the use of the counts.
-Grouping by the keys themselves would shuffle every key between tasks. Instead, integers and dates that are close to
-each other share a group, and their low bits select a bit of its 64-bit bitmap. Dense keys need up to 64 times fewer
-groups, scattered keys as many as there are keys.
+Serves the keys of merges and `unique` rules. Must not know the use of the counts. Grouping by the keys themselves would
+shuffle every key between tasks. Instead, integers and dates that are close to each other share a group, and their low
+bits select a bit of its 64-bit bitmap. Dense keys need up to 64 times fewer groups, scattered keys as many as there are
+keys.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spark for the runner: sessions for concurrent steps, pins, task counts, cancellation.
 
-Gives each running step its own session, and converts errors of Spark and Iceberg to the runner's errors. May import
-`pipeline`, `model` and PySpark. Must not know servers or the order of steps.
+Gives each running step its own session, and converts errors of Spark and Iceberg to the runner's errors. Must not know
+servers or the order of steps.
 """
 
 from __future__ import annotations

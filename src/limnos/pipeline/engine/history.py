@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """History tables, which store every state of a key with its validity (slowly changing dimension of type 2).
 
-Computes the new timelines of the source's keys, and applies them to the branch by one MERGE. May import `pipeline`,
-`model` and PySpark. Must not know other write modes.
+Computes the new timelines of the source's keys, and applies them to the branch by one MERGE. Must not know other write
+modes.
 
 A timeline is a set of events: at a time, a key gets a state, or its validity ends. The table's rows are converted back
 to events and the source's events are added; for the same moment the source has precedence. Adjacent equal states are

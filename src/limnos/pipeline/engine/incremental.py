@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Incremental reads of a step: the tables that can be read by increments, and reasons for full reads.
 
-Decides from the step's last checkpoint, its write mode and the query's plan. May import `pipeline`, `names` and
-PySpark. Must not know how `increments` reads an increment. The checkpoint is in the summary of the step's own published
-snapshot, so a restored table and its pipeline agree.
+Decides from the step's last checkpoint, its write mode and the query's plan. Must not know how `increments` reads an
+increment. The checkpoint is in the summary of the step's own published snapshot, so a restored table and its pipeline
+agree.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Increments: new or changed rows of a table between two snapshots, or the reason for a full read.
 
-Selects the kind of read by the operations of the snapshots in between. May import `pipeline`, `names` and PySpark. Must
-not know steps. Iceberg's incremental read returns only appended files and ignores other changes, so the operations are
-examined first:
+Selects the kind of read by the operations of the snapshots in between. Must not know steps. Iceberg's incremental read
+returns only appended files and ignores other changes, so the operations are examined first:
 
 - only appends (and rewrites that change no row): Iceberg's incremental read;
 - format v3: rows that changed after the start, by row lineage;

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inputs of a step as DataFrames: tables at pinned snapshots or on this run's branches, and sources.
 
-Builds a step's DataFrame, full or incremental, with pins of all inputs. May import `pipeline`, `model` and PySpark.
-Must not know write modes.
+Builds a step's DataFrame, full or incremental, with pins of all inputs. Must not know write modes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inserts into a branch by one statement: append, overwrite all, or overwrite partitions.
 
-The statement is checked to write the branch. May import `pipeline` and PySpark. Must not know merges or histories.
+The statement is checked to write the branch. Must not know merges or histories.
 """
 
 from __future__ import annotations

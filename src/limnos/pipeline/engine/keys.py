@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of merge keys: not NULL and unique.
 
-Returns the result as a finding. May import `pipeline`, `model` and PySpark. Must not know tables. Without the check, a
-merge silently inserts duplicate new keys, and inserts NULL keys again in each run.
+Returns the result as a finding. Must not know tables. Without the check, a merge silently inserts duplicate new keys,
+and inserts NULL keys again in each run.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spark sessions for runs of pipelines: local, on a cluster, or by Spark Connect.
 
-Starts and ends a session with the catalogs of a metalake, configured so that steps share Spark fairly. May import
-`spark`, `client`, the retries and the stop signal of `pipeline.run`, and PySpark. Must not know pipelines. The
-credential is set only on the running session, so that command lines and the Spark UI never show it.
+Starts and ends a session with the catalogs of a metalake, configured so that steps share Spark fairly. Must not know
+pipelines. The credential is set only on the running session, so that command lines and the Spark UI never show it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Layout of a table: partition fields and sort orders, from declarations and from metadata.
 
-Parses both notations into one comparable value. May import `model`, `names` and `pipeline`'s metadata. Must not know
-Spark's session or the handling of differences.
+Parses both notations into one comparable value. Must not know Spark's session or the handling of differences.
 """
 
 from __future__ import annotations

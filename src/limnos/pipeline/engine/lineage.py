@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lineage of a step's rows (tables, files, columns) from the query's analyzed plan.
 
-May import `names`, `pipeline`, `spark` and PySpark. Must not know write modes. A merge is analyzed as the query of its
-source, so no lineage is lost; a Spark listener would see only the target.
+Must not know write modes. A merge is analyzed as the query of its source, so no lineage is lost; a Spark listener would
+see only the target.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Merges of rows into a branch by their keys: update, insert, delete.
 
-One MERGE from staged rows, so that a non-deterministic source has the same rows each time Spark reads it. May import
-`pipeline` and PySpark. Must not know histories, which have their own module.
+One MERGE from staged rows, so that a non-deterministic source has the same rows each time Spark reads it. Must not know
+histories, which have their own module.
 """
 
 from __future__ import annotations

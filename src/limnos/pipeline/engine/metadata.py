@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metadata of an Iceberg table: UUID, refs, snapshots with summaries, schemas, layout.
 
-One type of value for tables of any catalog of a session. May import `names`, `model`, msgspec, PySpark and
-`declaration`. Must not know steps. In a classic session the JSON comes from the JVM's loaded table; over Spark Connect
-the newest metadata file is read.
+One type of value for tables of any catalog of a session. Must not know steps. In a classic session the JSON comes from
+the JVM's loaded table; over Spark Connect the newest metadata file is read.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of the columns that a step makes, as far as its declaration has them, with their positions.
 
-Reads the names from Spark's grammar: of the SELECT list of a query, of the declared columns of a source that is
-loaded, and of a history's own columns. Stars, and the columns of Python functions, are known only when the step is
-analyzed. May import `names`, `declaration`, `parser` and `problems`. Must not know tables.
+Reads the names from Spark's grammar: of the SELECT list of a query, of the declared columns of a source that is loaded,
+and of a history's own columns. Stars, and the columns of Python functions, are known only when the step is analyzed.
+Must not know tables.
 """
 
 from __future__ import annotations

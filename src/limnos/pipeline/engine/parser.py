@@ -2,8 +2,7 @@
 """Spark's own SQL parser, from the session's JVM or from a JVM started only for parsing.
 
 A `SparkGrammar` parses a statement into a tree. A classic session provides its parser. Otherwise one JVM per process is
-started, with Spark's JAR files on its class path and without Spark itself. May import `model`, `problems`, `spark`
-(Java) and py4j; `relations` interprets the trees.
+started, with Spark's JAR files on its class path and without Spark itself.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pinned reads: each table in its state at the start of the run, or on this run's branch.
 
-Pins tables and views, and replaces their names in a query. May import `pipeline`, `model`, `names` and PySpark. Must
-not know increments, or sources that are not tables. A view is read by its definition, and its tables are pinned as if
-the query had named them.
+Pins tables and views, and replaces their names in a query. Must not know increments, or sources that are not tables. A
+view is read by its definition, and its tables are pinned as if the query had named them.
 """
 
 from __future__ import annotations

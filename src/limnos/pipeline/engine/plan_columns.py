@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Column lineage of an analyzed plan, from the plan's JSON.
 
-Traces each output column to columns of the sources, and finds the columns that filter, join or group the rows. May
-import the standard library. Must not know Spark's session or sources: the caller names the leaves.
+Traces each output column to columns of the sources, and finds the columns that filter, join or group the rows. Must not
+know Spark's session or sources: the caller names the leaves.
 
 Spark writes a plan as a list of nodes in pre-order, each with the count of its children; expressions have the same
 form. Columns are identified by expression ids, which stay the same from their definition to their uses.

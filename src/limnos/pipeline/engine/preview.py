@@ -2,8 +2,8 @@
 """Preview of a run's changes to tables' columns, by analysis of the queries without running them.
 
 `preview` returns for each step the statements that its table would need. Spark analyzes the queries over empty
-DataFrames; later steps read a step's result in place of its table. May import `names`, PySpark and `pipeline`. It
-writes nothing. Python steps are called with empty DataFrames, because only their results have columns.
+DataFrames; later steps read a step's result in place of its table. It writes nothing. Python steps are called with
+empty DataFrames, because only their results have columns.
 """
 
 from __future__ import annotations

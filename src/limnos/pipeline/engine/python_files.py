@@ -3,7 +3,7 @@
 
 Spark sends a file of one name once, and cannot replace it: a second file with the same name fails every later task of
 the session. So if another file of that name was sent before (of another pipeline, or before an edit), the functions of
-its module are sent with their code instead. May import `modules`, `model` and PySpark. Must not know pipelines.
+its module are sent with their code instead. Must not know pipelines.
 """
 
 from __future__ import annotations

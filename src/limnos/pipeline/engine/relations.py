@@ -3,8 +3,8 @@
 
 `query_names` returns each table name of a step's SQL with its span, and the parameters. `splice_names` replaces the
 spans, so that a query reads pinned snapshots and branches. The tree is searched by the grammar's rules, so no name is
-overlooked. Spans count code points, like Python's strings. Names bound by WITH are excluded, by scope. May import
-`declaration`, `parser`, `problems`, `names` and PySpark's types. Must not know catalogs or the objects behind names.
+overlooked. Spans count code points, like Python's strings. Names bound by WITH are excluded, by scope. Must not know
+catalogs or the objects behind names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Helpers for a Spark session: temporary settings and temporary views.
 
-May import PySpark. Must not know steps.
+Must not know steps.
 """
 
 from __future__ import annotations

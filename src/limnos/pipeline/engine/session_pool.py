@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A pool of Spark sessions: one for each running step, reused, and closed in order.
 
-Lends sessions with the settings and catalogs of the session that it was created with. May import `pipeline` and
-PySpark. Must not know the use of sessions.
+Lends sessions with the settings and catalogs of the session that it was created with. Must not know the use of
+sessions.
 """
 
 from __future__ import annotations

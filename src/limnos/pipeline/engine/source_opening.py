@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens a step's sources, each as a temporary view under its own name, at the snapshot that the run has pinned.
 
-Passes this run's pin and the last checkpoint to a source's reader, and registers the rows under the source's name. May
-import `pipeline`, `names` and PySpark. Must not know kinds of sources.
+Passes this run's pin and the last checkpoint to a source's reader, and registers the rows under the source's name. Must
+not know kinds of sources.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of errors of Spark and Iceberg to the runner's errors.
 
-Distinguishes wrong code, missing rights and an unreachable server, with a message without Java's stack trace. May
-import `model`, `pipeline`'s failures, and py4j's and PySpark's errors. Must not know steps.
+Distinguishes wrong code, missing rights and an unreachable server, with a message without Java's stack trace. Must not
+know steps.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@
 `stage` computes a DataFrame and returns one that reads the result; `release` frees it. It is used for rows that are
 split between two writes, keys that are checked before a merge, and sources that return different rows on a second read.
 It uses Spark's local checkpoint: executors store the rows, so no shared directory is needed and nothing remains when
-Spark ends. On several executors each block has a second copy, because a lost executor would lose its rows. May import
-PySpark. Must not know the use of the rows.
+Spark ends. On several executors each block has a second copy, because a lost executor would lose its rows. Must not
+know the use of the rows.
 """
 
 from __future__ import annotations

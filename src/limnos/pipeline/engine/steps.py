@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Execution of one step on a branch of its table, from inputs to findings.
 
-Calls the parts of `pipeline` in order: inputs, row rules, the table, the branch, the write, table rules. May import
-`pipeline`, `names` and PySpark. Must not know servers or other steps. The rows that it writes are not visible on
-`main`; columns that it adds to the table are.
+Calls the parts of `pipeline` in order: inputs, row rules, the table, the branch, the write, table rules. Must not know
+servers or other steps. The rows that it writes are not visible on `main`; columns that it adds to the table are.
 """
 
 from __future__ import annotations

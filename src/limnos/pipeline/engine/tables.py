@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Preparation of a step's table: create it, add and widen columns, set its layout.
 
-Compares the step's rows with the existing table, refuses changes that lose data, and executes all other changes. May
-import `pipeline`, `model`, `names` and PySpark. Must not know how rows are written or published. Columns belong to the
-table and not to a branch, so readers see an added column (empty) at once. Columns are dropped by the publishing commit.
+Compares the step's rows with the existing table, refuses changes that lose data, and executes all other changes. Must
+not know how rows are written or published. Columns belong to the table and not to a branch, so readers see an added
+column (empty) at once. Columns are dropped by the publishing commit.
 """
 
 from __future__ import annotations

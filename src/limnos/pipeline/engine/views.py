@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Definitions of views: the query, and the catalog and namespace of its unqualified names.
 
-Loads a view from the session's catalogs. May import `names`, `pipeline`, py4j and PySpark. Must not know the use of the
-query. Over Spark Connect only the CREATE VIEW statement is available. It lacks the default catalog, and leaves special
-column names unquoted; a view that depends on either raises an error there.
+Loads a view from the session's catalogs. Must not know the use of the query. Over Spark Connect only the CREATE VIEW
+statement is available. It lacks the default catalog, and leaves special column names unquoted; a view that depends on
+either raises an error there.
 """
 
 from __future__ import annotations

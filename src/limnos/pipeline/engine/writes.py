@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes of a step's rows to its branch: replace, append, merge, partitions or history.
 
-Each write is one statement and one snapshot, only on the branch, with run and step in the summary. May import `model`,
-`names`, `pipeline` and PySpark. Must not know sources or expectations.
+Each write is one statement and one snapshot, only on the branch, with run and step in the summary. Must not know
+sources or expectations.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """The keys of a pipeline's file: their schemas, descriptions and resulting values.
 
 These definitions determine the parsing of a file, its JSON Schema and its reference page. The schemas (`NodeSchema`)
-build the values of `declaration`. May import `pipeline`'s values and schemas. Must not know Spark or servers.
+build the values of `declaration`. Must not know Spark or servers.
 """
 
 from __future__ import annotations

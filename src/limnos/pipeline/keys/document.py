@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The top-level keys of a file, and the declaration built from them.
 
-May import this package, and `pipeline`'s values, schemas and `reads`. Must not know cycles and duplicates among steps,
-which `graph` finds.
+Must not know cycles and duplicates among steps, which `graph` finds.
 """
 
 from __future__ import annotations

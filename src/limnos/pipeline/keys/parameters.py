@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of a parameter: its type and its default.
 
-Defines the record of a parameter, and checks a default against the type. May import this package, and `pipeline`'s
-values and schemas. Must not know runs.
+Defines the record of a parameter, and checks a default against the type. Must not know runs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of `expect`: a record for each kind of rule.
 
-Defines the records, and the default names of rules. May import this package, and `pipeline`'s values and schemas. Must
-not know the evaluation of rules.
+Defines the records, and the default names of rules. Must not know the evaluation of rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas that many keys use: names, columns, SQL, options, functions.
 
-May import `pipeline`'s values and schemas. Must not know keys.
+Must not know keys.
 """
 
 from __future__ import annotations

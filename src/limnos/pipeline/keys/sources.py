@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of a source: files, databases, Python, streams, tables.
 
-Defines a record for each kind of source, and the constraints between its keys. May import this package, and
-`pipeline`'s values and schemas. Must not know how a source is read.
+Defines a record for each kind of source, and the constraints between its keys. Must not know how a source is read.
 """
 
 from __future__ import annotations

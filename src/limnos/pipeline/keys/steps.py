@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of a step: its table, its body, its write mode and its expectations.
 
-Defines the record of a step, and the draft of a step before its catalog is known. May import this package, and
-`pipeline`'s values and schemas. Must not know the other steps.
+Defines the record of a step, and the draft of a step before its catalog is known. Must not know the other steps.
 """
 
 from __future__ import annotations

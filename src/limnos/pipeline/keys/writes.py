@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Keys of `write`: the modes and their settings.
 
-Defines the record of each mode. May import this package, and `pipeline`'s values and schemas. Must not know the engine.
+Defines the record of each mode. Must not know the engine.
 """
 
 from __future__ import annotations

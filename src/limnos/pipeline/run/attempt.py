@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The work of one attempt of a run, fixed before its first step begins.
 
-Contains its values, and the runner's interface to the engine. May import `model`, `pipeline`'s values and `graph`, and
-this package.
+Contains its values, and the runner's interface to the engine.
 """
 
 from __future__ import annotations

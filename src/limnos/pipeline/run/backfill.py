@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backfill: one run per value of a parameter, one after the other.
 
-Computes the values of a range, and runs them in order until a run does not end as requested. May import `model`,
-`pipeline`'s values and this package. Must not know the execution of a run.
+Computes the values of a range, and runs them in order until a run does not end as requested. Must not know the
+execution of a run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs for the command line: from a file or a run's id to a result.
 
-Combines the file, Spark, the server and a listener, and stops cleanly on Ctrl-C. May import `client`, `model` and
-`pipeline`. Must not print; listeners do.
+Combines the file, Spark, the server and a listener, and stops cleanly on Ctrl-C. Must not print; listeners do.
 """
 
 from __future__ import annotations

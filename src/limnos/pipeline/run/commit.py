@@ -2,8 +2,7 @@
 """Publishing of a run: one transaction moves `main` of all outputs and marks the run as published.
 
 Sends the transaction, finds its result if the response was lost, explains a refusal, and reports lineage after success.
-May import `client` and `pipeline`. Assertions are never refreshed here: if `main` of a table has moved, its step runs
-again.
+Assertions are never refreshed here: if `main` of a table has moved, its step runs again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events of a run as text: human-readable lines for terminals and logs, or one JSON object per line for programs.
 
-Converts events to text. May import this package, msgspec and rich. Must not know runs.
+Converts events to text. Must not know runs.
 """
 
 from __future__ import annotations

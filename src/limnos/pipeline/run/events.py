@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Events of a run, and their listeners.
 
-One event per change of a step or of the run, for terminals, logs and programs. May import this package only. Must not
-know the presentation of events.
+One event per change of a step or of the run, for terminals, logs and programs. Must not know the presentation of
+events.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reasons for the failure of a run: the reason to report, and advice for the user.
 
-Converts the errors of steps to an `EndReason` and a message. May import `client` and `pipeline`. Must not know Spark or
-change anything at the server.
+Converts the errors of steps to an `EndReason` and a message. Must not know Spark or change anything at the server.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Heartbeats of a run: they renew its lease and receive requests to stop.
 
 One thread with its own connection, so that neither a long Spark job nor a slow response to another request delays a
-heartbeat. May import `client` and this package. An unreachable server does not stop a run. The run stops if another
-attempt has taken over or it was cancelled.
+heartbeat. An unreachable server does not stop a run. The run stops if another attempt has taken over or it was
+cancelled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Publishing and discarding of runs that no process executes.
 
-Uses only the run's record and the tables, without Spark. May import `client`, `model` and `pipeline`.
+Uses only the run's record and the tables, without Spark.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of a run: selected steps, full reads, publishing or holding.
 
-The values, their check against the declaration, and their form in the run's record. May import `model`, `pipeline`'s
-values and `schedule`.
+The values, their check against the declaration, and their form in the run's record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Output tables and namespaces at the start of a run, to detect that they are dropped or replaced during it.
 
-Looks up outputs through the server at the start, and compares them after a step has failed. May import `client`,
-`pipeline`'s values and this package. Must not know Spark.
+Looks up outputs through the server at the start, and compares them after a step has failed. Must not know Spark.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of a pipeline's parameters for a run: typed, complete, and in JSON's types.
 
-Converts text or Python values to the form in the run's record, and that form to Spark's named parameters. May import
-`model` and `pipeline`'s values. Dates and times are stored as ISO 8601 text.
+Converts text or Python values to the form in the run's record, and that form to Spark's named parameters. Dates and
+times are stored as ISO 8601 text.
 """
 
 from __future__ import annotations

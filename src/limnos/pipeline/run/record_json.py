@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """JSON of a run's record: pins, digests and outcomes of steps.
 
-Encodes and decodes, so that another process than the runner's can resume, publish or discard a run. May import
-`pipeline`'s values.
+Encodes and decodes, so that another process than the runner's can resume, publish or discard a run.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches of a run's tables: looked up and changed through the server, without Spark.
 
-Looks up tables; creates branches at the heads of finished steps; removes the branches and tables of a run. May import
-`client` and `pipeline`'s values. Only refs and new tables change here, never snapshots.
+Looks up tables; creates branches at the heads of finished steps; removes the branches and tables of a run. Only refs
+and new tables change here, never snapshots.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The result of a run, and its exit code.
 
-`RunResult` is returned by a run; `RunFailed` is raised by `RunResult.require`. May import the standard library only.
-Exit codes from 10 on are those of runs; denied, conflict and unavailable have the exit codes of all commands.
+`RunResult` is returned by a run; `RunFailed` is raised by `RunResult.require`. Exit codes from 10 on are those of runs;
+denied, conflict and unavailable have the exit codes of all commands.
 """
 
 from __future__ import annotations

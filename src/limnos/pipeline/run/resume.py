@@ -2,8 +2,8 @@
 """Resuming of a run by another attempt: it reuses the branches of finished steps and runs the other steps.
 
 Determines which parts of the record are still valid, creates branches at the recorded heads, and executes the other
-steps. May import `client`, `model` and `pipeline`. Must not know Spark. It uses only the heads in the record of an
-earlier attempt's branches, so late writes of a killed process are ignored.
+steps. Must not know Spark. It uses only the heads in the record of an earlier attempt's branches, so late writes of a
+killed process are ignored.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Retries while the server is unreachable, for as long as a run's options allow.
 
-Repeats idempotent calls. May import `client`, `pipeline`'s failures and this package. Must not know the calls.
+Repeats idempotent calls. Must not know the calls.
 """
 
 from __future__ import annotations

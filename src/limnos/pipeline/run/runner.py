@@ -2,8 +2,8 @@
 """One attempt of a run, from its first step to its end.
 
 Executes steps in order, records their outcomes, publishes all by one commit, and repeats steps whose table another
-client wrote concurrently. May import `client` and `pipeline`. Must not know Spark. Either the attempt's end is in the
-run's record, or the run's lease expires.
+client wrote concurrently. Must not know Spark. Either the attempt's end is in the run's record, or the run's lease
+expires.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The schedule of steps: each starts when its dependencies are done; several run concurrently.
 
-Determines the order and the threads of steps. May import this package only. Must not know the work of a step. After the
-first failure or a stop no further step starts, and running steps finish.
+Determines the order and the threads of steps. Must not know the work of a step. After the first failure or a stop no
+further step starts, and running steps finish.
 """
 
 from __future__ import annotations

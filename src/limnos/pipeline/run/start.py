@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Start of a run: register the pipeline, take the lease, execute the steps.
 
-Everything between a declaration and the first step: order, parameters, pins, the record. May import `client` and
-`pipeline`. Must not know Spark.
+Everything between a declaration and the first step: order, parameters, pins, the record. Must not know Spark.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The stop signal of a run, with its reason.
 
-A flag that one thread sets and other threads read. May import this package only. Later requests do not replace the
-first reason: a run that lost its lease cannot be cancelled later.
+A flag that one thread sets and other threads read. Later requests do not replace the first reason: a run that lost its
+lease cannot be cancelled later.
 """
 
 from __future__ import annotations

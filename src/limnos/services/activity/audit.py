@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audit: reads audit records. A metalake's owner and a service admin read all of them, other users their own.
 
-May import the layers below. Must not know any wire format. A reader sees every change that was committed before the
-request.
+Must not know any wire format. A reader sees every change that was committed before the request.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Audit exports: write audit records to files day by day, on request or daily by a setting.
 
-May import the layers below. A task does the work, so it continues after a crash. File names are a function of the
-records, so exporting a day again produces the same file. Only days that are over are exported, because later records
-could still be added to the current day.
+A task does the work, so it continues after a crash. File names are a function of the records, so exporting a day again
+produces the same file. Only days that are over are exported, because later records could still be added to the current
+day.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Change feed: the committed changes of a metalake, or of one of its catalogs, that are visible to the caller now.
 
-May import the layers below. Must not know any wire format. Revisions have no gaps, and are assigned under a lock that
-is held until the commit. So a reader who has read a zone up to a revision has not missed an earlier change. A reader of
-a metalake reads the metalake's zone and the zones of the catalogs that the reader may use. A change that was hidden
-when the reader's position passed it is not delivered later (decision record 0031).
+Must not know any wire format. Revisions have no gaps, and are assigned under a lock that is held until the commit. So a
+reader who has read a zone up to a revision has not missed an earlier change. A reader of a metalake reads the
+metalake's zone and the zones of the catalogs that the reader may use. A change that was hidden when the reader's
+position passed it is not delivered later (decision record 0031).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Positions in the change feed, and the opaque string by which callers refer to a position.
 
-May import the layers below. Must not know the meaning of changes. The string is neither secret nor a credential: each
-read from a position checks all rights again.
+Must not know the meaning of changes. The string is neither secret nor a credential: each read from a position checks
+all rights again.
 """
 
 from __future__ import annotations

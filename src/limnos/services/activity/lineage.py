@@ -2,10 +2,9 @@
 """Lineage intake: stores the lineage that producers report, between objects of this server and external datasets, under
 the caller's rights.
 
-May import the layers below. Must not know any wire format. An edge into an object needs the right to change it, and a
-source needs the right to load it. Other edges are rejected and listed in the response, with the same message whether an
-object is hidden or missing (decision record 0042). A dataset that is not an object of this server is stored as an
-external dataset.
+Must not know any wire format. An edge into an object needs the right to change it, and a source needs the right to load
+it. Other edges are rejected and listed in the response, with the same message whether an object is hidden or missing
+(decision record 0042). A dataset that is not an object of this server is stored as an external dataset.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lineage datasets: maps OpenLineage datasets to objects of this server, first by location and then by name.
 
-May import the layers below. A name is considered if the catalog's URL in the producer's event is this server's, or is
-`limnos://<metalake>`, or if a property of the metalake maps the producer's namespace to a catalog. A location belongs
-to at most one table, so it takes precedence over a catalog name, which a producer's session chose.
+A name is considered if the catalog's URL in the producer's event is this server's, or is `limnos://<metalake>`, or if a
+property of the metalake maps the producer's namespace to a catalog. A location belongs to at most one table, so it
+takes precedence over a catalog name, which a producer's session chose.
 """
 
 from __future__ import annotations

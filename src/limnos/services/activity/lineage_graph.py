@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lineage graph: the upstream or downstream objects of an object or one of its columns, up to a maximum depth.
 
-May import the layers below. Must not know any wire format. The traversal continues only from objects that are visible
-to the caller. A hidden object is a vertex without a name, and the graph ends there. At the end, access to all objects
-is decided again, on one consistent state of the store.
+Must not know any wire format. The traversal continues only from objects that are visible to the caller. A hidden object
+is a vertex without a name, and the graph ends there. At the end, access to all objects is decided again, on one
+consistent state of the store.
 """
 
 from __future__ import annotations

@@ -3,9 +3,8 @@
 
 Operations: create, list, drop, retry, and read the next changes to send.
 
-May import the layers below. Must not know any wire format, and sends nothing. Only a caller with the metalake owner's
-rights manages webhooks. A webhook gets the changes that its creator may see when they are sent, like any reader of the
-feed.
+Must not know any wire format, and sends nothing. Only a caller with the metalake owner's rights manages webhooks. A
+webhook gets the changes that its creator may see when they are sent, like any reader of the feed.
 """
 
 from __future__ import annotations

@@ -1,6 +1,4 @@
 # SPDX-License-Identifier: Apache-2.0
 """The objects of the tree: metalakes, catalogs, namespaces, tables, views, models and filesets, regardless of their
 format.
-
-May import `lookup` and the packages that `lookup` may import.
 """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalog backends: which values of Gravitino's property `catalog-backend` an Iceberg catalog of this server may have.
 
-May import `model`. Pure. In Gravitino the property names the service that stores the tables. Here the server stores
-them, and connector catalogs have providers of their own.
+Pure. In Gravitino the property names the service that stores the tables. Here the server stores them, and connector
+catalogs have providers of their own.
 """
 
 from __future__ import annotations

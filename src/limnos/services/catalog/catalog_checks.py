@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of a catalog before it is created or changed: its properties, its storage and its external system.
 
-May import the layers below. Writes nothing: `catalogs` creates, alters and drops.
+Writes nothing: `catalogs` creates, alters and drops.
 """
 
 from __future__ import annotations

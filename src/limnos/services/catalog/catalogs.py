@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalogs: create, load, list, alter, enable, disable and drop.
 
-May import the layers below. Must not know any wire format. A catalog is an object of its metalake's zone, and has a
-zone of its own for the objects in it.
+Must not know any wire format. A catalog is an object of its metalake's zone, and has a zone of its own for the objects
+in it.
 """
 
 from __future__ import annotations

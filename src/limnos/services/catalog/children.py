@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Children: the objects of all kinds directly in a namespace or catalog, page by page, filtered for the caller.
 
-May import the layers below. Must not know any wire format. A page is read with a few SQL statements, regardless of the
-number of children. Children are sorted by kind in a fixed order, then by name in code point order. A child that the
-caller may not load has its kind and its name only: lists may name a container because of an object below it.
+Must not know any wire format. A page is read with a few SQL statements, regardless of the number of children. Children
+are sorted by kind in a fixed order, then by name in code point order. A child that the caller may not load has its kind
+and its name only: lists may name a container because of an object below it.
 """
 
 from __future__ import annotations

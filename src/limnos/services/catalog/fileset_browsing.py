@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Browsing of filesets: a page of a directory's entries, and the beginning of a file.
 
-May import the layers below. Must not know any wire format. Listing needs the right to load the fileset, and content the
-right to read its files. Symbolic links are not listed, and a file that a link places outside of the fileset's location
-is treated as missing. A worker process reads files, within limits. Each preview is audited, because content leaves the
-lake.
+Must not know any wire format. Listing needs the right to load the fileset, and content the right to read its files.
+Symbolic links are not listed, and a file that a link places outside of the fileset's location is treated as missing. A
+worker process reads files, within limits. Each preview is audited, because content leaves the lake.
 """
 
 from __future__ import annotations

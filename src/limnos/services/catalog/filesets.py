@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Filesets: create and drop filesets, resolve their named locations and templates, and list their files.
 
-May import the layers below. Must not know any wire format. `services.lookup.namespace_objects` finds, lists and alters
-filesets. Every location must lie below the catalog's roots when the fileset is created. That is checked again each time
-a location is returned or listed.
+Must not know any wire format. `services.lookup.namespace_objects` finds, lists and alters filesets. Every location must
+lie below the catalog's roots when the fileset is created. That is checked again each time a location is returned or
+listed.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metalakes: create, load, list, alter, enable, disable and drop. A metalake is an object of the server's zone, zone 0.
 
-May import the layers below. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Model versions: link, list, load, alter and delete the versions of a model, and choose the URI to read.
 
-May import the layers below. Must not know any wire format. `services.lookup.namespace_objects` creates, alters and
-drops models. No decision depends on a version's row: the server decides on the model, then reads its versions from the
-store.
+Must not know any wire format. `services.lookup.namespace_objects` creates, alters and drops models. No decision depends
+on a version's row: the server decides on the model, then reads its versions from the store.
 """
 
 from __future__ import annotations

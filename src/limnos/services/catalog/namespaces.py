@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespaces: create with missing parents, load, list, alter, drop, and move with the whole subtree.
 
-May import the layers below. Must not know any wire format. For a missing namespace, a caller who may list namespaces
-gets NotFound. Other callers get PermissionDenied, which does not reveal whether the namespace exists.
+Must not know any wire format. For a missing namespace, a caller who may list namespaces gets NotFound. Other callers
+get PermissionDenied, which does not reveal whether the namespace exists.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 """Nested namespaces: the conditions for changing the catalog property that allows them (seed 1, "Existing Name
 Compatibility and Migration Guard").
 
-May import the layers below. Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a
-flat catalog, under the separator policy `unrestricted`, a name may contain the separator. Where namespaces nest, such a
-name would be parsed as several levels, so the property cannot change while one exists. The error is IllegalName, which
-has an HTTP status, and not InvalidName of `names`, for which each protocol chooses one.
+Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a flat catalog, under the
+separator policy `unrestricted`, a name may contain the separator. Where namespaces nest, such a name would be parsed as
+several levels, so the property cannot change while one exists. The error is IllegalName, which has an HTTP status, and
+not InvalidName of `names`, for which each protocol chooses one.
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 
 Operations: check, plan, migrate, undo, confirm.
 
-May import the layers below. Must not know any wire format. A migration has steps, and after each step all names are
-valid for every client. First, names that contain the separator are renamed in place. Then, in a flat catalog, the
-property is set. Then namespaces whose names can be split move to their paths. A batch is one transaction
-(`nesting_steps`), so after a crash any node can continue.
+Must not know any wire format. A migration has steps, and after each step all names are valid for every client. First,
+names that contain the separator are renamed in place. Then, in a flat catalog, the property is set. Then namespaces
+whose names can be split move to their paths. A batch is one transaction (`nesting_steps`), so after a crash any node
+can continue.
 """
 
 from __future__ import annotations

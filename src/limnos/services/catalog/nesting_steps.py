@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Steps of a nesting migration, inside their transactions: each is a batch that also records its progress.
 
-May import the layers below. `nesting` decides which caller may run a step. This module defines the states of a
-migration, and the batch of each state. Namespaces are found by id; one that was renamed, moved or dropped since the
-plan is left unchanged.
+`nesting` decides which caller may run a step. This module defines the states of a migration, and the batch of each
+state. Namespaces are found by id; one that was renamed, moved or dropped since the plan is left unchanged.
 """
 
 from __future__ import annotations

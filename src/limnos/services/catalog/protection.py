@@ -2,8 +2,8 @@
 """Protection: a protected object cannot be dropped over any protocol until the owner of one of its ancestors removes
 the protection.
 
-May import the layers below. Must not know any wire format. `store.protection` checks each drop of a node; this module
-decides who may protect an object, and who may remove the protection.
+Must not know any wire format. `store.protection` checks each drop of a node; this module decides who may protect an
+object, and who may remove the protection.
 """
 
 from __future__ import annotations

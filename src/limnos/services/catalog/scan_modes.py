@@ -2,9 +2,8 @@
 """Scan modes: whether clients should let the server plan a table's scans, by the table's property or else its
 catalog's.
 
-May import the layers below. Must not know any wire format. The mode is advice to clients. A client that can read the
-files may plan by itself. A restricted user cannot, regardless of the mode (`services.iceberg.restricted_tables`).
-Decision record 0104.
+Must not know any wire format. The mode is advice to clients. A client that can read the files may plan by itself. A
+restricted user cannot, regardless of the mode (`services.iceberg.restricted_tables`). Decision record 0104.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of any format: find, load, list, decide on creation, drop, rename, move and unregister.
 
-May import the layers below. Must not know any wire format or table format: `services.iceberg.tables` creates Iceberg
-tables. For a missing table, a caller who could load it if it existed, or who may use tables or views of its namespace,
-gets NotFound. Other callers get PermissionDenied.
+Must not know any wire format or table format: `services.iceberg.tables` creates Iceberg tables. For a missing table, a
+caller who could load it if it existed, or who may use tables or views of its namespace, gets NotFound. Other callers
+get PermissionDenied.
 """
 
 from __future__ import annotations

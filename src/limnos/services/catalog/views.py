@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of any format: find, load, list, decide on creation, drop, rename and move.
 
-May import the layers below. Must not know any wire format or view format: `services.iceberg.views` creates and replaces
-Iceberg views, and `services.lookup.definer_rights` decides on the rights that views give to their readers. For a
-missing view, a caller who could load it if it existed, or who may use tables of its namespace, gets NotFound. Other
-callers get PermissionDenied.
+Must not know any wire format or view format: `services.iceberg.views` creates and replaces Iceberg views, and
+`services.lookup.definer_rights` decides on the rights that views give to their readers. For a missing view, a caller
+who could load it if it existed, or who may use tables of its namespace, gets NotFound. Other callers get
+PermissionDenied.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Validates the records of an import one by one, and prepares them for the store, outside of a transaction.
 
-May import the layers below. Every error message contains the record's number. Names, catalogs and locations follow the
-same rules as for objects that are created.
+Every error message contains the record's number. Names, catalogs and locations follow the same rules as for objects
+that are created.
 """
 
 from __future__ import annotations

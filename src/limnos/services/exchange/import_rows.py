@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts records of an import to rows of the store, with one method for each kind of record.
 
-May import the layers below. Runs inside a transaction, on records that were checked before. A record may refer only to
-earlier records. `import_writer` refuses a missing object, a later object and a cycle, with the record's number. Each
-method raises BadRequest for an invalid record.
+Runs inside a transaction, on records that were checked before. A record may refer only to earlier records.
+`import_writer` refuses a missing object, a later object and a cycle, with the record's number. Each method raises
+BadRequest for an invalid record.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes one batch of an import: assigns ids, resolves references, and inserts rows and storage locations.
 
-May import the layers below. Runs inside a transaction, on records that were checked before. Must not know the content
-of each kind of record: `import_rows` has a method for each.
+Runs inside a transaction, on records that were checked before. Must not know the content of each kind of record:
+`import_rows` has a method for each.
 """
 
 from __future__ import annotations

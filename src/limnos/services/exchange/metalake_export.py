@@ -2,8 +2,8 @@
 """Metalake export: a snapshot of all live objects of a metalake, as records in which every reference points to an
 earlier record.
 
-May import the layers below. Must not know any wire format but the export's. Only one page is in memory at a time. The
-records are read in a separate read transaction, without the caches. Decision record 0080.
+Must not know any wire format but the export's. Only one page is in memory at a time. The records are read in a separate
+read transaction, without the caches. Decision record 0080.
 """
 
 from __future__ import annotations

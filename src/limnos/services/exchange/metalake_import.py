@@ -2,9 +2,9 @@
 """Metalake import: a client begins it under a name, sends batches of records, and then publishes the metalake or
 abandons the import.
 
-May import the layers below. Must not know any wire format but the export's. Received records are in the store but not
-visible, so an interrupted client continues after the last record that the import has. A task deletes abandoned imports,
-and imports that received no batch for a day. Decision record 0081.
+Must not know any wire format but the export's. Received records are in the store but not visible, so an interrupted
+client continues after the last record that the import has. A task deletes abandoned imports, and imports that received
+no batch for a day. Decision record 0081.
 """
 
 from __future__ import annotations

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Federation: connector catalogs, whose objects are in external systems, their connectors, and placeholder nodes.
-
-May import `request` and `storage`.
-"""
+"""Federation: connector catalogs, whose objects are in external systems, their connectors, and placeholder nodes."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forwarded requests: decides on a request to another Iceberg catalog, forwards it, then updates placeholder nodes.
 
-May import the layers below, and `sources` for requests and responses. Must not know request bodies: the caller builds
-the request after the decision. This server decides on access; only the source determines which objects exist (decision
-record 0083).
+Must not know request bodies: the caller builds the request after the decision. This server decides on access; only the
+source determines which objects exist (decision record 0083).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves: decides on renaming or moving a table or view of an external system, and moves its placeholder node with it.
 
-May import the layers below. Must not know any wire format. `rename_in_source` does all steps. A protocol that forwards
-the rename itself decides by `decide_placeholder_move`, and then moves the placeholder node by `placeholder_follow`.
+Must not know any wire format. `rename_in_source` does all steps. A protocol that forwards the rename itself decides by
+`decide_placeholder_move`, and then moves the placeholder node by `placeholder_follow`.
 """
 
 from __future__ import annotations

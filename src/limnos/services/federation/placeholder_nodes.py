@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Placeholder nodes: nodes for objects of an external system, created when the first grant, owner or tag needs one.
 
-May import the layers below, and `sources` for capabilities. Grants, owners and tags belong to node ids, but external
-objects are not nodes. So an object with a grant gets a placeholder node under its name. Until then its parent's grants
-apply to it. The placeholder node decides access to that name, regardless of changes in the source. An object that is
-missing in the source does not exist, even with a placeholder node. Decision record 0078.
+Grants, owners and tags belong to node ids, but external objects are not nodes. So an object with a grant gets a
+placeholder node under its name. Until then its parent's grants apply to it. The placeholder node decides access to that
+name, regardless of changes in the source. An object that is missing in the source does not exist, even with a
+placeholder node. Decision record 0078.
 """
 
 from __future__ import annotations

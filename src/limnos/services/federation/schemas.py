@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Schemas of external systems: list, load, create, alter, drop. Rights on paths in the tree decide access.
 
-May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then
-calls the source. If an object is not visible to the caller, the error is the same whether it exists in the source or
-not.
+Each function decides first, on one request view, and then calls the source. If an object is not visible to the caller,
+the error is the same whether it exists in the source or not.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Source objects: the common parts of external schemas, tables, views and topics: visible names, creating and dropping.
 
-May import the layers below, and `sources` for capabilities. Must not know the kinds: the caller passes the function
-that calls the source. Each function decides first, on one request view, and then calls the source. If an object is not
-visible to the caller, the error is the same whether it exists in the source or not.
+Must not know the kinds: the caller passes the function that calls the source. Each function decides first, on one
+request view, and then calls the source. If an object is not visible to the caller, the error is the same whether it
+exists in the source or not.
 """
 
 from __future__ import annotations

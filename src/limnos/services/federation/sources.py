@@ -2,9 +2,8 @@
 """Sources: the external systems of catalogs. Each catalog has one connector, which is called in the catalog's threads
 with a deadline.
 
-May import `files` for the thread limits and the check of properties, `sources` for connectors and their capabilities,
-`store` for the nodes of this server, `model` and the request view. Must not know any wire format, and makes no access
-decision: the caller has made it. Responses of a source are not cached. Decision record 0078.
+Must not know any wire format, and makes no access decision: the caller has made it. Responses of a source are not
+cached. Decision record 0078.
 """
 
 from __future__ import annotations

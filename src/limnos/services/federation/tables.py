@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of external systems: list, load, create, alter, rename, drop. Rights on paths in the tree decide access.
 
-May import the layers below, `formats` for the types of requests, and `sources` for capabilities. Each function decides
-first, on one request view, and then calls the source.
+Each function decides first, on one request view, and then calls the source.
 """
 
 from __future__ import annotations

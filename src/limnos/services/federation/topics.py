@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Topics of external systems: list, load, create, alter, drop.
 
-Privileges are checked on the topic's path in the tree. May import the layers below, and `sources` for capabilities.
-Each function decides first, on one request view, and then calls the source. Sources store no comments of topics: a
-topic's placeholder node stores its comment.
+Privileges are checked on the topic's path in the tree. Each function decides first, on one request view, and then calls
+the source. Sources store no comments of topics: a topic's placeholder node stores its comment.
 """
 
 from __future__ import annotations

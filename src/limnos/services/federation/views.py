@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of other Iceberg catalogs: list, load, create, alter, rename, drop. Rights on paths in the tree decide access.
 
-May import the layers below, and `sources` for capabilities. Each function decides first, on one request view, and then
-calls the source. Views have placeholder nodes as tables do.
+Each function decides first, on one request view, and then calls the source. Views have placeholder nodes as tables do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attachments: tags and policies on objects and columns, attached, detached, inherited and listed.
 
-May import the layers below. Must not know any wire format. It returns the values of tags; `tag_values` changes them.
-Attachments belong to the metalake's zone, even if the object lies in a catalog (decision record 0023).
+Must not know any wire format. It returns the values of tags; `tag_values` changes them. Attachments belong to the
+metalake's zone, even if the object lies in a catalog (decision record 0023).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Details of one object for display: its node, owner, tags, and the caller's rights on it, in one request view.
 
-May import the layers below. Must not know any wire format. Everything is read from one request view, so that a page
-never mixes two states. The rights are decisions of the same policy that the operations use.
+Must not know any wire format. Everything is read from one request view, so that a page never mixes two states. The
+rights are decisions of the same policy that the operations use.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Policies of a metalake: create, alter, enable and disable them; attach them to the kinds of objects that they
 support.
 
-May import the layers below. Must not know any wire format. `formats.gravitino` checks the content of policies;
-`services.lookup.metalake_objects` finds, lists and drops them. This module does not enforce policies.
+Must not know any wire format. `formats.gravitino` checks the content of policies; `services.lookup.metalake_objects`
+finds, lists and drops them. This module does not enforce policies.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read restrictions: set, remove and list them. Decision record 0093.
 
-May import the layers below. Must not know any wire format. A caller who may grant on a table or namespace may restrict
-the rows and columns that others read. `access.restrictions` selects the restrictions that apply, and
-`services.iceberg.restricted_tables` builds a restricted user's view of a table.
+Must not know any wire format. A caller who may grant on a table or namespace may restrict the rows and columns that
+others read. `access.restrictions` selects the restrictions that apply, and `services.iceberg.restricted_tables` builds
+a restricted user's view of a table.
 """
 
 from __future__ import annotations

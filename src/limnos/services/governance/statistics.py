@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Custom statistics of tables, partitions and columns, which clients store: list, update, drop.
 
-May import the layers below. Must not know any wire format. Statistics may contain values of rows, such as the bounds of
-a column or the names of partitions. So a caller who may read a table's rows may read them, and one who may alter the
-table may write them. Clients may write only names with the prefix `custom-`: other names are reserved for statistics
-of the server itself.
+Must not know any wire format. Statistics may contain values of rows, such as the bounds of a column or the names of
+partitions. So a caller who may read a table's rows may read them, and one who may alter the table may write them.
+Clients may write only names with the prefix `custom-`: other names are reserved for statistics of the server itself.
 """
 
 from __future__ import annotations

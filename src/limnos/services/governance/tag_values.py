@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tag values: the values that a tag allows, and adding and removing pairs of a tag and a value on objects.
 
-May import the layers below. Must not know any wire format. An object has a tag without a value, or with one or more
-values in the order in which they were added. Adding is incremental, and an existing pair is not an error. Removing the
-last value detaches the tag.
+Must not know any wire format. An object has a tag without a value, or with one or more values in the order in which
+they were added. Adding is incremental, and an existing pair is not an error. Removing the last value detaches the tag.
 """
 
 from __future__ import annotations

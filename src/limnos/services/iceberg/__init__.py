@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Iceberg tables and views: create, commit, plan scans, restricted reads.
-
-May import `vending` and the packages it may import.
-"""
+"""Iceberg tables and views: create, commit, plan scans, restricted reads."""

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Added files: before a commit, checks the files that it adds.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. Paths in the document itself (manifest
-lists, statistics) must always lie below the table's locations; they are compared as strings (decision record 0158). If
-`iceberg.check_added_files` enables it, the files must exist, too. Only files of new manifests are checked, within
-limits on count and time. Files beyond these limits are not checked, and the commit continues (decision record 0136).
+Must not know any wire format. Paths in the document itself (manifest lists, statistics) must always lie below the
+table's locations; they are compared as strings (decision record 0158). If `iceberg.check_added_files` enables it, the
+files must exist, too. Only files of new manifests are checked, within limits on count and time. Files beyond these
+limits are not checked, and the commit continues (decision record 0136).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of a commit: the change of a table, the state that it applies to, and the checks of its transaction.
 
-May import `formats`, and nothing of this package. Must not know the steps of a commit.
+Must not know the steps of a commit.
 """
 
 from __future__ import annotations

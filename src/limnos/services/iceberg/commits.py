@@ -2,8 +2,7 @@
 """Commits to Iceberg tables: check requirements, apply updates, write a metadata file, replace the document by
 compare-and-swap, and retry after conflicts.
 
-May import the layers below. Must not know any wire format. If the commit fails, the new file is deleted; if the outcome
-is unknown, it is kept.
+Must not know any wire format. If the commit fails, the new file is deleted; if the outcome is unknown, it is kept.
 """
 
 from __future__ import annotations

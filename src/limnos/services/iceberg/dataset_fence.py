@@ -2,9 +2,9 @@
 """Dataset fence: limits the changes of other clients' commits to a dataset's table, and verifies the lock of a SQL++
 commit.
 
-May import the layers below. Must not know any wire format. A dataset with a primary key accepts rows only from SQL++,
-so that keys stay unique, until its owner allows other writers. The check compares the metadata before and after a
-commit. The lock is verified in the commit's own transaction.
+Must not know any wire format. A dataset with a primary key accepts rows only from SQL++, so that keys stay unique,
+until its owner allows other writers. The check compares the metadata before and after a commit. The lock is verified in
+the commit's own transaction.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """File directories of a table: data files and metadata files lie in separate directories.
 
-May import `files` for comparable locations, `formats.iceberg`, `model` and `services.request`. Pure. Must not know the
-register of locations: that a directory belongs to the table is checked elsewhere (`tables`, 0027). Clean-ups and
-policies of object stores tell metadata from rows by the directory (0156).
+Pure. Must not know the register of locations: that a directory belongs to the table is checked elsewhere (`tables`,
+0027). Clean-ups and policies of object stores tell metadata from rows by the directory (0156).
 """
 
 from __future__ import annotations

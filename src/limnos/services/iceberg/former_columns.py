@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Former columns: restrictions keep applying to a column that a commit renames or drops.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. A restriction of a namespace names its
-columns. When a commit ends such a name of a column, the same transaction adds the column to the restriction, which then
-means it too. Setting the restriction again forgets these columns. Decision record 0166.
+Must not know any wire format. A restriction of a namespace names its columns. When a commit ends such a name of a
+column, the same transaction adds the column to the restriction, which then means it too. Setting the restriction again
+forgets these columns. Decision record 0166.
 """
 
 from __future__ import annotations

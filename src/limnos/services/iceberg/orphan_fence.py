@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orphan fence: refuses commits that refer to files which the server is deleting, or has deleted, as orphans.
 
-May import the layers below and `formats.iceberg`. Must not know the schedule of deletions. A writer may be slower than
-the age of orphan files, and its commit would then leave an unreadable table. Each node caches the list of tables with
-such files for `LIST_REFRESH_S`, so that a commit to any other table needs no query. A commit is refused if it ends more
-than `LIST_AGE_MAX_S` after its node last read that list. The removal of orphan files waits longer than that between
-marking a file and deleting it.
+Must not know the schedule of deletions. A writer may be slower than the age of orphan files, and its commit would then
+leave an unreadable table. Each node caches the list of tables with such files for `LIST_REFRESH_S`, so that a commit to
+any other table needs no query. A commit is refused if it ends more than `LIST_AGE_MAX_S` after its node last read that
+list. The removal of orphan files waits longer than that between marking a file and deleting it.
 """
 
 from __future__ import annotations

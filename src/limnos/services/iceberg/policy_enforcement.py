@@ -2,10 +2,9 @@
 """Policy enforcement: plans scans for restricted users, with data files rewritten to contain only the visible rows and
 values.
 
-May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format.
-Rewritten files are stored in a reserved directory of the catalog's warehouse, by table and restrictions. Users with the
-same restrictions share them while a plan needs them. The reader's own filter is never applied to the stored files,
-since the set of matching files would reveal masked values. Decision record 0093.
+Must not know any wire format. Rewritten files are stored in a reserved directory of the catalog's warehouse, by table
+and restrictions. Users with the same restrictions share them while a plan needs them. The reader's own filter is never
+applied to the stored files, since the set of matching files would reveal masked values. Decision record 0093.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Previews of Iceberg tables: the first rows that are visible to the caller.
 
-May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. Access
-is decided as for a scan, so read restrictions apply. Worker processes read the files, with limits for rows, bytes and
-time. Each preview is audited, because rows leave the lake.
+Must not know any wire format. Access is decided as for a scan, so read restrictions apply. Worker processes read the
+files, with limits for rows, bytes and time. Each preview is audited, because rows leave the lake.
 """
 
 from __future__ import annotations

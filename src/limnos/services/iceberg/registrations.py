@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registering tables: creates a table from an existing metadata file, or replaces the metadata of an existing table.
 
-May import the layers below and `tables`. Must not know any wire format. `tables` builds and checks new metadata.
+Must not know any wire format. `tables` builds and checks new metadata.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 """Metrics reports: accepts clients' reports on scans and commits, writes them in batches in the background, and lists
 them.
 
-May import the layers below. Must not know any wire format. Reports wait in a bounded queue. If it is full, further
-reports are counted and discarded, since no response or commit may wait for a report. A node that is killed loses the
-reports of about the last second.
+Must not know any wire format. Reports wait in a bounded queue. If it is full, further reports are counted and
+discarded, since no response or commit may wait for a report. A node that is killed loses the reports of about the last
+second.
 """
 
 from __future__ import annotations

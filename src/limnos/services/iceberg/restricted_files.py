@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restricted files: a periodic task deletes the rewritten files of restricted users when no plan needs them.
 
-May import the layers below. Each catalog's warehouse has a reserved directory (`services.iceberg.restricted_reads`).
-Each directory in it has rows in the store as long as a plan needs it. A directory without rows is deleted: its plans
-ended on a killed node or while the store was unreachable. Directories with a number as name were created by an earlier
-release, one for each period of 12 hours.
+Each catalog's warehouse has a reserved directory (`services.iceberg.restricted_reads`). Each directory in it has rows
+in the store as long as a plan needs it. A directory without rows is deleted: its plans ended on a killed node or while
+the store was unreachable. Directories with a number as name were created by an earlier release, one for each period of
+12 hours.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Restricted reads: the shared directories of rewritten files, their quotas, and their deletion when no plan needs
 them.
 
-May import the layers below. Must not know any wire format or file formats. Users with the same restrictions share a
-directory of a table. With the mask `sha-256-query-local` each plan has its own directory, since its salt is unique to
-the plan. Decision record 0122.
+Must not know any wire format or file formats. Users with the same restrictions share a directory of a table. With the
+mask `sha-256-query-local` each plan has its own directory, since its salt is unique to the plan. Decision record 0122.
 """
 
 from __future__ import annotations

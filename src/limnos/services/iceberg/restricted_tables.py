@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Restricted tables: restricted users see a table's columns and snapshots, but none of its files.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. Restricted users may do no action that
-opens files (`access.restrictions.CLOSED`), so a route that does not call this module refuses them. Routes that call it
-serve the table's metadata and its scans, as far as the restrictions allow. Decision record 0093.
+Must not know any wire format. Restricted users may do no action that opens files (`access.restrictions.CLOSED`), so a
+route that does not call this module refuses them. Routes that call it serve the table's metadata and its scans, as far
+as the restrictions allow. Decision record 0093.
 """
 
 from __future__ import annotations

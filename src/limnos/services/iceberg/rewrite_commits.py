@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commits of maintenance operations: the server checks that each commit rewrites files without changing rows.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format, nor the executor of an operation.
-A commit with an operation's token applies to one version of the table only. It is refused unless the token's lease of
-the table is still valid, which the transaction checks again.
+Must not know any wire format, nor the executor of an operation. A commit with an operation's token applies to one
+version of the table only. It is refused unless the token's lease of the table is still valid, which the transaction
+checks again.
 """
 
 from __future__ import annotations

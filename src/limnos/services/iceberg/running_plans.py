@@ -3,8 +3,8 @@
 
 Later requests for a plan wait for the same computation; the computation of an abandoned plan is cancelled.
 
-May import `model` and the component keys of `services.request`. Must not know the content of a plan. If a node fails,
-the next request computes the plan again from its row in the store.
+Must not know the content of a plan. If a node fails, the next request computes the plan again from its row in the
+store.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scan plans: begin a plan, return it or its tasks, cancel it.
 
-May import the layers below. Must not know any wire format. A plan whose first response is complete is not stored. For
-any other plan the store has a row with its scan and, once computed, the number of its tasks. So any node can return the
-plan, and compute it again. A caller who may no longer read the table cannot load an older plan either. Decision record
-0092.
+Must not know any wire format. A plan whose first response is complete is not stored. For any other plan the store has a
+row with its scan and, once computed, the number of its tasks. So any node can return the plan, and compute it again. A
+caller who may no longer read the table cannot load an older plan either. Decision record 0092.
 """
 
 from __future__ import annotations

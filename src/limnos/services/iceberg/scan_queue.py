@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scan queue: limits the number of each caller's scans that hold files in memory concurrently.
 
-May import the component keys and the offloading of `services.request`. Must not know scans; `app` chooses the
-implementation.
+Must not know scans; `app` chooses the implementation.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scans of Iceberg tables that the server plans: the decision on a scan, and the reading of its manifests.
 
-May import the layers below and the part of `formats.scans` that needs no library. Must not know any wire format. A plan
-is a pure function of metadata, request and manifests, computed in a worker process that can be ended
-(`formats/scans/offloaded.py`). Every access rule of scans belongs in `scan_look`, the only function that decides on
-scans. Decision record 0092.
+Must not know any wire format. A plan is a pure function of metadata, request and manifests, computed in a worker
+process that can be ended (`formats/scans/offloaded.py`). Every access rule of scans belongs in `scan_look`, the only
+function that decides on scans. Decision record 0092.
 """
 
 from __future__ import annotations

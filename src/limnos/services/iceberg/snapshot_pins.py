@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Snapshot pins: the snapshots that runs and scan plans need, and the refusal of commits that would remove them.
 
-May import the layers below. Must not know any wire format. Pins refer to table ids, so they survive renames. Only a
-commit that removes snapshots reads them, in its own transaction. Decision record 0123.
+Must not know any wire format. Pins refer to table ids, so they survive renames. Only a commit that removes snapshots
+reads them, in its own transaction. Decision record 0123.
 """
 
 from __future__ import annotations

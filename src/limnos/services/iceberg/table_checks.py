@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table checks: whether the files that a table's metadata names exist and have the stated sizes.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. A check runs in slices, which are
-limited in files and time. Each returns the start of the next one; nothing is stored in between. Decision record 0136.
+Must not know any wire format. A check runs in slices, which are limited in files and time. Each returns the start of
+the next one; nothing is stored in between. Decision record 0136.
 """
 
 from __future__ import annotations

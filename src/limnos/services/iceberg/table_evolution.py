@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table evolution: changes an Iceberg table by a function of its document, and retries after a commit conflict.
 
-May import the layers below. Must not know any wire format. The commit is the same as any client's, so its checks are in
-one place.
+Must not know any wire format. The commit is the same as any client's, so its checks are in one place.
 """
 
 from __future__ import annotations

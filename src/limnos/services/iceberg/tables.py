@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg tables: build a new table's metadata, stage it, and write its file.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. Operations on tables of any format
-(find, load, list, drop, move) are in `services.catalog.tables`; commits are in `services.iceberg.commits`, and
-registered metadata files in `services.iceberg.registrations`.
+Must not know any wire format. Operations on tables of any format (find, load, list, drop, move) are in
+`services.catalog.tables`; commits are in `services.iceberg.commits`, and registered metadata files in
+`services.iceberg.registrations`.
 """
 
 from __future__ import annotations

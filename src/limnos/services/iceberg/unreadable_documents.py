@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metadata documents that some readers refuse, because an older release stored them: of one table, and of a store.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. Decision record 0195.
+Must not know any wire format. Decision record 0195.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 """Iceberg views: build a new view's metadata and write its file, replace a view, and register an existing metadata
 file.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. Operations on views of any format are
-in `services.catalog.views`. As for tables, a replace writes a new metadata file, then replaces the document by
-compare-and-swap. The file is deleted if the replace has failed, and kept if its outcome is unknown.
+Must not know any wire format. Operations on views of any format are in `services.catalog.views`. As for tables, a
+replace writes a new metadata file, then replaces the document by compare-and-swap. The file is deleted if the replace
+has failed, and kept if its outcome is unknown.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Equivalence classes of users and of objects, for comparing rights before and after a change.
 
-May import the layers below, `identity.access_objects` and `identity.access_subtrees`. Pure, except that it yields to
-other requests.
+Pure, except that it yields to other requests.
 """
 
 from __future__ import annotations

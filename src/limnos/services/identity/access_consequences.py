@@ -2,9 +2,8 @@
 """Preview of a change of rights: counts and first names of the users who gain or lose each access level, and counts of
 the affected objects.
 
-May import the layers below, `identity.grants` and this package's modules of access. Must not know any wire format. It
-only reads. A caller needs the right to make the change. Users with the same roles are decided together, and so are
-objects with the same grants, owners and containers.
+Must not know any wire format. It only reads. A caller needs the right to make the change. Users with the same roles are
+decided together, and so are objects with the same grants, owners and containers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holders of access: the users with access to an object, with reasons, and the grants and owners that give it.
 
-May import the layers below and `identity.access_objects`. Must not know any wire format. The facts of the object are
-read once for a page, and users in batches. A batch that finds that rights have changed since reads the facts again, in
-its own snapshot. The caller's right and the object's path are checked before and after.
+Must not know any wire format. The facts of the object are read once for a page, and users in batches. A batch that
+finds that rights have changed since reads the facts again, in its own snapshot. The caller's right and the object's
+path are checked before and after.
 """
 
 from __future__ import annotations

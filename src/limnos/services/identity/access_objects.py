@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access of many users to one object: reads the facts for the decisions from the store, and decides.
 
-May import the layers below and `identity.explain`. Must not know any wire format. The policy is the same as for every
-request; only the facts are read for all users at once. Users with the same roles and groups share one decision.
+Must not know any wire format. The policy is the same as for every request; only the facts are read for all users at
+once. Users with the same roles and groups share one decision.
 """
 
 from __future__ import annotations

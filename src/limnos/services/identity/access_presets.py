@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Presets of privileges: grants all that a reader, writer or administrator of an object needs, and takes it back.
 
-May import the layers below, `identity.grants` and `identity.roles`. Must not know any wire format. USE_CATALOG and
-USE_SCHEMA are granted on the containers of the object, in the same transaction. A user or group gets a role of their
-own, which nobody else holds (decision record 0223).
+Must not know any wire format. USE_CATALOG and USE_SCHEMA are granted on the containers of the object, in the same
+transaction. A user or group gets a role of their own, which nobody else holds (decision record 0223).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access report of a user: the objects below an object that the user can access, counted and listed by path.
 
-May import the layers below and this package's modules of access. Must not know any wire format. The cost is
-proportional to the number of objects below. Objects with the same grants, owner and container share one decision.
+Must not know any wire format. The cost is proportional to the number of objects below. Objects with the same grants,
+owner and container share one decision.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects below an object with the facts that access decisions need: owners, grants and read restrictions.
 
-May import the layers below. Must not know any wire format. Objects are read in batches, and other requests run between
-two batches, so a large subtree is not read from one snapshot. `OBJECTS_MAX` bounds the walk. Afterwards the facts of
-containers are read again, so that an object is decided only by facts that are not older than the object.
+Must not know any wire format. Objects are read in batches, and other requests run between two batches, so a large
+subtree is not read from one snapshot. `OBJECTS_MAX` bounds the walk. Afterwards the facts of containers are read again,
+so that an object is decided only by facts that are not older than the object.
 """
 
 from __future__ import annotations

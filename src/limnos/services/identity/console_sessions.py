@@ -2,9 +2,9 @@
 """Sessions of the console: opened with a password, a token, a one-time code or the external issuer, extended by use,
 and ended.
 
-May import the layers below. Must not know any wire format: the console's package puts the session's token into a
-cookie. A session never has more trust than the credential that opened it. When its token or password becomes invalid,
-or its user ends it, every node refuses it from the next request on.
+Must not know any wire format: the console's package puts the session's token into a cookie. A session never has more
+trust than the credential that opened it. When its token or password becomes invalid, or its user ends it, every node
+refuses it from the next request on.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access explanations: the decision that a request would get, its reasons, and the grants that would change it.
 
-May import the layers below. Everyone may explain their own access. Explaining others' access needs MANAGE_GRANTS on the
-object or one of its ancestors.
+Everyone may explain their own access. Explaining others' access needs MANAGE_GRANTS on the object or one of its
+ancestors.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grants: privileges of roles on objects, allowed or denied; and role assignments of users and groups.
 
-May import the layers below. Must not know any wire format. Grants and assignments belong to the metalake's zone, even
-if a grant is on an object in a catalog.
+Must not know any wire format. Grants and assignments belong to the metalake's zone, even if a grant is on an object in
+a catalog.
 """
 
 from __future__ import annotations

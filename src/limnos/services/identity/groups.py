@@ -2,7 +2,7 @@
 """Group members: list, add and remove; the groups of a user. `services.identity.users` adds and removes the groups
 themselves.
 
-May import the layers below. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """External token issuer: the interface that services use; `limnos.app` fetches its keys.
 
-May import `model` and the component keys of `services.request`. Must not know the network or any wire format.
+Must not know the network or any wire format.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Issuer sign-in: verifies a token of an external issuer, and stores its user and memberships in the metalakes.
 
-May import the layers below. Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's
-keys. The token's user becomes a user of the metalakes in the settings, and a member of their existing groups that the
-newest token names. This happens before the request is authorized, so explanations, lists and other nodes need no
-special case.
+Must not know any wire format or the network: `ISSUER.of(services)` fetches the issuer's keys. The token's user becomes
+a user of the metalakes in the settings, and a member of their existing groups that the newest token names. This happens
+before the request is authorized, so explanations, lists and other nodes need no special case.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Last owners: the refusals that keep a metalake, its catalogs and its namespaces from losing their owner.
 
-May import the layers below. Must not know any wire format. Every check runs inside the transaction of the change. A
-table or another object whose owner was removed is controlled by the owners of its namespace, catalog and metalake.
-Decision record 0173.
+Must not know any wire format. Every check runs inside the transaction of the change. A table or another object whose
+owner was removed is controlled by the owners of its namespace, catalog and metalake. Decision record 0173.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logins: passwords of local users, and the expiring sessions that they open.
 
-May import the layers below. Must not know any wire format. A session is an expiring token that every protocol accepts,
-and a refresh token that can only refresh it. Setting a new password revokes both, and all tokens created with them,
-from the next request on every node. A session has the trust with which its password was set.
+Must not know any wire format. A session is an expiring token that every protocol accepts, and a refresh token that can
+only refresh it. Setting a new password revokes both, and all tokens created with them, from the next request on every
+node. A session has the trust with which its password was set.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Owners of objects: load and set. An owner belongs to its object's zone.
 
-May import the layers below. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

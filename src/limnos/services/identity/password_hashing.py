@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Password hashing in threads, a few at a time, and rate limits for wrong passwords.
 
-May import `model` and the component keys of `services.request`. Must not know users or the store. Each node counts
-separately. After too many wrong passwords, for a user or from an address, further attempts are refused without hashing,
-even with the right password: an immediate answer would reveal whether it is right.
+Must not know users or the store. Each node counts separately. After too many wrong passwords, for a user or from an
+address, further attempts are refused without hashing, even with the right password: an immediate answer would reveal
+whether it is right.
 """
 
 from __future__ import annotations

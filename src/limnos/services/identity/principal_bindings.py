@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Principal bindings: restrictions and denials that apply to users because of a user, group or role.
 
-May import the layers below. Must not know any wire format. Dropping a principal must not lift a restriction or a denial
-without the right to change it. A principal that a restriction names is not dropped at all: otherwise the restriction
-would apply to nobody. Decision record 0167.
+Must not know any wire format. Dropping a principal must not lift a restriction or a denial without the right to change
+it. A principal that a restriction names is not dropped at all: otherwise the restriction would apply to nobody.
+Decision record 0167.
 """
 
 from __future__ import annotations

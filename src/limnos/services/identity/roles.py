@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Roles: create with their grants, load, list, replace their grants, drop.
 
-May import the layers below. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service accounts: users that are programs, with rotating secrets instead of a password.
 
-May import the layers below. Must not know any wire format. A secret grants no access itself: the client exchanges it
-for a short-lived token. Tokens issued for it, and tokens created with those, have the secret as their root. Revoking
-the secret revokes them, from the next request on every node. Service admins create and revoke secrets.
+Must not know any wire format. A secret grants no access itself: the client exchanges it for a short-lived token. Tokens
+issued for it, and tokens created with those, have the secret as their root. Revoking the secret revokes them, from the
+next request on every node. Service admins create and revoke secrets.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """API tokens: create, list, revoke. Users manage their own, service admins all.
 
-May import the layers below. Must not know any wire format. A token's secret leaves this module only once, when it is
-created. A token that is created with a credential ends with it at the latest (`CredentialOrigin`).
+Must not know any wire format. A token's secret leaves this module only once, when it is created. A token that is
+created with a credential ends with it at the latest (`CredentialOrigin`).
 """
 
 from __future__ import annotations

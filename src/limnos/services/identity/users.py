@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users and groups of a metalake: add, load, list and remove; enable and disable users.
 
-May import the layers below. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

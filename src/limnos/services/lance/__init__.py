@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lance tables: their rows, versions, tags and files.
-
-May import `iceberg` and the packages that `iceberg` may import.
-"""
+"""Lance tables: their rows, versions, tags and files."""

@@ -2,9 +2,8 @@
 """Catalog directories: a catalog that shows a directory lists and describes the directory's current content, under the
 rights on the catalog.
 
-May import the layers below, and `sources` for the types of requests. Objects in such a directory are not nodes of the
-tree: only rights on the catalog and the metalake apply. This server creates, moves and drops nothing there; rows are
-read as those of any table. Decision record 0054.
+Objects in such a directory are not nodes of the tree: only rights on the catalog and the metalake apply. This server
+creates, moves and drops nothing there; rows are read as those of any table. Decision record 0054.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance commits: commits versions to a table with managed versions, or to one whose files define its versions.
 
-May import the layers below. Must not know any wire format. The row of a version is the commit; then its manifest gets
-its final name (decision record 0052). A commit first completes earlier ones, so that at any time only the newest
-version may lack its final manifest.
+Must not know any wire format. The row of a version is the commit; then its manifest gets its final name (decision
+record 0052). A commit first completes earlier ones, so that at any time only the newest version may lack its final
+manifest.
 """
 
 from __future__ import annotations

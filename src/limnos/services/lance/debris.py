@@ -2,10 +2,10 @@
 """Lance debris: a task deletes old unreferenced files of killed or refused writers, and old manifests that were moved
 aside.
 
-May import the layers below. The setting `lance.debris_age_s` is the minimum age of these files. A file of rows is
-deleted only if no manifest of the table refers to it, of any version, branch or writer (`formats.lance_orphans`).
-Manifests are read after the files were listed, so files committed since are either referred to or younger. If any part
-of a table cannot be read, all of its files are kept.
+The setting `lance.debris_age_s` is the minimum age of these files. A file of rows is deleted only if no manifest of the
+table refers to it, of any version, branch or writer (`formats.lance_orphans`). Manifests are read after the files were
+listed, so files committed since are either referred to or younger. If any part of a table cannot be read, all of its
+files are kept.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance deletions: deletes old versions of a table by number, but never the newest or one that a tag or branch needs.
 
-May import the layers below. Must not know any wire format. A managed version is deleted by deleting its row; then its
-manifest is deleted. Lance's own cleanup deletes files that only this version referred to. In a table whose files define
-its versions, deleting the manifest deletes the version.
+Must not know any wire format. A managed version is deleted by deleting its row; then its manifest is deleted. Lance's
+own cleanup deletes files that only this version referred to. In a table whose files define its versions, deleting the
+manifest deletes the version.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Description cache: caches descriptions of local Lance tables while the files that they were read from are unchanged.
 
-May import `files`, `formats`, `model`, the component keys of `services.request`, this package's tables, and `sources`
-for the types of responses. Makes no access decisions: the request has been authorized before. Clients commit to such
-tables without this server. So each lookup first checks the table's directory of manifests: every commit creates a file
-there, which changes the directory's change time (`ctime`), and no program can set that time. A second change in the
-same tick of the file system's clock would not be detected, so a description is not cached shortly after a change.
-Remote tables are not cached: the check would cost as much as it saves. Decision record 0071.
+Makes no access decisions: the request has been authorized before. Clients commit to such tables without this server. So
+each lookup first checks the table's directory of manifests: every commit creates a file there, which changes the
+directory's change time (`ctime`), and no program can set that time. A second change in the same tick of the file
+system's clock would not be detected, so a description is not cached shortly after a change. Remote tables are not
+cached: the check would cost as much as it saves. Decision record 0071.
 """
 
 from __future__ import annotations

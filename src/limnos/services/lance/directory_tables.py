@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Directory tables: the rows of tables in one directory, served without a store and without access control.
 
-May import `formats`, `model`, `names`, `telemetry`, `sources` for the directory and the types of requests, the per-key
-queue of `services.request`, and this package's worker tasks and values. Must not know any wire format. The same worker
-processes read and write the rows as in a server: an incomplete body is never committed. The directory is read in
-threads, since its library blocks.
+Must not know any wire format. The same worker processes read and write the rows as in a server: an incomplete body is
+never committed. The directory is read in threads, since its library blocks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenance of Lance tables by worker processes: read a table's state, and change its files on behalf of a user.
 
-May import the layers below. Must not know policies or operations. Removing versions of a managed table also deletes
-their rows in the store.
+Must not know policies or operations. Removing versions of a managed table also deletes their rows in the store.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 """Lance manifests as files: staged manifests, manifests of versions, and manifests moved aside to hide them from
 readers.
 
-May import `files`, the file operations and catalog storage of `services.request`, `formats`, `telemetry` and `model`.
 Must not know the stored versions: the caller passes the version, and the newest version. All files are directly in the
 table's own directories of manifests, even if links lead outside. The first access after a commit gives the version's
 manifest its final name; this may be repeated on any node. The staged file stays until the next version exists. So a

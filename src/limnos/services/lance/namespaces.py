@@ -2,9 +2,8 @@
 """Lance namespaces: the catalog is the first level, the mode of a creation determines what happens to an existing
 namespace, and drops may cascade.
 
-May import the layers below. Must not know any wire format. `services.catalog.namespaces` and
-`services.catalog.catalogs` define namespaces. The owner of a namespace owns its content, so one decision authorizes the
-drop of all objects in it.
+Must not know any wire format. `services.catalog.namespaces` and `services.catalog.catalogs` define namespaces. The
+owner of a namespace owns its content, so one decision authorizes the drop of all objects in it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Previews of Lance tables: their first rows, for a caller who may read all of them.
 
-May import the layers below. Must not know any wire format. Access is decided as for a query. Lance tables cannot have
-read restrictions, so no filter or mask is applied. A worker process reads the rows, within limits. Each preview is
-audited, because rows leave the lake.
+Must not know any wire format. Access is decided as for a query. Lance tables cannot have read restrictions, so no
+filter or mask is applied. A worker process reads the rows, within limits. Each preview is audited, because rows leave
+the lake.
 """
 
 from __future__ import annotations

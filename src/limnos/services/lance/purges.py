@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance purges: delete a dropped table's own files, and the directories that become empty.
 
-May import the layers below. As for Iceberg, only files below the table's own location and within the catalog's roots
-are deleted. No file is deleted while another table's location overlaps this one. Lance's directory names identify the
-table's own files; other files are kept.
+As for Iceberg, only files below the table's own location and within the catalog's roots are deleted. No file is deleted
+while another table's location overlaps this one. Lance's directory names identify the table's own files; other files
+are kept.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reference reads: the tags and branches of a Lance table; of a managed table only those of versions in the store.
 
-May import the layers below. Writes nothing, and must not know any wire format.
+Writes nothing, and must not know any wire format.
 """
 
 from __future__ import annotations

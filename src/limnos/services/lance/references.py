@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance references: lists, creates, moves and deletes the tags and branches of a table.
 
-May import the layers below. Must not know any wire format. References are files of the table; Lance's own library reads
-and writes them in worker processes. In a managed table a tag names a version in the store, and a branch exists once the
-store has its first version. A branch that a client wrote directly to storage is not listed, and is replaced when a
-branch of its name is created here.
+Must not know any wire format. References are files of the table; Lance's own library reads and writes them in worker
+processes. In a managed table a tag names a version in the store, and a branch exists once the store has its first
+version. A branch that a client wrote directly to storage is not listed, and is replaced when a branch of its name is
+created here.
 """
 
 from __future__ import annotations

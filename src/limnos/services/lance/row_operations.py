@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Row operations: count, query and write the rows of Lance tables.
 
-May import the layers below. The store decides first; then worker processes do the work (`services.lance.workers`).
-Reading rows needs TABLE_READ, describing a table only TABLE_LOAD; both are decided again after the files were read.
-Changing rows needs TABLE_COMMIT, which is decided twice: before the body is read, and again when all of it has arrived.
-A change that depends on the stored rows needs TABLE_READ as well (0155).
+The store decides first; then worker processes do the work (`services.lance.workers`). Reading rows needs TABLE_READ,
+describing a table only TABLE_LOAD; both are decided again after the files were read. Changing rows needs TABLE_COMMIT,
+which is decided twice: before the body is read, and again when all of it has arrived. A change that depends on the
+stored rows needs TABLE_READ as well (0155).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance rows: the operations on the rows of one table, and their implementation for tables of the tree.
 
-May import the layers below. Must not know any wire format. `services.lance.directory_tables` implements the same
-operations for a directory. So the code that decodes requests is the same for both.
+Must not know any wire format. `services.lance.directory_tables` implements the same operations for a directory. So the
+code that decodes requests is the same for both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The command that creates a Lance table.
-
-May import `model`.
-"""
+"""The command that creates a Lance table."""
 
 from __future__ import annotations
 

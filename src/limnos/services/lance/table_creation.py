@@ -2,9 +2,9 @@
 """Lance table creation: creates a table with its rows, which are written first, so that the tree never shows an
 incomplete table.
 
-May import the layers below. To create a table, the caller needs the right to create tables in its namespace. To
-overwrite a table, the caller also needs the right to drop it, because the new version replaces all rows. To fill a
-declared table, the caller needs the right to change it.
+To create a table, the caller needs the right to create tables in its namespace. To overwrite a table, the caller also
+needs the right to drop it, because the new version replaces all rows. To fill a declared table, the caller needs the
+right to change it.
 """
 
 from __future__ import annotations

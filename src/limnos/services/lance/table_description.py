@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table description: describes a Lance table from the store and from the table's own files.
 
-May import the layers below. The store decides first; only then a worker process reads the files. Reads write nothing.
-Clients commit to such tables without this server, so descriptions are cached only as `services.lance.description_cache`
-allows.
+The store decides first; only then a worker process reads the files. Reads write nothing. Clients commit to such tables
+without this server, so descriptions are cached only as `services.lance.description_cache` allows.
 """
 
 from __future__ import annotations

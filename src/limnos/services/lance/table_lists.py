@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance table lists: the visible tables of a namespace or of a metalake, optionally only those with data.
 
-May import the layers below. A page has as many visible names as requested, regardless of hidden names between them.
+A page has as many visible names as requested, regardless of hidden names between them.
 """
 
 from __future__ import annotations

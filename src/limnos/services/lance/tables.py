@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance tables as nodes of the tree: find, declare, register, drop, deregister, rename.
 
-May import the layers below. Must not know any wire format, and never reads a table's content: worker processes do that
-(`services.lance.workers`). The document of such a table contains only its location; its directory contains everything
-else. A table may lie directly in its catalog; then the catalog's node is its parent.
+Must not know any wire format, and never reads a table's content: worker processes do that (`services.lance.workers`).
+The document of such a table contains only its location; its directory contains everything else. A table may lie
+directly in its catalog; then the catalog's node is its parent.
 """
 
 from __future__ import annotations

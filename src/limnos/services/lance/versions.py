@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance versions: list and describe the versions of a table.
 
-May import the layers below. Must not know any wire format. For a managed table the store defines the versions: the row
-is the commit, by compare-and-swap on the newest number, and the manifest gets its final name after it. A manifest that
-a client wrote directly to storage is moved aside before a version is returned, so that no client reads it. For any
-other table its files define the versions, and nothing is cached here.
+Must not know any wire format. For a managed table the store defines the versions: the row is the commit, by
+compare-and-swap on the newest number, and the manifest gets its final name after it. A manifest that a client wrote
+directly to storage is moved aside before a version is returned, so that no client reads it. For any other table its
+files define the versions, and nothing is cached here.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Worker callbacks: handles the callbacks of a worker process that changes a managed table: list, describe and commit
 versions.
 
-May import the layers below. Must not know any wire format: calls and results are maps, as in Lance's library. A commit
-is authorized and made like a client's.
+Must not know any wire format: calls and results are maps, as in Lance's library. A commit is authorized and made like a
+client's.
 """
 
 from __future__ import annotations

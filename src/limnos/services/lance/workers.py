@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance workers: the interface to the worker processes that read and change Lance tables, and their tasks.
 
-May import `access` for a caller's name, `sources` for the types of requests and the names of credentials, `model`, and
-`services.request`. Never imports Lance's library, and must not know processes: `app` provides the implementation.
+Never imports Lance's library, and must not know processes: `app` provides the implementation.
 """
 
 from __future__ import annotations

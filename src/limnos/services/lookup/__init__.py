@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lookup of objects by name or id, and selection of the objects visible to a caller.
-
-May import `federation` and the packages that `federation` may import.
-"""
+"""Lookup of objects by name or id, and selection of the objects visible to a caller."""

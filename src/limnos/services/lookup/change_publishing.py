@@ -2,10 +2,9 @@
 """Change publishing: selects the changes of a zone that are visible to a caller, and their names, on a current request
 view.
 
-May import the layers below. A change is visible to a caller who may load its object at its current path, or, for a
-dropped object, at its last path. The old and the new path of a move are each visible to callers who may load the object
-there. So no caller learns the name of a hidden container, and callers who saw the object at its old path learn that it
-moved.
+A change is visible to a caller who may load its object at its current path, or, for a dropped object, at its last path.
+The old and the new path of a move are each visible to callers who may load the object there. So no caller learns the
+name of a hidden container, and callers who saw the object at its old path learn that it moved.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Columns by their full names: finds columns as the targets of tags, policies and statistics.
 
-May import the layers below. A column has no row, owner or grants of its own. It is identified by its table's id and the
-column id of the table's format. So attachments survive renames of column and table, are hidden while the table lacks
-the column, and never apply to another column of the same name. A caller who may load the table may see its columns.
+A column has no row, owner or grants of its own. It is identified by its table's id and the column id of the table's
+format. So attachments survive renames of column and table, are hidden while the table lacks the column, and never apply
+to another column of the same name. A caller who may load the table may see its columns.
 """
 
 from __future__ import annotations

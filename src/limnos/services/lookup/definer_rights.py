@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Definer's rights: a caller may load a table or view by the right of the writer of a view that reads it.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. Decision record 0034 defines the rule,
-link by link from the caller inwards. A view's readers may load the objects that its current text names and its writer
-may load, while the writer owns the view. Nothing is cached: each request walks the views that it names, on one
-consistent state of the store's view.
+Must not know any wire format. Decision record 0034 defines the rule, link by link from the caller inwards. A view's
+readers may load the objects that its current text names and its writer may load, while the writer owns the view.
+Nothing is cached: each request walks the views that it names, on one consistent state of the store's view.
 """
 
 from __future__ import annotations

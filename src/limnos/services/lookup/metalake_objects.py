@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metalake objects: the common operations of tags, policies and job templates.
 
-May import the layers below. Must not know any wire format, nor the semantics of the objects. Each object is a node of
-the metalake with a record; `services.governance.attachments` attaches tags and policies to objects.
+Must not know any wire format, nor the semantics of the objects. Each object is a node of the metalake with a record;
+`services.governance.attachments` attaches tags and policies to objects.
 """
 
 from __future__ import annotations

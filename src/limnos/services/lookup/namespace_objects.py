@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespace objects: the common operations of filesets, models and functions.
 
-May import the layers below. Must not know any wire format, nor what distinguishes the kinds: each kind has a module for
-that. For a missing object, a caller who could perform the action on an existing object gets NotFound, any other caller
-PermissionDenied.
+Must not know any wire format, nor what distinguishes the kinds: each kind has a module for that. For a missing object,
+a caller who could perform the action on an existing object gets NotFound, any other caller PermissionDenied.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Principal names in a metalake: creates users and groups whose names cannot be confused with existing names, and lists
 stored names that violate the rules.
 
-May import the layers below. Must not know any wire format. `access.principal_names` has the rules. Existing names stay
-valid.
+Must not know any wire format. `access.principal_names` has the rules. Existing names stay valid.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Securables: finds securable objects by kind and full name, for grants, owners and attachments.
 
-May import the layers below. A full name may have several interpretations, since names may contain dots; the one whose
-object exists is chosen.
+A full name may have several interpretations, since names may contain dots; the one whose object exists is chosen.
 """
 
 from __future__ import annotations

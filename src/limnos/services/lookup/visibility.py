@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Visibility: selects the objects visible to a caller from ids of objects in any catalogs of a metalake.
 
-May import the layers below. An object is visible to a caller who may load it. For a hidden object the caller only
-learns that it exists.
+An object is visible to a caller who may load it. For a hidden object the caller only learns that it exists.
 """
 
 from __future__ import annotations

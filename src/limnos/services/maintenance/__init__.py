@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Table maintenance: assessment of tables, and operations that the server executes.
-
-May import `exchange` and the packages that `exchange` may import.
-"""
+"""Table maintenance: assessment of tables, and operations that the server executes."""

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Acting for a user: a task maintains a table on behalf of a user, with a separate token.
 
-May import the layers below. Must not know operations. The secret of the token never leaves the process, and the token
-is revoked afterwards. So restrictions, ownership, the audit and the change feed treat the work as that of the user.
+Must not know operations. The secret of the token never leaves the process, and the token is revoked afterwards. So
+restrictions, ownership, the audit and the change feed treat the work as that of the user.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Assessment before an expiry: assesses the tables that changed since the last round, so that the checkpoints of
 readers are up to date.
 
-May import the layers below. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assessment task: maintains findings for every Iceberg table, from the changes since its position in the change feed.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format. Nothing is written for a commit: a
-round reads the changed tables from the feed, assesses their metadata in a worker process, and stores the differences.
-It assesses all tables, in slices, once a day, after a change of policies, after a restore of the store, and if the feed
-has a gap.
+Must not know any wire format. Nothing is written for a commit: a round reads the changed tables from the feed, assesses
+their metadata in a worker process, and stores the differences. It assesses all tables, in slices, once a day, after a
+change of policies, after a restore of the store, and if the feed has a gap.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Built-in job templates of Gravitino for Iceberg tables: their jobs are operations of maintenance.
 
-May import the layers below and `names`. Must not know any wire format. A job needs the right to maintain its table, and
-no other right. Users who may maintain the table see its jobs, including those of other users, and may cancel jobs that
-rewrite files.
+Must not know any wire format. A job needs the right to maintain its table, and no other right. Users who may maintain
+the table see its jobs, including those of other users, and may cancel jobs that rewrite files.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 """Expiry of a table's snapshots: an ordinary commit that removes unneeded snapshots and references, and deletes no
 files.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format. The snapshots to remove are chosen
-on one version of the metadata, and the commit is made for that version alone: after another commit or a new pin, they
-are chosen again. So a branch that was just created keeps its snapshots.
+Must not know any wire format. The snapshots to remove are chosen on one version of the metadata, and the commit is made
+for that version alone: after another commit or a new pin, they are chosen again. So a branch that was just created
+keeps its snapshots.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Guards of an expiry: the snapshots of a table that runs, scan plans and incremental readers need.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format. One pure function
-(`formats.maintenance.expiry`) decides; this module reads its input and calls it.
+Must not know any wire format. One pure function (`formats.maintenance.expiry`) decides; this module reads its input and
+calls it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reasons why findings lead to no operation: a policy turns it off, or neither a policy nor a setting requires it.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

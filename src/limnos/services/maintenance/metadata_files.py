@@ -2,10 +2,10 @@
 """Old metadata files: deletes metadata files of live tables that are no longer in the metadata log, at a configured
 age.
 
-May import the layers below. Must not know other operations. Only files with names that this server generates are
-deleted: in the table's own metadata directory, with a version below all versions in the metadata, and with a time in
-the name that is old enough and later than the time at which the store's current epoch was first recorded. So files that
-a restored backup may name are kept.
+Must not know other operations. Only files with names that this server generates are deleted: in the table's own
+metadata directory, with a version below all versions in the metadata, and with a time in the name that is old enough
+and later than the time at which the store's current epoch was first recorded. So files that a restored backup may name
+are kept.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on tables: requests for them, their rows, and the task that executes an operation on behalf of its user.
 
-May import the layers below. Must not know any wire format. A request creates a row and a task in one transaction. The
-task acts with a token that never leaves this process, with the trust of the requester's credential.
+Must not know any wire format. A request creates a row and a task in one transaction. The task acts with a token that
+never leaves this process, with the trust of the requester's credential.
 """
 
 from __future__ import annotations

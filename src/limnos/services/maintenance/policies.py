@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenance policies: the policy of each type that applies to a table, and the resulting thresholds.
 
-May import the layers below and `formats.gravitino`. Must not know any wire format. Of a table and its ancestors, the
-nearest object that has a policy of a type decides: the table, its namespaces from the inside out, then the catalog. Of
-two policies of one type on the same object the one whose name sorts first applies. A disabled policy turns the type off
-there.
+Must not know any wire format. Of a table and its ancestors, the nearest object that has a policy of a type decides: the
+table, its namespaces from the inside out, then the catalog. Of two policies of one type on the same object the one
+whose name sorts first applies. A disabled policy turns the type off there.
 """
 
 from __future__ import annotations

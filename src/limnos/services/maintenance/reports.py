@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reports about maintenance: findings about a catalog's tables, their reasons, and past operations.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format. Reports contain only tables that
-the caller may maintain. Figures come from the last assessment; the explanation of one table uses its current state.
+Must not know any wire format. Reports contain only tables that the caller may maintain. Figures come from the last
+assessment; the explanation of one table uses its current state.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests for operations on tables: the format of the table determines the executor of an operation.
 
-May import the layers below. Must not know any wire format. The server itself maintains Lance tables. Of Iceberg tables
-it expires snapshots and removes orphan files, and executors rewrite their files.
+Must not know any wire format. The server itself maintains Lance tables. Of Iceberg tables it expires snapshots and
+removes orphan files, and executors rewrite their files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access to a table for its maintenance: the table, and the decision that a user may maintain it.
 
-May import the layers below. Must not know operations.
+Must not know operations.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases of tables: the end of a lease, and the short lease of a server task, renewed while the task works.
 
-May import the layers below. Must not know any wire format. A table has one lease at most, of an executor or of the
-server. An expired lease blocks no operation: the next operation on the table ends it, and revokes the token of its
-executor.
+Must not know any wire format. A table has one lease at most, of an executor or of the server. An expired lease blocks
+no operation: the next operation on the table ends it, and revokes the token of its executor.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gravitino's operations of table maintenance on several tables: jobs by a policy, jobs of statistics, and metrics.
 
-May import the layers below and `names`. Must not know any wire format. Each operation needs the right to maintain each
-named table, which is decided for all of them before anything is done. Metrics are read from snapshots and operations.
+Must not know any wire format. Each operation needs the right to maintain each named table, which is decided for all of
+them before anything is done. Metrics are read from snapshots and operations.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Files of one table, for maintenance. Files are listed and deleted only below the table's own location, and read as
 files of the table only by `TableFiles`. To find other tables' references, any file within the catalog's roots is read.
 
-May import the layers below. Must not know operations. The server reads with the catalog's own keys, and follows no
-symbolic link out of these locations.
+Must not know operations. The server reads with the catalog's own keys, and follows no symbolic link out of these
+locations.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenance task: maintains tables as policies and settings require, on behalf of the responsible user.
 
-May import the layers below. Must not know any wire format. An operation that a policy requires needs the rights that
-the policy's author and the user who attached it have at that time; one that a setting requires those of the table's
-owner. So a policy whose author lost the right has no effect, and the operation's row states the reason. The task may be
-killed at any point: each operation is one commit, or deletes files that no metadata names.
+Must not know any wire format. An operation that a policy requires needs the rights that the policy's author and the
+user who attached it have at that time; one that a setting requires those of the table's owner. So a policy whose author
+lost the right has no effect, and the operation's row states the reason. The task may be killed at any point: each
+operation is one commit, or deletes files that no metadata names.
 """
 
 from __future__ import annotations

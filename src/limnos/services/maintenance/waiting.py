@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reasons of waiting operations that have no stored reason: another operation on the table, an executor, or the server.
 
-May import the layers below. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

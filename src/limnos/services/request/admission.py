@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Admission: a coarse access check before the server reads a long request body.
 
-May import `model`, `names`, `access` and the request view. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 """Audit records: collects the records of requests and writes them in batches, and creates the records of changes from
 the change feed.
 
-May import the layers below. Must not know any wire format. A request that changes something writes no record: the
-transaction of the change stores the audit data. Records of reads and refusals are written asynchronously through a
-bounded queue. When it is full, further records are counted and discarded. A node that is killed loses the records of
-about the last second.
+Must not know any wire format. A request that changes something writes no record: the transaction of the change stores
+the audit data. Records of reads and refusals are written asynchronously through a bounded queue. When it is full,
+further records are counted and discarded. A node that is killed loses the records of about the last second.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Authorized object: an existing object, with the decision that allows the caller's action on it.
 
-May import `model`. Must not know the policy.
+Must not know the policy.
 """
 
 from __future__ import annotations

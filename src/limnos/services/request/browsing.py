@@ -2,8 +2,8 @@
 """Browsing: which of many objects a caller may see. A listing includes a container if the caller may use an object
 below it. Decision record 0132.
 
-May import the layers below. Must not know any wire format. The caller learns the container's name only. Loading the
-container, or listing its other objects, still requires the privileges for that.
+Must not know any wire format. The caller learns the container's name only. Loading the container, or listing its other
+objects, still requires the privileges for that.
 """
 
 from __future__ import annotations

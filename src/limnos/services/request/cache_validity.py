@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cache validity: the facts that a cached response depends on, and the check that they are unchanged.
 
-May import `view`, `access`, `names` and `model`. Must not know any wire format. A response about a table is a pure
-function of a few values in the view. The view replaces values and never alters them. So a cached response is valid if,
-after the freshness gate of the new request, all of these values are still the identical Python objects.
+Must not know any wire format. A response about a table is a pure function of a few values in the view. The view
+replaces values and never alters them. So a cached response is valid if, after the freshness gate of the new request,
+all of these values are still the identical Python objects.
 """
 
 from __future__ import annotations

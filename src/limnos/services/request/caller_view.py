@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The caller of a request: groups and roles in the metalake of a scope, and the refusal of disabled users.
 
-May import `access`, `view` and `model`. Synchronous.
+Synchronous.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalog properties in responses: which are visible to a caller. Decision record 0018.
 
-May import `model`. Pure. Readers see the properties that engines need; a caller who may alter the catalog sees all. No
-response contains a secret: neither a property with a secret's name, nor a password inside a value.
+Pure. Readers see the properties that engines need; a caller who may alter the catalog sees all. No response contains a
+secret: neither a property with a secret's name, nor a password inside a value.
 """
 
 from __future__ import annotations

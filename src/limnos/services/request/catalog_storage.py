@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalog storage: a catalog's warehouse and allowed roots, within the server's allowed storage.
 
-May import `files` for the normal form of locations, `sources` for the lifetime of credentials, and `model`. Reads and
-writes no files (see `services.request.files`), but checks symbolic links of local locations.
+Reads and writes no files (see `services.request.files`), but checks symbolic links of local locations.
 """
 
 from __future__ import annotations

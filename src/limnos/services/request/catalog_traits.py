@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Catalog traits: facts derived from a catalog's provider and properties, computed once for each state of the catalog.
 
-May import `model`, `names`. Pure. The traits are part of the resolved scope, which is discarded when its metalake
-or catalog changes.
+Pure. The traits are part of the resolved scope, which is discarded when its metalake or catalog changes.
 """
 
 from __future__ import annotations

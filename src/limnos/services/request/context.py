@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request context: the reads and writes of a request, with freshness gate, cache misses and stale permits.
 
-May import `telemetry`, `access`, `view`, `store`, `names` and `model`. Only this module retries; services are
-straight-line code.
+Only this module retries; services are straight-line code.
 """
 
 from __future__ import annotations

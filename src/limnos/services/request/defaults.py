@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The server's settings for services: defaults of requests, limits, and service admins.
 
-May import `model`, and `files` for the allowed storage. `app` builds the values once at the start.
+`app` builds the values once at the start.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """File operations for services: read, write, delete, and stage files that a commit will reference.
 
-May import `files` and the layers below. Blocking calls run in threads, except checks and small local reads and writes
-that take microseconds.
+Blocking calls run in threads, except checks and small local reads and writes that take microseconds.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Idempotency: stores the outcome of a request with an idempotency key in the transaction of its mutation.
 
-May import `store`. Must not know any wire format, nor the replay of requests
-(`services.request.idempotency_replay`).
+Must not know any wire format, nor the replay of requests (`services.request.idempotency_replay`).
 """
 
 from __future__ import annotations

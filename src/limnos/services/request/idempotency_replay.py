@@ -2,8 +2,8 @@
 """Idempotency replay: finds the outcome of an earlier request with the same key, and checks the caller's current rights
 before it is returned.
 
-May import the layers below. Must not know any wire format or operation. To check a repeated request, it is run on a
-context that stops at the first access decision.
+Must not know any wire format or operation. To check a repeated request, it is run on a context that stops at the first
+access decision.
 """
 
 from __future__ import annotations

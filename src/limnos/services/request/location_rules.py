@@ -2,10 +2,10 @@
 """Location rules: which storage locations may be equal to or contain one another, and what happens to objects that
 violate the rules.
 
-May import only `model`. `docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two
-locations may coexist does not depend on their order. For a new location, call `judge_claim` with every existing
-location that it overlaps. Locations that were stored before the rules were enforced may violate them: the files of
-their objects are withheld (`services.storage.location_reconciliation`).
+`docs/reference/storage-locations.md` has the rules as tables. They are symmetric: whether two locations may coexist
+does not depend on their order. For a new location, call `judge_claim` with every existing location that it overlaps.
+Locations that were stored before the rules were enforced may violate them: the files of their objects are withheld
+(`services.storage.location_reconciliation`).
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Multi-catalog reads: one request view for each of several catalogs, all of one snapshot; and reads over all
 metalakes.
 
-May import the layers below. Writes do not use it: each belongs to one zone (decision record on requests over several
-catalogs). Rule 2 holds for each catalog. In addition, all zones are at the revisions that one read of the freshness
-gate returned.
+Writes do not use it: each belongs to one zone (decision record on requests over several catalogs). Rule 2 holds for
+each catalog. In addition, all zones are at the revisions that one read of the freshness gate returned.
 """
 
 from __future__ import annotations

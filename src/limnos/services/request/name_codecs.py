@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Name codecs: the codec that joins the levels of a catalog's namespaces to one name, as in Gravitino's schema names.
 
-May import `names` and the request view. The encoding depends on the server's separator and on whether namespaces nest.
+The encoding depends on the server's separator and on whether namespaces nest.
 """
 
 from __future__ import annotations

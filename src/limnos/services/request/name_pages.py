@@ -2,8 +2,8 @@
 """Name pages: keyset pagination over the names in a listing that are visible to the caller, from the view's blocks of
 names.
 
-May import the layers below. A block that is not cached is read when a page reaches it. A page begins after a name, so
-it is correct even if names are added or removed between two pages.
+A block that is not cached is read when a page reaches it. A page begins after a name, so it is correct even if names
+are added or removed between two pages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Named storages: the connection to a catalog's files, from the catalog's properties or a storage of the settings.
 
-May import `files` for the allowed storage, `services.request.secret_sealing` and `model`. The values are built once at
-start-up. Only this module reads connection properties of a catalog, since it decrypts secrets. Decision records 0099
-and 0100.
+The values are built once at start-up. Only this module reads connection properties of a catalog, since it decrypts
+secrets. Decision records 0099 and 0100.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Node services: the components that all requests of a node share, such as store, freshness gate, rules, settings and
 files.
 
-May import `access`, `store`, `view` and `model`. Must not know the packages of `services`. A package stores its own
-component here under a `ComponentKey` that the package declares. The component is created at its first use, unless `app`
-has set it before.
+Must not know the packages of `services`. A package stores its own component here under a `ComponentKey` that the
+package declares. The component is created at its first use, unless `app` has set it before.
 """
 
 from __future__ import annotations

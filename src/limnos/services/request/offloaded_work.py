@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Offloaded work: functions too heavy for the event loop, which their caller may cancel at any moment.
 
-May import `formats`, `sqlpp` and `model`. Offloaded work is a pure function with a name, from bytes to bytes. `app`
-chooses where it runs: in processes that can be killed, or, for tests and tools, in this process.
+Offloaded work is a pure function with a name, from bytes to bytes. `app` chooses where it runs: in processes that can
+be killed, or, for tests and tools, in this process.
 """
 
 from __future__ import annotations

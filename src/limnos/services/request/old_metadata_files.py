@@ -2,7 +2,7 @@
 """Old metadata files: after a commit, deletes the metadata files that the commit removed from the metadata log, if the
 table's properties enable that.
 
-May import the layers below. Must not know any wire format. Files are deleted only after the commit is certain.
+Must not know any wire format. Files are deleted only after the commit is certain.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Property edits: changes of an object's name, comment and properties, as values that the transaction applies.
 
-May import `model` and msgspec, and types of `store`. Edits apply to the stored state, so that concurrent edits of
-different properties both take effect.
+Edits apply to the stored state, so that concurrent edits of different properties both take effect.
 """
 
 from __future__ import annotations

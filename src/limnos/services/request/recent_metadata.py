@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Recent metadata: decoded table metadata that this node built, so that the next commit need not decode it again.
 
-May import `model` and `formats`. An entry belongs to one exact version and is never changed, so it cannot be stale; it
-only saves decoding.
+An entry belongs to one exact version and is never changed, so it cannot be stale; it only saves decoding.
 """
 
 from __future__ import annotations

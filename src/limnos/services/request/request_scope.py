@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request scope: the server, a metalake or a catalog that a request names, and its resolution to ids and zones.
 
-May import `view` and `model`. Synchronous. The view caches resolved scopes until their metalake or
-catalog changes.
+Synchronous. The view caches resolved scopes until their metalake or catalog changes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request view: a consistent read view for one caller, with resolved names, the caller's rights and decisions.
 
-May import `names`, `access`, `view` and `model`. Synchronous: no `await` occurs between the access decision and the
-last cached fact of a response. Every method may raise `CacheMiss`; the reader then runs again from the start.
+Synchronous: no `await` occurs between the access decision and the last cached fact of a response. Every method may
+raise `CacheMiss`; the reader then runs again from the start.
 """
 
 from __future__ import annotations

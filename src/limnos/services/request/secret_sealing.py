@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Secret sealing: encrypts secret properties with AES-GCM before they are written, and decrypts them for use.
 
-May import `files` for the file of keys, `model`, `telemetry`, and cryptography. Must not know stores or requests.
-`catalog_properties` defines which properties are secret. A secret whose key this server lacks stays encrypted
-("sealed"), and the error at its use names the key. Decision record 0099.
+Must not know stores or requests. `catalog_properties` defines which properties are secret. A secret whose key this
+server lacks stays encrypted ("sealed"), and the error at its use names the key. Decision record 0099.
 """
 
 from __future__ import annotations

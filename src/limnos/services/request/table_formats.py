@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table formats: the format of a catalog's tables, and refusals of requests by protocols of another format.
 
-Decision record 0043. May import `access`, `model`, `names` and the request view. Must not know any wire format. A
-catalog's provider decides the format, so that protocols need not inspect each table. A protocol neither lists nor loads
-tables of another format. In Gravitino's API a virtual schema represents the root of a Lance catalog, for tables
-directly in the catalog; a real namespace of that name takes precedence.
+Decision record 0043. Must not know any wire format. A catalog's provider decides the format, so that protocols need not
+inspect each table. A protocol neither lists nor loads tables of another format. In Gravitino's API a virtual schema
+represents the root of a Lance catalog, for tables directly in the catalog; a real namespace of that name takes
+precedence.
 """
 
 from __future__ import annotations

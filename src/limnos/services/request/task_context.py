@@ -2,7 +2,7 @@
 """Task context: the resources of a background task: the store with the server's own permit, the allowed storage, and
 threads that renew the task's lease.
 
-May import `files`, `store` and the layers below. Must not know the kinds of tasks.
+Must not know the kinds of tasks.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines, their runs, and jobs. May import `lance` and the packages that `lance` may import."""
+"""Pipelines, their runs, and jobs."""

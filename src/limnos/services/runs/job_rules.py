@@ -2,8 +2,7 @@
 """Job rules: the files, environment variables and Spark properties that the settings allow for jobs of the server, and
 the checked definition of a job.
 
-May import the layers below. Checks string values only: the node that runs a job resolves symbolic links and checks the
-real path.
+Checks string values only: the node that runs a job resolves symbolic links and checks the real path.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Job templates of a metalake, including pipelines: register, find, list, alter, drop; and check whether a run of one
 is in progress.
 
-May import the layers below. Must not know any wire format. `formats.gravitino` checks the content of a template of
-Gravitino's types; `services.runs.pipelines` declares pipelines. This module runs nothing.
+Must not know any wire format. `formats.gravitino` checks the content of a template of Gravitino's types;
+`services.runs.pipelines` declares pipelines. This module runs nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that the server's nodes run themselves: start, load, list, cancel. Runners, not nodes, run pipelines.
 
-May import the layers below. Must not know any wire format, and runs nothing: a job waits in the store until a node
-leases it (`app`). The rules of runs (`services.runs.runs`) decide who may see and stop a job. It runs as the operating
-system's user that the settings name, not with its owner's rights.
+Must not know any wire format, and runs nothing: a job waits in the store until a node leases it (`app`). The rules of
+runs (`services.runs.runs`) decide who may see and stop a job. It runs as the operating system's user that the settings
+name, not with its owner's rights.
 """
 
 from __future__ import annotations

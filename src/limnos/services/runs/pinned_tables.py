@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables that a run pins: their owner may stop the run or discard it, also without a right on its pipeline.
 
-May import the layers below. Must not know any wire format. The owner learns the run's id from refused commits and from
-the explanation of the table's maintenance.
+Must not know any wire format. The owner learns the run's id from refused commits and from the explanation of the
+table's maintenance.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines as objects of a metalake: declare, load, list, drop.
 
-May import the layers below. Must not know any wire format, nor the content of a declaration. A pipeline is a job
-template, which is a node of the metalake. Each declaration that differs from the previous declaration is a new version.
-Its text is stored as long as a run of that version exists.
+Must not know any wire format, nor the content of a declaration. A pipeline is a job template, which is a node of the
+metalake. Each declaration that differs from the previous declaration is a new version. Its text is stored as long as a
+run of that version exists.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access to runs: decides on a run or job by its pipeline or job template, and builds the errors for refused callers.
 
-May import the layers below. Must not know any wire format.
+Must not know any wire format.
 """
 
 from __future__ import annotations

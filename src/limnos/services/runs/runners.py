@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heartbeats and step reports of a run's process.
 
-May import the layers below. Must not know any wire format. No decision depends on a report, so reports change no
-revision. One conditional statement checks that the sender is the run's own user and newest attempt, and records the
-heartbeat. Many reports share a transaction.
+Must not know any wire format. No decision depends on a report, so reports change no revision. One conditional statement
+checks that the sender is the run's own user and newest attempt, and records the heartbeat. Many reports share a
+transaction.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of pipelines: start, resume, finish, cancel, and their visibility.
 
-May import the layers below. Must not know any wire format, and runs nothing; `services.runs.runners` records a runner's
-reports. A run is visible to its owner, who started it, and to the owners of its pipeline and metalake. Only its own
-user may continue it, since it acts with that user's rights. A caller who sees it may stop it or discard its results.
-Starting, resuming and publishing need the right to run the pipeline. Changes of runs belong to the metalake's zone, so
-starts of one pipeline are serialized, even on different nodes.
+Must not know any wire format, and runs nothing; `services.runs.runners` records a runner's reports. A run is visible to
+its owner, who started it, and to the owners of its pipeline and metalake. Only its own user may continue it, since it
+acts with that user's rights. A caller who sees it may stop it or discard its results. Starting, resuming and publishing
+need the right to run the pipeline. Changes of runs belong to the metalake's zone, so starts of one pipeline are
+serialized, even on different nodes.
 """
 
 from __future__ import annotations

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Search of objects by names, words, tags and owners. May import `activity` and the packages that it may import."""
+"""Search of objects by names, words, tags and owners."""

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Facets: counts of a search's hits by kind, catalog and format.
 
-May import `model` and the standard library. Pure. Facets count only hits, which the caller may load, so they reveal no
-hidden objects.
+Pure. Facets count only hits, which the caller may load, so they reveal no hidden objects.
 """
 
 from __future__ import annotations

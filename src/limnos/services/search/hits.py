@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hits: results of a search with their tiers (classes of match quality), matched fields and sort order.
 
-May import the layers below. Pure.
+Pure.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Indexed words: reads candidates for a query's words from the full-text index, and from the changes that are not
 indexed yet.
 
-May import the layers below. The index lacks the latest changes. A search reads these from the change feed, up to a
-limit, and examines their objects itself, so that it finds everything that was committed before the search.
+The index lacks the latest changes. A search reads these from the change feed, up to a limit, and examines their objects
+itself, so that it finds everything that was committed before the search.
 """
 
 from __future__ import annotations

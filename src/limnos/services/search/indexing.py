@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Indexing: updates the full-text index in the background, in small steps, never in a commit's transaction.
 
-May import the layers below. A step reads the next changes of a zone from the feed. It reads the next of the zone's
-objects instead if the zone was never indexed, after a restore, and if the feed was pruned past the position. The
-transaction that writes the words also advances the position. Decision record 0148.
+A step reads the next changes of a zone from the feed. It reads the next of the zone's objects instead if the zone was
+never indexed, after a restore, and if the feed was pruned past the position. The transaction that writes the words also
+advances the position. Decision record 0148.
 """
 
 from __future__ import annotations

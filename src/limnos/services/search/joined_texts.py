@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Joined texts: the indexed words of many objects, concatenated to one text that can be searched with a single scan.
 
-May import the standard library only. Pure. For a thousand objects one scan takes some microseconds; a comparison with
-each object would take a hundred times as long.
+Pure. For a thousand objects one scan takes some microseconds; a comparison with each object would take a hundred times
+as long.
 """
 
 from __future__ import annotations

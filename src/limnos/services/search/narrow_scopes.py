@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Narrow scopes: an upper bound of the objects visible to a caller with few rights.
 
-May import the layers below. Makes no access decisions: the objects of a scope are candidates, on which a search decides
-as on all others. The full-text index does not contain rights, so in a large lake none of its first matches may be
-visible to such a caller.
+Makes no access decisions: the objects of a scope are candidates, on which a search decides as on all others. The
+full-text index does not contain rights, so in a large lake none of its first matches may be visible to such a caller.
 """
 
 from __future__ import annotations

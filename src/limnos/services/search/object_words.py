@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words of objects: extracts the words of an object's record and document, and matches them with a query's words.
 
-May import the layers below. Pure.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Search queries: the words and filters of a query, parsed from its text.
 
-May import `model`, `names` and the standard library. Pure. A query consists of words and `key:value` pairs; double
-quotes join several words into one. Case does not matter in words.
+Pure. A query consists of words and `key:value` pairs; double quotes join several words into one. Case does not matter
+in words.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Searches: finds objects by id, uuid, path, name, name prefix and words, with filters, among those visible to a
 caller.
 
-May import the layers below. Must not know any wire format. Results come in tiers, each read with a limit; there is no
-ranking over all matches. A search that reached its limit of candidates reports that, even if the candidates are hidden
-from the caller.
+Must not know any wire format. Results come in tiers, each read with a limit; there is no ranking over all matches. A
+search that reached its limit of candidates reports that, even if the candidates are hidden from the caller.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Spelling: candidates for the correction of a misspelled word, at edit distance one, in the order of likelihood.
 
-May import `names`, the standard library and this package's `words`. Pure. Must not know the stored words: callers look
-them up, and suggest only words of objects that the caller may load.
+Pure. Must not know the stored words: callers look them up, and suggest only words of objects that the caller may load.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Visible nodes: selects the candidates of a search that the caller may load, with their current names and paths.
 
-May import the layers below. Only ids come from an index: names, paths and rights are read here, from request views of
-one snapshot, taken after the index was read.
+Only ids come from an index: names, paths and rights are read here, from request views of one snapshot, taken after the
+index was read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Words: the parts of names and texts that searches compare, and their matches with a query's words.
 
-May import `names` and the standard library. Pure. A word of a query matches every word that begins with it.
+Pure. A word of a query matches every word that begins with it.
 """
 
 from __future__ import annotations

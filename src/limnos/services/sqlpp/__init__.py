@@ -2,6 +2,5 @@
 """SQL++ services: `statements` parses a request's text and executes its statements in order, through the packages
 below.
 
-May import `transactions` and the packages that it may import. Its packages import only the earlier ones of this list:
-`requests`, `locks`, `definitions`, `execution`.
+Its packages import only the earlier ones of this list: `requests`, `locks`, `definitions`, `execution`.
 """

@@ -2,8 +2,7 @@
 """Statements: parses a request's statements, refuses changes in a read-only request, then decides and runs them in
 order.
 
-May import the layers below. Must not know any wire format. A statement yields lines; the next statement begins when
-they are consumed.
+Must not know any wire format. A statement yields lines; the next statement begins when they are consumed.
 """
 
 from __future__ import annotations

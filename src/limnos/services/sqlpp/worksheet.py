@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Worksheets of the console: run statements and return their first results, with the query plan if requested.
 
-May import `sqlpp` and the layers below. Must not know any wire format. Statements run with the caller's rights, like
-those of the query service. A read-only worksheet cancels a statement once it has enough results. A run with changes is
-executed once: a browser that reloads its page sends the same form again.
+Must not know any wire format. Statements run with the caller's rights, like those of the query service. A read-only
+worksheet cancels a statement once it has enough results. A run with changes is executed once: a browser that reloads
+its page sends the same form again.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Catalog locations: a catalog's warehouse, other roots, the directory that it shows, and its directory for restricted
 reads.
 
-May import the layers below. The locations are computed from the catalog's record and the server's warehouse.
+The locations are computed from the catalog's record and the server's warehouse.
 """
 
 from __future__ import annotations

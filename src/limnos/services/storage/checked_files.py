@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checked files of tables: before a reader opens a table, the server resolves its files and refuses foreign ones.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. The reader may be a process with wider
-rights to files than the caller, such as the SQL++ engine. So the manifest list, the manifests, the data and delete
-files and the statistics of the snapshot that it reads must lie below the table's own locations. Error messages name no
-file, and no file elsewhere is looked up: the caller must not learn which files exist.
+Must not know any wire format. The reader may be a process with wider rights to files than the caller, such as the SQL++
+engine. So the manifest list, the manifests, the data and delete files and the statistics of the snapshot that it reads
+must lie below the table's own locations. Error messages name no file, and no file elsewhere is looked up: the caller
+must not learn which files exist.
 
 Whoever may write a table's files can replace a manifest after its check. So the versions of manifest lists and
 manifests are compared before a result is used again, and once more when the reader has read the table.

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fileset purges: a task deletes the files of a managed fileset that was dropped permanently.
 
-May import the layers below. The task deletes no file at a location if another fileset or a table lies at, above or
-below it. From the transaction that releases the fileset until the task ends, its locations are being deleted: no
-fileset can be created there. As with tables, only files below the fileset's own location and within its catalog's roots
-are deleted, and symbolic links out of it are not followed.
+The task deletes no file at a location if another fileset or a table lies at, above or below it. From the transaction
+that releases the fileset until the task ends, its locations are being deleted: no fileset can be created there. As with
+tables, only files below the fileset's own location and within its catalog's roots are deleted, and symbolic links out
+of it are not followed.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Location claims: claims and releases storage locations in the register, under the location rules, within a
 transaction.
 
-May import `files` for the normal form of locations, `sources` for the lifetime of credentials, `model`, `store` and the
-rules (`services.request.location_rules`). Every mutation that sets a location calls this. An error message names only
-the caller's own object and location, since other objects may be hidden from the caller.
+Every mutation that sets a location calls this. An error message names only the caller's own object and location, since
+other objects may be hidden from the caller.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 """Location reconciliation: updates the register of locations at the server's start, for changed settings and older
 releases.
 
-May import the layers below. A store of an earlier release is reconciled once, before this node serves: locations are
-replaced by their keys (normal forms), data paths are registered, and locations that violate a rule are marked as
-conflicting. After an interruption the next start begins again. Conflicting locations are kept, and logged at each
-start.
+A store of an earlier release is reconciled once, before this node serves: locations are replaced by their keys (normal
+forms), data paths are registered, and locations that violate a rule are marked as conflicting. After an interruption
+the next start begins again. Conflicting locations are kept, and logged at each start.
 """
 
 from __future__ import annotations

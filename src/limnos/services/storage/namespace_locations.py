@@ -2,10 +2,9 @@
 """Namespace locations: the location of a namespace's tables: its own or inherited property `location`, else a directory
 below the warehouse.
 
-May import `model`, `store`, `files` for the normal form of locations, `services.request.catalog_storage` and the
-request view. Performs no I/O. A default is computed from the namespace's id and not stored. Ids are never reused and
-the location contains no name. So renaming or moving a namespace does not move its tables' files, and a later namespace
-of the same name does not overlap them. Objects of other namespaces are refused there.
+Performs no I/O. A default is computed from the namespace's id and not stored. Ids are never reused and the location
+contains no name. So renaming or moving a namespace does not move its tables' files, and a later namespace of the same
+name does not overlap them. Objects of other namespaces are refused there.
 """
 
 from __future__ import annotations

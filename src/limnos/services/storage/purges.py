@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Purges: delete the files of a dropped table, as its metadata lists them, and the directories that become empty.
 
-May import the layers below. A purge may be killed at any point and restarted. Every file is deleted before the file
-that lists it, the metadata file last, and a missing file is not an error. A writer of metadata could list any file. So
-a purge deletes and reads only files below locations that the register has for the table: its location, its data paths,
-its earlier locations. Nothing is deleted while another object is at, above or below its location, and nothing at a data
-path that overlaps another object; such files are kept and reported. A location without files becomes free afterwards;
-others stay registered (`services.upkeep.released_locations`).
+A purge may be killed at any point and restarted. Every file is deleted before the file that lists it, the metadata file
+last, and a missing file is not an error. A writer of metadata could list any file. So a purge deletes and reads only
+files below locations that the register has for the table: its location, its data paths, its earlier locations. Nothing
+is deleted while another object is at, above or below its location, and nothing at a data path that overlaps another
+object; such files are kept and reported. A location without files becomes free afterwards; others stay registered
+(`services.upkeep.released_locations`).
 """
 
 from __future__ import annotations

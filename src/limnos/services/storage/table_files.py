@@ -2,9 +2,9 @@
 """Table files: the one way by which the server reads files that a table's metadata names, within bounds. It notices if
 they change while a statement reads them.
 
-May import the layers below and `formats.iceberg`. Must not know any wire format. Only files in the table's own
-locations (its location, earlier locations, and data paths) are opened or checked. The writer of a manifest must not
-learn about files elsewhere, and errors name no file. Decision record 0179.
+Must not know any wire format. Only files in the table's own locations (its location, earlier locations, and data paths)
+are opened or checked. The writer of a manifest must not learn about files elsewhere, and errors name no file. Decision
+record 0179.
 """
 
 from __future__ import annotations

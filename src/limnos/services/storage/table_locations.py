@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The locations of one table: decides, by its name alone, whether a file may be read as a file of the table.
 
-May import `files` for the keys of locations, `formats.iceberg`, and the layers below. Must not read files. Every reader
-in the server asks here before it opens a file that the metadata of a table names, because the writers of a table choose
-these names.
+Must not read files. Every reader in the server asks here before it opens a file that the metadata of a table names,
+because the writers of a table choose these names.
 """
 
 from __future__ import annotations

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions: several operations that are executed atomically.
-
-May import `runs` and the packages that `runs` may import.
-"""
+"""Transactions: several operations that are executed atomically."""

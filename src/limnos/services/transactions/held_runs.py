@@ -2,9 +2,9 @@
 """Held runs: publishes a held run, which moves `main` of the tables that it wrote, and removes the branches of a
 discarded run.
 
-May import this package and the layers below. Must not know any wire format. The run's user reported the record of the
-run, but other users publish it with their own rights. So only branches that the run itself can have created are
-changed. Each move asserts the table's identity, its schema, and the snapshot from which the run began.
+Must not know any wire format. The run's user reported the record of the run, but other users publish it with their own
+rights. So only branches that the run itself can have created are changed. Each move asserts the table's identity, its
+schema, and the snapshot from which the run began.
 """
 
 from __future__ import annotations

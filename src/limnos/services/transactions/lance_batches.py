@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lance batches: atomic commits to several Lance tables, in one transaction of the store.
 
-May import the layers below. Must not know any wire format. Each operation requires its own privilege, and is decided on
-the state that the earlier operations would leave. Staged manifests are checked before the commit and get their final
-names after it, so that no reader sees them earlier. The mutations are those of single requests
-(`services.transactions.mutations`).
+Must not know any wire format. Each operation requires its own privilege, and is decided on the state that the earlier
+operations would leave. Staged manifests are checked before the commit and get their final names after it, so that no
+reader sees them earlier. The mutations are those of single requests (`services.transactions.mutations`).
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Metadata assembly: builds the metadata of a transaction's tables and views by applying the changes in order, and
 writes the metadata files.
 
-May import the layers below and the services of tables and views. Makes no access decisions; `services.request.files`
-deletes the files if the transaction fails.
+Makes no access decisions; `services.request.files` deletes the files if the transaction fails.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transaction mutations: runs the mutations of single requests sequentially, with one permit for the whole transaction.
 
-May import `store`, `model` and the services that own the mutations. Must not know any wire format. An error in one of
-them rolls back all (decision record 0030).
+Must not know any wire format. An error in one of them rolls back all (decision record 0030).
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Transaction operations: makes the access decision on each operation, on the state that the earlier operations would
 leave.
 
-May import the layers below and the services of the operations' objects. Must not know any wire format, and writes
-nothing. A step contains the mutation that a single request would submit; `services.transactions.transactions` runs them
-together.
+Must not know any wire format, and writes nothing. A step contains the mutation that a single request would submit;
+`services.transactions.transactions` runs them together.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run publishing: an operation that publishes a pipeline run atomically with the commits to its tables.
 
-May import the layers below. Must not know any wire format or branches: the client chooses the transaction's commits.
-One conditional statement updates the run's row if its attempt and state are as expected. So of two attempts, or of a
-publish and a cancel, only the first succeeds; the other is rolled back with its whole transaction.
+Must not know any wire format or branches: the client chooses the transaction's commits. One conditional statement
+updates the run's row if its attempt and state are as expected. So of two attempts, or of a publish and a cancel, only
+the first succeeds; the other is rolled back with its whole transaction.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Transaction plan: the steps of a transaction's operations, each decided on the state that the earlier operations
 would leave.
 
-May import the layers below and the services of the operations' objects. Must not know any wire format; builds and
-writes nothing. See `services.transactions.metadata_assembly` for metadata and `services.transactions.mutations` for the
-mutations.
+Must not know any wire format; builds and writes nothing. See `services.transactions.metadata_assembly` for metadata and
+`services.transactions.mutations` for the mutations.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transaction view: a request view that includes the effects of a transaction's earlier operations.
 
-May import `model`, the request view and the layers below. Writes nothing: it records the effects of each operation, so
-that the next operation is decided as if they were separate sequential requests. A created object has a temporary id
-until the store gives it an id.
+Writes nothing: it records the effects of each operation, so that the next operation is decided as if they were separate
+sequential requests. A created object has a temporary id until the store gives it an id.
 """
 
 from __future__ import annotations

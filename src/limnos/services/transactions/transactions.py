@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transactions: several operations in one catalog, executed atomically in one transaction of the store.
 
-May import the layers below. Must not know any wire format. Every operation requires its own privilege, checked on the
-state that the earlier operations would leave (`transaction_plan`). Metadata files are written first
-(`metadata_assembly`), and deleted if they are certainly not needed. Then the mutations of single requests run
-sequentially with one permit (`mutations`; decision record 0030).
+Must not know any wire format. Every operation requires its own privilege, checked on the state that the earlier
+operations would leave (`transaction_plan`). Metadata files are written first (`metadata_assembly`), and deleted if they
+are certainly not needed. Then the mutations of single requests run sequentially with one permit (`mutations`; decision
+record 0030).
 """
 
 from __future__ import annotations

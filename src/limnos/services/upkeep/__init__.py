@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Background work: tasks, trash, janitors, and keys of secrets.
-
-May import `maintenance` and the packages that it may import.
-"""
+"""Background work: tasks, trash, janitors, and keys of secrets."""

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cascades: drop a schema with its content, in catalogs of filesets, models and Lance tables.
 
-May import the layers below. Must not know any wire format. A caller who may drop a namespace owns it or one of its
-ancestors, and by policy may drop each object in it. So one decision is enough. Each object is dropped as by a single
-request: into the trash, with its location, files and changes. A protected object, or one of another kind, makes the
-whole drop fail.
+Must not know any wire format. A caller who may drop a namespace owns it or one of its ancestors, and by policy may drop
+each object in it. So one decision is enough. Each object is dropped as by a single request: into the trash, with its
+location, files and changes. A protected object, or one of another kind, makes the whole drop fail.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Effective settings of the node that handles the request, for service admins, with secrets masked.
 
-May import the layers below. Must not know any wire format, nor the loading of settings: `app` provides them as strings.
+Must not know any wire format, nor the loading of settings: `app` provides them as strings.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Janitor: deletes unreferenced metadata files that this server wrote, and directories that become empty.
 
-May import the layers below. A process that is killed between writing a metadata file and committing it leaves such a
-file. Only files on local disks that are certainly orphans are deleted:
+A process that is killed between writing a metadata file and committing it leaves such a file. Only files on local disks
+that are certainly orphans are deleted:
 
 - The name matches the pattern of this server's metadata files, and the time of its UUID lies in the window: after the
   janitor's first run on this store (or the first after a restore, since a younger state may have used the file), and

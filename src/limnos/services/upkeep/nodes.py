@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of the server for service admins: its nodes, and the lag of the search index.
 
-May import the layers below. Must not know any wire format. A node writes a heartbeat at intervals, with its release,
-its clock and its failing background loops. Nothing is cached: each request reads the rows.
+Must not know any wire format. A node writes a heartbeat at intervals, with its release, its clock and its failing
+background loops. Nothing is cached: each request reads the rows.
 """
 
 from __future__ import annotations

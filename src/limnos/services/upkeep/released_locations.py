@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Released locations: a task frees the locations of permanently dropped objects, once no file is left there.
 
-May import the layers below. A round reads the register page by page, up to a maximum number of locations; the next
-round continues from there. A location is checked a day after its object was dropped, when credentials have expired and
-statements have ended. Conflicting locations from before the rules existed, and those of external filesets, are freed
-without a check: the files belong to another object. If a node of an earlier release deleted the purge task of a
-location, the location is released. An earlier location or data path of a live object is freed once it has no file and
-the object's metadata does not state it. Claims that lasted as long as credentials end when these have expired.
+A round reads the register page by page, up to a maximum number of locations; the next round continues from there. A
+location is checked a day after its object was dropped, when credentials have expired and statements have ended.
+Conflicting locations from before the rules existed, and those of external filesets, are freed without a check: the
+files belong to another object. If a node of an earlier release deleted the purge task of a location, the location is
+released. An earlier location or data path of a live object is freed once it has no file and the object's metadata does
+not state it. Claims that lasted as long as credentials end when these have expired.
 """
 
 from __future__ import annotations

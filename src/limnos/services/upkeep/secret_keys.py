@@ -2,9 +2,9 @@
 """Secret keys: lists the keys that encrypt the secrets of catalogs and webhooks, and encrypts every secret under the
 newest key.
 
-May import the layers below. Must not know any wire format. A rotation encrypts the secrets of one object after the
-other, each in its own transaction. After an interruption another call continues, and secrets under an older key stay
-readable until then. Decision record 0099.
+Must not know any wire format. A rotation encrypts the secrets of one object after the other, each in its own
+transaction. After an interruption another call continues, and secrets under an older key stay readable until then.
+Decision record 0099.
 """
 
 from __future__ import annotations

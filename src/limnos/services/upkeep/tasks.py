@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks for service admins: list, load, retry.
 
-May import the layers below. Must not know any wire format or kind of task. Nothing is cached: each request reads the
-tasks.
+Must not know any wire format or kind of task. Nothing is cached: each request reads the tasks.
 """
 
 from __future__ import annotations

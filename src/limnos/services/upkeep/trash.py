@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trash of a catalog: lists and restores dropped objects, and decides who may restore them.
 
-May import the layers below. Must not know any wire format. The trash is read from the store at each request and not
-cached. Decisions use the view, with the ancestors that the restored object would have: its own id, owner and grants,
-below its former parent. An object that the caller may not restore is treated as missing.
+Must not know any wire format. The trash is read from the store at each request and not cached. Decisions use the view,
+with the ancestors that the restored object would have: its own id, owner and grants, below its former parent. An object
+that the caller may not restore is treated as missing.
 """
 
 from __future__ import annotations

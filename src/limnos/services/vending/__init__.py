@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Credential vending and request signing for the files of objects.
-
-May import `governance` and the packages it may import.
-"""
+"""Credential vending and request signing for the files of objects."""

@@ -3,10 +3,10 @@
 
 Decision record 0059.
 
-May import the layers below, and `sources` for the request to STS. Must not know any wire format. "STS" stands for the
-issuer: AWS STS, Google's token service, or the signature of an Azure SAS token. The caller's rights to read and write
-determine the request, and are checked again after the response. The catalog's properties configure the issuer, such as
-an AWS role to assume; without an issuer no credentials are vended.
+Must not know any wire format. "STS" stands for the issuer: AWS STS, Google's token service, or the signature of an
+Azure SAS token. The caller's rights to read and write determine the request, and are checked again after the response.
+The catalog's properties configure the issuer, such as an AWS role to assume; without an issuer no credentials are
+vended.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Location owners: whether the register of storage locations gives a location to one object alone, at this moment.
 
-May import `files`, `model`, `store` and `services.request`. Credentials and signatures for an object's files are given
-only then. The register is read at each request and not cached. Decision record 0165.
+Credentials and signatures for an object's files are given only then. The register is read at each request and not
+cached. Decision record 0165.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 """Request signing: signs a client's request to the object store if it touches only files of a table that the caller may
 use.
 
-May import the layers below, and `sources` to analyse and sign a request. Must not know any wire format. Every request
-is authorized again; nothing is cached. A catalog with a role signs with credentials for that table's location only. So
-even if this module misinterprets a request, the store refuses access to other files. Decision record 0059.
+Must not know any wire format. Every request is authorized again; nothing is cached. A catalog with a role signs with
+credentials for that table's location only. So even if this module misinterprets a request, the store refuses access to
+other files. Decision record 0059.
 """
 
 from __future__ import annotations

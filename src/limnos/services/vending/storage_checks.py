@@ -2,9 +2,9 @@
 """Storage checks: tests whether a catalog's storage can write, list, read and delete, and vends credentials for one
 location only.
 
-May import the layers below. Must not know any wire format. A check uses a temporary directory in the catalog's
-warehouse, and deletes its files. A missing right is reported with the policy statement that grants it; the store's own
-message is only logged. Decision record 0100.
+Must not know any wire format. A check uses a temporary directory in the catalog's warehouse, and deletes its files. A
+missing right is reported with the policy statement that grants it; the store's own message is only logged. Decision
+record 0100.
 """
 
 from __future__ import annotations

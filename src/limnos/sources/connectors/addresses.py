@@ -2,8 +2,8 @@
 """Network addresses of sources: parses them from a catalog's properties and checks that the server allows connections
 to them.
 
-May import `model`. Pure. A catalog's creator names the address; the server's settings list the allowed hosts and ports.
-All other parts of a URL (key files, other hosts, options) are refused, except a list of harmless parameters.
+Pure. A catalog's creator names the address; the server's settings list the allowed hosts and ports. All other parts of
+a URL (key files, other hosts, options) are refused, except a list of harmless parameters.
 """
 
 from __future__ import annotations

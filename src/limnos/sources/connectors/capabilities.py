@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The capabilities of connectors, as protocols, and the values that they exchange (seed 2, "catalog interfaces").
 
-May import `formats` for the types of columns and changes, and `names` for paths. Must not know the tree's names,
-callers or their rights. A connector implements the protocols of its capabilities, and callers test for them with
-isinstance. Calls block and have their own deadlines. Methods raise the errors of `model.errors`; a source that does not
-respond raises SourceFailed. Nothing is cached: each result is the source's current state.
+Must not know the tree's names, callers or their rights. A connector implements the protocols of its capabilities, and
+callers test for them with isinstance. Calls block and have their own deadlines. Methods raise the errors of
+`model.errors`; a source that does not respond raises SourceFailed. Nothing is cached: each result is the source's
+current state.
 """
 
 from __future__ import annotations

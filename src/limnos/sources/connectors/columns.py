@@ -2,9 +2,8 @@
 """Columns of databases: SQLAlchemy's types and defaults to Gravitino's JSON and back (table in
 docs/guides/connectors.md).
 
-May import SQLAlchemy, `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with
-the database's own name. A request may use such a type only if the dialect supports its name, so no string of a request
-becomes part of a statement.
+Pure. A type that Gravitino lacks becomes `external` with the database's own name. A request may use such a type only if
+the dialect supports its name, so no string of a request becomes part of a statement.
 """
 
 from __future__ import annotations

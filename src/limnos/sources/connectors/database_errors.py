@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps errors of databases to the server's errors, by SQLSTATE, which is the same in every release and language.
 
-May import `model`, `mysql_states` and SQLAlchemy. Must not know the request. If the request is at fault, the error has
-the database's message. Errors of connections and logins have no details: hosts and user names are only logged.
+Must not know the request. If the request is at fault, the error has the database's message. Errors of connections and
+logins have no details: hosts and user names are only logged.
 """
 
 from __future__ import annotations

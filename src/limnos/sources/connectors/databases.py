@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relational databases as catalogs: connections, schemas and tables by name, with one transaction for each call.
 
-May import SQLAlchemy, this package, `formats` for the types of requests, `model`, and `names` for paths. Must not know
-`postgresql` and `mysql`, which implement the differences between databases. Each call has its own deadlines, on a
-connection of this catalog's pool. System schemas are hidden.
+Must not know `postgresql` and `mysql`, which implement the differences between databases. Each call has its own
+deadlines, on a connection of this catalog's pool. System schemas are hidden.
 """
 
 from __future__ import annotations

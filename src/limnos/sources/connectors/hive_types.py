@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of Hive's columns: Gravitino's JSON types to Hive's types and back (table in docs/guides/connectors.md).
 
-May import `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with Hive's own
-name. External types are not accepted from callers.
+Pure. A type that Gravitino lacks becomes `external` with Hive's own name. External types are not accepted from callers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The servers that have passed a request on to the source of a catalog: a header that each of them extends.
 
-May import the standard library only. A server that finds itself in the header of a request does not pass it on again.
+A server that finds itself in the header of a request does not pass it on again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Another Iceberg REST catalog as a source: its objects as Gravitino's JSON, and Iceberg REST requests forwarded to it.
 
-May import msgspec, `formats`, `model`, `names` and this package. Must not know callers or rights: the caller has made
-the access decision and built the request from the authorized objects.
+Must not know callers or rights: the caller has made the access decision and built the request from the authorized
+objects.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Kafka cluster as a catalog: one schema, `default`, whose topics are read and changed through Kafka's admin API.
 
-May import confluent-kafka, this package, `formats` for typed JSON, `model`, and `names` for paths. Must not know
-callers. Each call has its own deadline. Brokers advertise one another's addresses: before each call it checks that the
-server may connect to all of them. Kafka has no comments.
+Must not know callers. Each call has its own deadline. Brokers advertise one another's addresses: before each call it
+checks that the server may connect to all of them. Kafka has no comments.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps errors of a Kafka cluster to the server's errors, by Kafka's error codes.
 
-May import confluent-kafka and `model`. Must not know the request. If the request is at fault, the error has the
-broker's message. Errors of connections and logins have no details: hosts and user names are only logged.
+Must not know the request. If the request is at fault, the error has the broker's message. Errors of connections and
+logins have no details: hosts and user names are only logged.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates a catalog's properties to settings of the Kafka client library: brokers, TLS and login.
 
-May import this package and `model`. Pure. Properties are Gravitino's: `bootstrap.servers`, and Kafka's own names behind
-`gravitino.bypass.`. Only the names below are accepted: other settings of the library read files of this machine, load
-code, or send data elsewhere.
+Pure. Properties are Gravitino's: `bootstrap.servers`, and Kafka's own names behind `gravitino.bypass.`. Only the names
+below are accepted: other settings of the library read files of this machine, load code, or send data elsewhere.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A Hive metastore as a catalog, over its Thrift interface: its databases are schemas.
 
-May import Thrift, the metastore's generated client, this package, `formats` for the types of requests, `model`, and
-`names` for paths. Must not know callers. Names are matched exactly as the metastore stores them, in lower case, since
-rights belong to exact names. Views are hidden.
+Must not know callers. Names are matched exactly as the metastore stores them, in lower case, since rights belong to
+exact names. Views are hidden.
 """
 
 from __future__ import annotations

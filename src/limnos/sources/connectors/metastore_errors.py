@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps errors of a Hive metastore to the server's errors, by the exceptions of its interface.
 
-May import Thrift, the metastore's generated structures, and `model`. Must not know the request. If the request is at
-fault, the error has the metastore's message. Its internal errors are only logged.
+Must not know the request. If the request is at fault, the error has the metastore's message. Its internal errors are
+only logged.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Tables of a Hive metastore: converts requests to the metastore's Thrift structures, and the structures to Gravitino's
 JSON.
 
-May import the metastore's generated structures, this package, `formats` for the types of requests, and `model`. Pure. A
-caller may not set the location of a table's files, their deletion at a drop, or the InputFormat, OutputFormat and
-SerDe: this could delete another table's files, or load classes.
+Pure. A caller may not set the location of a table's files, their deletion at a drop, or the InputFormat, OutputFormat
+and SerDe: this could delete another table's files, or load classes.
 """
 
 from __future__ import annotations

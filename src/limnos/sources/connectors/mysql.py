@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """A MySQL or MariaDB server as a catalog: its databases are schemas.
 
-May import SQLAlchemy, its driver, this package, `formats` for the types of requests, `model`, and `names` for paths.
 Must not know the allowed addresses: the caller has checked them. Names are matched exactly: access decisions treat
 names that differ only by the server's collation as different objects.
 """

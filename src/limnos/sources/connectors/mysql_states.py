@@ -2,8 +2,7 @@
 """Translates error numbers of MySQL and MariaDB to standard SQLSTATEs, because the servers' own SQLSTATEs are too
 vague.
 
-Pure. May import no other module of Limnos. Must not know messages. It lists only the error numbers that a request can
-cause.
+Pure. Must not know messages. It lists only the error numbers that a request can cause.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of MySQL or MariaDB as values, and Gravitino's changes as one statement.
 
-May import this package's types and keys, `formats` for the types of requests, and `model`. Pure. The server commits at
-every DDL statement, so all changes of a request become one `ALTER TABLE`, which is atomic. The complete definition of a
-changed column is written again; a change that would lose a part of it is refused.
+Pure. The server commits at every DDL statement, so all changes of a request become one `ALTER TABLE`, which is atomic.
+The complete definition of a changed column is written again; a change that would lose a part of it is refused.
 """
 
 from __future__ import annotations

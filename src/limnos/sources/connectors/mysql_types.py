@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types and defaults of MySQL's and MariaDB's columns: Gravitino's JSON to SQL and back (docs/guides/connectors.md).
 
-May import `formats` for typed JSON, and `model`. Pure. A type that Gravitino lacks becomes `external` with the
-database's own name. A request may use a few of these, only by name, so no string of a request becomes part of a
-statement.
+Pure. A type that Gravitino lacks becomes `external` with the database's own name. A request may use a few of these,
+only by name, so no string of a request becomes part of a statement.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """A PostgreSQL database as a catalog: reads it with SQLAlchemy's inspection, and changes it with DDL and Alembic's
 operations.
 
-May import SQLAlchemy, this package, `formats` for the types of requests, `model`, and `names` for paths. Must not know
-the allowed addresses: the caller has checked them.
+Must not know the allowed addresses: the caller has checked them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Selects the connector for a provider and checks the catalog's properties for it.
 
-The only module that knows the names of providers. May import this package, SQLAlchemy and `model`. Must not know
-requests. Opening a source does not connect: the first call does.
+The only module that knows the names of providers. Must not know requests. Opening a source does not connect: the first
+call does.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 """Maps refusals of another Iceberg REST catalog to the server's errors, by the error type in the body, then by the
 status.
 
-May import msgspec, `model`, `names` and this package. Must not know the request's body. If the request is at fault, the
-error has the source's message if that is more specific. If the source rejects this server's credentials, the error has
-no details. A change without an explicit refusal may have been made, so every other failure of a change raises
-StateUnknown.
+Must not know the request's body. If the request is at fault, the error has the source's message if that is more
+specific. If the source rejects this server's credentials, the error has no details. A change without an explicit
+refusal may have been made, so every other failure of a change raises StateUnknown.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """HTTP connections to another Iceberg REST catalog: pooling, tokens, its `/v1/config`, and a deadline for each call.
 
-May import httpx2, msgspec, `model`, `names` and this package. Must not know the operations of catalogs. Only the
-configuration and the token are cached, both for a limited time. Requests are sent only to the catalog's configured URI;
-redirects are not followed. Settings of this machine (proxies, `.netrc`) have no effect.
+Must not know the operations of catalogs. Only the configuration and the token are cached, both for a limited time.
+Requests are sent only to the catalog's configured URI; redirects are not followed. Settings of this machine (proxies,
+`.netrc`) have no effect.
 """
 
 from __future__ import annotations

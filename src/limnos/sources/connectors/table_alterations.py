@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of a database's table: Gravitino's changes as Alembic's operations, one after the other in a transaction.
 
-May import SQLAlchemy, Alembic, msgspec, `columns`, `formats` for the types of changes, and `model`. Must not know
-pools: a connection is passed in. Changes that databases lack (properties, positions of columns) are refused before any
-change.
+Must not know pools: a connection is passed in. Changes that databases lack (properties, positions of columns) are
+refused before any change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Computes the decoded size of a batch of an Arrow IPC stream from its header, before the batch is decoded.
 
-May import `model`. Must not know requests. Parses only the three Flatbuffers tables that it needs (Arrow's
-format/Message.fbs: Message, RecordBatch, DictionaryBatch).
+Must not know requests. Parses only the three Flatbuffers tables that it needs (Arrow's format/Message.fbs: Message,
+RecordBatch, DictionaryBatch).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of a request as an Arrow stream for Lance's library, checked before they are decoded.
 
-May import pyarrow, `model` and `sources`. Must not know tables. pyarrow treats a truncated stream as complete, and the
-library would commit its rows. Therefore the end of the stream is passed on only after the sender has marked the body as
-complete.
+Must not know tables. pyarrow treats a truncated stream as complete, and the library would commit its rows. Therefore
+the end of the stream is passed on only after the sender has marked the body as complete.
 """
 
 from __future__ import annotations

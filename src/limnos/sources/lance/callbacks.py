@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Callbacks from a worker process that changes a Lance table to its server: list versions, and commit a version.
 
-May import `sources.wire` and msgspec. Must not know tables. A callback is sent only after the complete request body was
-received: on one wire, responses and chunks of a body could not be distinguished.
+Must not know tables. A callback is sent only after the complete request body was received: on one wire, responses and
+chunks of a body could not be distinguished.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Calls an implementation of the Lance Namespace interface: requests are JSON fields, results are JSON fields or bytes,
 and errors have the protocol's codes.
 
-May import Lance's library, pydantic and `model`. Must not know HTTP. A method's request is built from its type in the
-interface, so additions to the protocol need no change here.
+Must not know HTTP. A method's request is built from its type in the interface, so additions to the protocol need no
+change here.
 """
 
 from __future__ import annotations

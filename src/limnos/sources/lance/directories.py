@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """A directory as a namespace of Lance tables: list, create, register, deregister, rename and drop.
 
-May import `formats.lance`, `model`, `names` and `sources`. Must not know requests of the protocol. The layout of a
-directory is detected at each call, because other clients write to the directory, unless the caller states the layout.
-Reads write nothing. Decision record 0053.
+Must not know requests of the protocol. The layout of a directory is detected at each call, because other clients write
+to the directory, unless the caller states the layout. Reads write nothing. Decision record 0053.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The index of a V2 directory: a Lance table `__manifest` with a row for each namespace and table.
 
-May import Lance's library, msgspec, pyarrow, `formats.lance`, `model`, `names` and `sources`. Must not know folders.
-Rows of unknown kinds and unknown columns are preserved. A name is reserved by a merge on its identifier, which the
-library repeats after a concurrent commit: if two writers create the same name, the second writer fails.
+Must not know folders. Rows of unknown kinds and unknown columns are preserved. A name is reserved by a merge on its
+identifier, which the library repeats after a concurrent commit: if two writers create the same name, the second writer
+fails.
 """
 
 from __future__ import annotations

@@ -2,10 +2,9 @@
 """A directory as a Lance namespace implementation: names are handled by our own rules, and versions, tags and branches
 by Lance's library.
 
-May import Lance's library, msgspec, `formats.lance`, `model`, `names` and `sources`. Must not know HTTP. Requests about
-a table's versions go to Lance's own implementation over the same directory, after a check that the table exists:
-Lance's implementation treats a missing namespace as an empty namespace. Requests about rows are not served here but by
-worker processes (`worker`).
+Must not know HTTP. Requests about a table's versions go to Lance's own implementation over the same directory, after a
+check that the table exists: Lance's implementation treats a missing namespace as an empty namespace. Requests about
+rows are not served here but by worker processes (`worker`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Builds full-text queries of Lance's library from the protocol's JSON.
 
-May import Lance's library and `model`. Must not know tables. A structured query is an object with one of match, phrase,
-boost, multi_match and boolean.
+Must not know tables. A structured query is an object with one of match, phrase, boost, multi_match and boolean.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Creates, lists and drops indices of a Lance table.
 
-May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire protocol. Runs in a worker process.
+Must not know the wire protocol. Runs in a worker process.
 """
 
 from __future__ import annotations

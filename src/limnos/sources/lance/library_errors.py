@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maps errors of Lance's library to the server's errors.
 
-May import `model`. Must not know requests. The library's errors can only be distinguished by their messages. Paths of
-its source files are removed from messages.
+Must not know requests. The library's errors can only be distinguished by their messages. Paths of its source files are
+removed from messages.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintains Lance tables: reads their state, merges fragments, refreshes indexes and removes old versions.
 
-May import Lance's library, `formats.maintenance` and `sources`. Must not know policies. Runs in a worker process. A
-compaction and a refresh are commits like those of writers; if another commit changed the same files, they fail without
-a change.
+Must not know policies. Runs in a worker process. A compaction and a refresh are commits like those of writers; if
+another commit changed the same files, they fail without a change.
 """
 
 from __future__ import annotations

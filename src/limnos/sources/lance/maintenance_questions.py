@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests to worker processes about the maintenance of Lance tables, and their results, as JSON on the wire.
 
-May import msgspec and `questions`. Must not import Lance's library, because server processes import this.
+Must not import Lance's library, because server processes import this.
 """
 
 from __future__ import annotations

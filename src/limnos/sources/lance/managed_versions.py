@@ -2,9 +2,9 @@
 """Opens and creates Lance tables with managed versions: the library commits to the server instead of to the table's
 files.
 
-May import Lance's library, msgspec, pyarrow and `sources`. Must not know the wire protocol. Runs in a worker process.
-The newest version comes with the request, so the first commit needs no callback before it. After it, each lookup calls
-back, because another client may have committed: the library then retries on the newer version.
+Must not know the wire protocol. Runs in a worker process. The newest version comes with the request, so the first
+commit needs no callback before it. After it, each lookup calls back, because another client may have committed: the
+library then retries on the newer version.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes rows and columns of a Lance table.
 
-May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire protocol. Runs in a worker process;
-each change is one commit.
+Must not know the wire protocol. Runs in a worker process; each change is one commit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens Lance tables: for reading, at any version, and for writing. All writes open their table here.
 
-May import Lance's library, `names`, `model` and `sources`. Must not know the wire protocol. Runs in a worker
-process: the library starts threads, maps much memory, and is unsafe in a process that forks.
+Must not know the wire protocol. Runs in a worker process: the library starts threads, maps much memory, and is unsafe
+in a process that forks.
 """
 
 from __future__ import annotations

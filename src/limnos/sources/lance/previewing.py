@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads the first rows of a Lance table for a preview, as values for JSON.
 
-May import Lance's library, msgspec, pyarrow, `formats`, `model` and `sources`. Must not know the wire protocol. Runs in
-a worker process; rows are read in small batches, so that large values do not fill the memory.
+Must not know the wire protocol. Runs in a worker process; rows are read in small batches, so that large values do not
+fill the memory.
 """
 
 from __future__ import annotations

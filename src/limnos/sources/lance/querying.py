@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries rows of a Lance table and sends them as an Arrow file while they are read.
 
-May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire protocol. Runs in a worker process;
-only a few batches are in memory.
+Must not know the wire protocol. Runs in a worker process; only a few batches are in memory.
 """
 
 from __future__ import annotations

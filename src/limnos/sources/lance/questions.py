@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests to worker processes for Lance tables, and their results, as JSON on the wire.
 
-May import msgspec. Must not import Lance's library, because server processes import this. A request's name on the wire
-is its type's name. A reading request may name a version, tag or branch of the table; a writing request may name a
-branch.
+Must not import Lance's library, because server processes import this. A request's name on the wire is its type's name.
+A reading request may name a version, tag or branch of the table; a writing request may name a branch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Merges the rows of a vector search and a full-text search by their ranks (reciprocal rank fusion).
 
-May import pyarrow and `model`. Must not know tables. The results of both searches are in memory; their limits bound
-them.
+Must not know tables. The results of both searches are in memory; their limits bound them.
 """
 
 from __future__ import annotations

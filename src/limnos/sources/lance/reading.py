@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Describes Lance tables: schema, statistics, row counts and transactions.
 
-May import Lance's library, msgspec, `model` and `sources`. Must not know the wire protocol. Runs in a worker process.
+Must not know the wire protocol. Runs in a worker process.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists, creates and deletes tags and branches of a Lance table.
 
-May import Lance's library, `model` and `sources`. Must not know the wire protocol. Runs in a worker process. Tags and
-branches are stored in the table's own files, even if its versions are managed: the caller has checked that a managed
-version exists.
+Must not know the wire protocol. Runs in a worker process. Tags and branches are stored in the table's own files, even
+if its versions are managed: the caller has checked that a managed version exists.
 """
 
 from __future__ import annotations

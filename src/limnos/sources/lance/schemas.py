@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arrow schemas as JSON, with the type names that each of Lance's clients expects.
 
-May import only pyarrow. Must not know tables. In both forms a nested type has its child types as fields
-(`fixed_size_list` has a length and its item). Lance REST uses Arrow's names (`utf8`); LanceDB's remote clients expect
-Lance's logical names (`string`, `timestamp:us:UTC`).
+Must not know tables. In both forms a nested type has its child types as fields (`fixed_size_list` has a length and its
+item). Lance REST uses Arrow's names (`utf8`); LanceDB's remote clients expect Lance's logical names (`string`,
+`timestamp:us:UTC`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Folders and marker files of a directory of Lance tables, on a local disk or in an object store.
 
-May import fsspec, `model` and `formats.lance`. Must not know the content of tables. Options are Lance's storage
-options.
+Must not know the content of tables. Options are Lance's storage options.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses types in clients' JSON, with Arrow's names or Lance's logical names, to Arrow types.
 
-May import pyarrow and `model`. Must not know tables. `schemas` does the inverse conversion.
+Must not know tables. `schemas` does the inverse conversion.
 """
 
 from __future__ import annotations

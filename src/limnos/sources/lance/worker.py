@@ -2,9 +2,9 @@
 """The worker process for Lance tables, `python -m limnos.sources.lance.worker`; standard input is a socket to the
 server.
 
-May import msgspec, `sources`, `formats` and `model`. Must not know requests of the protocol. It is spawned, never
-forked, with no secret in its environment: storage options come with each request. Lance's library is loaded at the
-first request (`START`), whose result reports a missing library.
+Must not know requests of the protocol. It is spawned, never forked, with no secret in its environment: storage options
+come with each request. Lance's library is loaded at the first request (`START`), whose result reports a missing
+library.
 """
 
 from __future__ import annotations

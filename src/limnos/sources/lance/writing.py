@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the rows of a request into a Lance table.
 
-May import Lance's library, pyarrow, `model` and `sources`. Must not know the wire protocol. Runs in a worker process.
-Tables are opened for writing only in `opening.open_for_writing` and created only in `create_table`; both commit to the
-server if it manages the versions.
+Must not know the wire protocol. Runs in a worker process. Tables are opened for writing only in
+`opening.open_for_writing` and created only in `create_table`; both commit to the server if it manages the versions.
 """
 
 from __future__ import annotations

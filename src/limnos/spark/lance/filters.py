@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translation of Spark's pushed-down filters to Lance's SQL.
 
-May import PySpark. Pure. Filters that Lance and Spark may evaluate differently stay in Spark: on floating-point numbers
-(zeros and NaNs), times and decimals.
+Pure. Filters that Lance and Spark may evaluate differently stay in Spark: on floating-point numbers (zeros and NaNs),
+times and decimals.
 """
 
 from __future__ import annotations

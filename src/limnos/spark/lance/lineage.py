@@ -3,8 +3,7 @@
 
 To Spark a Lance table is a data source of Python, without a name that a listener could resolve. So each session with
 lineage has a listener of its own, which Spark calls after each query. It sends an event for writes to a Lance table,
-and for writes of its rows to another table. The lineage has tables, no columns. May import `client`, `names`, py4j and
-the plan's sources.
+and for writes of its rows to another table. The lineage has tables, no columns.
 """
 
 from __future__ import annotations

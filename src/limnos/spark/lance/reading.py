@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reading of a Lance table in Spark: each task reads some fragments of one version.
 
-May import Lance's library, PySpark, pyarrow, `names`, `model` and `spark`. A task receives the table's location, not
-the caller's credential.
+A task receives the table's location, not the caller's credential.
 """
 
 from __future__ import annotations

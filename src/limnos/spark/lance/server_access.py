@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A session's access to Lance tables: the server and the credential; and the options of a read or write.
 
-May import `client`, `model`, `names`, msgspec and Lance's library. A source carries its server and credential to
-Spark's planning processes and to executors, as Spark's catalogs do.
+A source carries its server and credential to Spark's planning processes and to executors, as Spark's catalogs do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The data source `limnos.lance`: `spark.read.format("limnos.lance").load("lance.ml.text.docs")`, and for writing.
 
-May import PySpark, `model` and this package. Spark creates a source for each plan, in separate processes. So each query
-requests the table's location from the server again, which checks the caller's privileges.
+Spark creates a source for each plan, in separate processes. So each query requests the table's location from the server
+again, which checks the caller's privileges.
 """
 
 from __future__ import annotations

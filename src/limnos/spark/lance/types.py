@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of types between Arrow, as in Lance tables, and Spark.
 
-May import pyarrow, PySpark and `model`. Pure. A vector is a fixed-size list, which Spark lacks. In Spark it is an array
-whose column metadata has the size, under the key that lance-spark also uses, so that a column that was read is written
-as a vector.
+Pure. A vector is a fixed-size list, which Spark lacks. In Spark it is an array whose column metadata has the size,
+under the key that lance-spark also uses, so that a column that was read is written as a vector.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writing of a Lance table from Spark: tasks write fragments, the driver commits them as one version.
 
-May import Lance's library, PySpark, pyarrow, `client`, `model` and `spark`. Everything is checked before the first
-task: the caller's right, the table's location, and whether its columns accept the data. Fragments of a failed task
-attempt are never committed.
+Everything is checked before the first task: the caller's right, the table's location, and whether its columns accept
+the data. Fragments of a failed task attempt are never committed.
 """
 
 from __future__ import annotations

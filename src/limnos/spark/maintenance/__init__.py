@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Executor of maintenance operations on Spark: leases operations from a server, and executes them.
 
-May import `spark`, `client` and `model`. Must not know the server's packages: operations come over HTTP.
+Must not know the server's packages: operations come over HTTP.
 """

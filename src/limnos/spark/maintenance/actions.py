@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg's actions on Spark: one application for many operations, with a separate session for each.
 
-May import `spark`, `client`, `model` and PySpark. Must not know leases. Iceberg's actions are called through Py4J,
-since its procedures take no properties of snapshots. The token of an operation is set on its session alone, never on a
-command line. A rewrite that conflicts with another commit is abandoned, not forced.
+Must not know leases. Iceberg's actions are called through Py4J, since its procedures take no properties of snapshots.
+The token of an operation is set on its session alone, never on a command line. A rewrite that conflicts with another
+commit is abandoned, not forced.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The process that executes a server's maintenance operations on Spark (`limnos.spark.maintenance.child`).
 
-May import `spark`, `client`, `confinement` and msgspec. Must not know the server's packages. Its first line of input is
-JSON with the server's URL, the metalake and a token, so that the token is on no command line. The process ends when it
-is idle, and when its input is closed.
+Must not know the server's packages. Its first line of input is JSON with the server's URL, the metalake and a token, so
+that the token is on no command line. The process ends when it is idle, and when its input is closed.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Iceberg's procedures over Spark Connect: a separate session for each operation.
 
-May import `spark`, `client` and PySpark. Must not know leases. Spark Connect reaches no Java object, so the procedures
-are called by SQL. The server names the operation in the snapshot, and moves checkpoints to it.
+Must not know leases. Spark Connect reaches no Java object, so the procedures are called by SQL. The server names the
+operation in the snapshot, and moves checkpoints to it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The executor's loop: leases operations, executes them in a few threads, renews leases, reports outcomes.
 
-May import `client`. Must not know Spark: an `OperationRunner` executes operations. One thread sends all requests. Spark
-starts with the first operation, so an executor without work does not start it. An executor continues during a restart
-of the server, and reports the operations that end within their lease.
+Must not know Spark: an `OperationRunner` executes operations. One thread sends all requests. Spark starts with the
+first operation, so an executor without work does not start it. An executor continues during a restart of the server,
+and reports the operations that end within their lease.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deletion of old rows on Spark, by SQL in an operation's session.
 
-May import `spark`, `client` values and PySpark. Must not know policies: the options name the column, its type, and the
-day in UTC before whose midnight rows are deleted. Rows with NULL in the column stay.
+Must not know policies: the options name the column, its type, and the day in UTC before whose midnight rows are
+deleted. Rows with NULL in the column stay.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Names and outcomes of operations: results as text, the errors after which an operation is retried later, and error
 messages without tokens.
 
-May import `model` and the executor's values. Must not know the runners.
+Must not know the runners.
 """
 
 from __future__ import annotations

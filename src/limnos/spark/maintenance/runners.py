@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Choice of a runner of operations by the URL of Spark.
 
-May import `spark` and `model`. Must not know the work of a runner.
+Must not know the work of a runner.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binds statements: from the syntax tree, where names are text, to plans, where every name is resolved.
 
-May import the tree, plans, `values` and the table of functions. Must not know a store: names are resolved by a
-`NameResolver`.
+Must not know a store: names are resolved by a `NameResolver`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binds expressions: resolves each identifier and each function call.
 
-May import the tree, plans, the table of functions, scopes, and `names` for the display form. Must not know rows. A
-subclass binds queries. Views and SQL++ functions are inlined where they are used; a recursive one is an error.
+Must not know rows. A subclass binds queries. Views and SQL++ functions are inlined where they are used; a recursive one
+is an error.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Resolution of GROUP BY keys in the expressions after the grouping, and the function `grouping`.
 
-May import the tree, plans, scopes, `errors` and the table of functions. Must not know rows.
+Must not know rows.
 """
 
 from __future__ import annotations

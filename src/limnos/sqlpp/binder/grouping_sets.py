@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Grouping sets of GROUP BY: its distinct keys, and the combinations of ROLLUP, CUBE and GROUPING SETS.
 
-May import the tree, `errors` and the sibling `group_bindings`. Must not know plans.
+Must not know plans.
 """
 
 from __future__ import annotations

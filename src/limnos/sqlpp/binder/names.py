@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The interface by which the binder resolves names: datasets, views, synonyms and functions.
 
-May import the tree. The server implements it with the caller's rights. `resolve` may raise any error, for example for a
-cache miss: the binder has no side effects and can run again.
+The server implements it with the caller's rights. `resolve` may raise any error, for example for a cache miss: the
+binder has no side effects and can run again.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binds queries: the scope of each clause, the visible names after GROUP BY, and the names in ORDER BY.
 
-May import the tree, plans, `errors`, the table of functions and the sibling modules. Must not know rows.
+Must not know rows.
 
 After GROUP BY, or if an aggregate implies one group of all rows, only the keys, the variable of GROUP AS and outer
 variables are visible. An expression that equals a key is a reference to the key, in nested queries, too. An aggregate's

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binds table functions over a dataset's storage: `dataset_resources` and `storage_components`.
 
-May import the tree, `errors`, the sibling `names`, and `limnos.names` for the display form. Must not know storage. Such
-a call becomes a scan of a source with a reserved name. The dataverse argument is a string for a name of one part, which
-is not split, or an array of parts.
+Must not know storage. Such a call becomes a scan of a source with a reserved name. The dataverse argument is a string
+for a name of one part, which is not split, or an array of parts.
 """
 
 from __future__ import annotations

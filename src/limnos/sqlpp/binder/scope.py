@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scopes of variables, and the meaning of an identifier that is not a variable.
 
-May import `errors` and plans. Must not know the syntax tree. A scope adds variables to an outer scope. `SlotCounter`
-numbers the slots of a statement.
+Must not know the syntax tree. A scope adds variables to an outer scope. `SlotCounter` numbers the slots of a statement.
 
 The rule (asterixdb.md, 3.4): a variable takes precedence. Else, in the position of a source of rows (`sources`), the
 identifier begins a dataset's name. Else it is a field of the only variable that this block's FROM has bound; with none

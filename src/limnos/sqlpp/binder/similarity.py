@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The similarity operator `~=`: its similarity function and its threshold.
 
-May import the tree, plans and the table of functions. Must not know scopes or the options of a request.
+Must not know scopes or the options of a request.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Type checks of sources of rows at binding time.
 
-May import plans, `errors`, functions on collections and `values`. Must not know scopes.
+Must not know scopes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Binds window functions, and ORDER BY.
 
-May import the tree, plans, `errors`, the table of functions, scopes and the binder of expressions. Must not know
-clauses. A window function becomes a variable, which is computed before the clause that uses it.
+Must not know clauses. A window function becomes a variable, which is computed before the clause that uses it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The evaluator executes bound statements in plain Python. It defines the semantics of SQL++ in Limnos.
 
-May import plans, bound queries of the binder, functions and `values`. Must not know stores, users or engines: the
-caller supplies a function that returns a dataset's objects, and a budget that limits the work.
+Must not know stores, users or engines: the caller supplies a function that returns a dataset's objects, and a budget
+that limits the work.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of one statement: the counts of visited rows and of rows in memory, and a time limit that the caller checks.
 
-May import `errors`, the costs of functions and `values`. Must not know plans. Steps are counted instead of time, so the
-limit is the same on every machine. `stop` is called every 1024 steps and may raise, for a deadline or a disconnected
-caller.
+Must not know plans. Steps are counted instead of time, so the limit is the same on every machine. `stop` is called
+every 1024 steps and may raise, for a deadline or a disconnected caller.
 """
 
 from __future__ import annotations

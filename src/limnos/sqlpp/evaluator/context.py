@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The evaluation context: the state that the functions of one statement share during evaluation.
 
-May import plans, `values` and the budget. Must not know the evaluation of queries: a function for that is passed in.
+Must not know the evaluation of queries: a function for that is passed in.
 """
 
 from __future__ import annotations

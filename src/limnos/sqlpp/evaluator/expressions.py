@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles expressions: each node of a plan becomes a function from a row of variables to a value.
 
-May import plans, functions, `values`, `errors` and the sibling modules. Must not know names. A plan is compiled to
-functions once, which are called for each row; in Python this is much faster than interpreting the plan. A row is a list
-with one value for each slot of the statement.
+Must not know names. A plan is compiled to functions once, which are called for each row; in Python this is much faster
+than interpreting the plan. A row is a list with one value for each slot of the statement.
 """
 
 from __future__ import annotations

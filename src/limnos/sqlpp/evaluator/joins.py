@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hash joins: finds the items that may match a row by the keys of equality conditions, without testing each pair.
 
-May import plans, `values`, `errors` and the sibling modules that compile expressions. Must not know the steps of a
-block. The result contains all items that *may* match: the condition is still evaluated, so NULL, MISSING and deep
-equality keep their meaning. The order is that of nested loops. An item or row whose key cannot be computed may match
-every other: evaluating the condition then raises the error.
+Must not know the steps of a block. The result contains all items that *may* match: the condition is still evaluated, so
+NULL, MISSING and deep equality keep their meaning. The order is that of nested loops. An item or row whose key cannot
+be computed may match every other: evaluating the condition then raises the error.
 """
 
 from __future__ import annotations

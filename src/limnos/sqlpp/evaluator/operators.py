@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators of expressions: their computation and costs, and AND and OR, which short-circuit.
 
-May import `values`, functions, and the siblings `budget` and `context`. Must not know plans.
+Must not know plans.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compiles queries: rows from sources, filtered, grouped, ordered and limited.
 
-May import plans, functions, `values`, `errors` and the sibling modules. Must not know the origin of a dataset's
-objects: a function for that is passed in. A row is a list with a value for each variable. Each source copies the row,
-so stored rows do not change.
+Must not know the origin of a dataset's objects: a function for that is passed in. A row is a list with a value for each
+variable. Each source copies the row, so stored rows do not change.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moving aggregates: aggregates over the frames of a window, computed incrementally from one frame to the next.
 
-May import plans, `values`, the table of functions and the sibling modules. Must not know how frames are computed. A
-running total over n rows then visits n values instead of n * n / 2.
+Must not know how frames are computed. A running total over n rows then visits n values instead of n * n / 2.
 """
 
 from __future__ import annotations

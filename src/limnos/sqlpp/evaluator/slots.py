@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Free variables of expressions, as slots, and a cache of the last result of a subquery.
 
-May import plans and the context. Must not know how an expression is evaluated.
+Must not know how an expression is evaluated.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Window functions: a value for each row that depends on neighboring rows.
 
-May import plans, functions, `values`, `errors` and the sibling modules. Must not know clauses. Rows are partitioned and
-ordered within their partition. Each function writes a value for each row to a separate slot. The order of the result's
-rows does not change.
+Must not know clauses. Rows are partitioned and ordered within their partition. Each function writes a value for each
+row to a separate slot. The order of the result's rows does not change.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The built-in functions of SQL++, one module for each family.
 
-Importing the package registers all functions. May import `values`, `errors` and `names`. Must not know plans.
+Importing the package registers all functions. Must not know plans.
 """
 
 from limnos.sqlpp.functions import (

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions of AsterixDB that are not supported, grouped by subject, for error messages and the reference page.
 
-May import nothing. Must not know the table of functions. Names are written as in the table, without aliases.
+Must not know the table of functions. Names are written as in the table, without aliases.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Aggregate functions: over the rows of a group, and the same functions over an array.
 
-May import the sibling modules, `values` and `errors`. Must not know rows. Each has three forms. `sum(x)` works over a
-group and `array_sum(a)` over an array; both skip NULL and MISSING. `strict_sum(a)` does not: one NULL or MISSING makes
-the result NULL, except that `strict_count` counts all items. Without values `count` and `countn` are 0 and the others
-are NULL. For values that are not numbers `sum` and `avg` add a warning and ignore them, `median` is NULL, and the other
-statistical functions raise an error.
+Must not know rows. Each has three forms. `sum(x)` works over a group and `array_sum(a)` over an array; both skip NULL
+and MISSING. `strict_sum(a)` does not: one NULL or MISSING makes the result NULL, except that `strict_count` counts all
+items. Without values `count` and `countn` are 0 and the others are NULL. For values that are not numbers `sum` and
+`avg` add a warning and ignore them, `median` is NULL, and the other statistical functions raise an error.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on binary values, such as `parse_binary` and `sub_binary`.
 
-May import the sibling modules and `values`. Must not know plans. The result is NULL for a value that is not binary. In
-strings, binaries are encoded in base 16 or 64.
+Must not know plans. The result is NULL for a value that is not binary. In strings, binaries are encoded in base 16 or
+64.
 """
 
 from __future__ import annotations

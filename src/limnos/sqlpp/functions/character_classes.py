@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""Conversion of Java's character classes with intersections, such as `[a-z&&[^bc]]`, to RE2's syntax.
 
-May import the standard library. Must not know patterns outside of classes. RE2 has no intersections: a class that has
-one is computed as ranges of code points. A class without `&&` is valid in RE2 and is not parsed here.
+Must not know patterns outside of classes. RE2 has no intersections: a class that has one is computed as ranges of code
+points. A class without `&&` is valid in RE2 and is not parsed here.
 """
 
 from __future__ import annotations

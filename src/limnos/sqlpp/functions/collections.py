@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on arrays and multisets, such as `array_append`.
 
-May import the sibling modules, `values` and `errors`. Must not know plans. `array_contains`, `array_position`,
-`array_put`, `array_remove` and `array_replace` compare items as `=` does, the other functions as DISTINCT does: NULL
-equals NULL. A result of too many items is an error. The result is NULL for a value that is not a collection and for a
-position outside of it. The result has the type of the argument: an array or a multiset.
+Must not know plans. `array_contains`, `array_position`, `array_put`, `array_remove` and `array_replace` compare items
+as `=` does, the other functions as DISTINCT does: NULL equals NULL. A result of too many items is an error. The result
+is NULL for a value that is not a collection and for a position outside of it. The result has the type of the argument:
+an array or a multiset.
 """
 
 from __future__ import annotations

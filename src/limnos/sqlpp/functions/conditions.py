@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conditional functions, which select an argument by NULL, MISSING, NaN, infinity or equality, such as `if_null`.
 
-May import the sibling modules and `values`. Must not know plans. Most of them are called even if an argument is NULL or
-MISSING.
+Must not know plans. Most of them are called even if an argument is NULL or MISSING.
 """
 
 from __future__ import annotations

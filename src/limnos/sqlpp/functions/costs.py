@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Costs of functions and operators, in units that are charged before the work is done.
 
-May import `values` only. Must not know budgets. A unit is about a quarter of a microsecond of the evaluator. A cost is
-a function of the arguments and of the remaining units. It stops counting when these are exceeded, so an array of a
-million items is not traversed to its end. A value costs one unit for each item or field at any depth (a shared item
-each time it occurs), and one for every 16 characters or bytes.
+Must not know budgets. A unit is about a quarter of a microsecond of the evaluator. A cost is a function of the
+arguments and of the remaining units. It stops counting when these are exceeded, so an array of a million items is not
+traversed to its end. A value costs one unit for each item or field at any depth (a shared item each time it occurs),
+and one for every 16 characters or bytes.
 """
 
 from __future__ import annotations

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parsing and printing of dates and times by a format pattern, such as `YYYY-MM-DD`.
 
-May import the sibling modules and `values`. Must not know plans. A letter of a pattern denotes a part and is repeated
-for the number of digits: `Y` year, `Q` quarter, `M` month (`MMM` and `MMMM` English names), `D` day (`DDD` of the
-year), `EEE` and `EEEE` names of weekdays, `h` hour, `m` minute, `s` second, `n` or `S` fraction of a second, `a` `AM`
-or `PM`. A parsed weekday, zone (`z`) or word (`O`) has no effect. Other characters are literals. `|` separates
-patterns, which are tried in order when a string is parsed. The result is NULL for a string or value that does not
-match.
+Must not know plans. A letter of a pattern denotes a part and is repeated for the number of digits: `Y` year, `Q`
+quarter, `M` month (`MMM` and `MMMM` English names), `D` day (`DDD` of the year), `EEE` and `EEEE` names of weekdays,
+`h` hour, `m` minute, `s` second, `n` or `S` fraction of a second, `a` `AM` or `PM`. A parsed weekday, zone (`z`) or
+word (`O`) has no effect. Other characters are literals. `|` separates patterns, which are tried in order when a string
+is parsed. The result is NULL for a string or value that does not match.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of geometries to and from GeoJSON and well-known text (WKT).
 
-May import `values`. Must not know the table of functions. GEOS, the library that computes with geometries, is imported
-with the first call. In GeoJSON a point has up to four numbers: x, y, z and m.
+Must not know the table of functions. GEOS, the library that computes with geometries, is imported with the first call.
+In GeoJSON a point has up to four numbers: x, y, z and m.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The functions `st_…` on geometries: construction, parts, predicates, and set operations.
 
-May import the sibling modules and `values`. Must not know plans. GEOS computes the results, with planar coordinates as
-in AsterixDB. The result is NULL for arguments of other types and for malformed strings. Most functions have a second
-name without `_` between words. As in AsterixDB, `st_geometry_n`, `st_point_n` and `st_interior_ring_n` count from 0,
-and the separate functions `st_geometryn`, `st_pointn` and `st_interiorringn` from 1. AsterixDB's functions that need
-coordinate reference systems (`st_transform`, `st_distance_spheroid`) are not supported.
+Must not know plans. GEOS computes the results, with planar coordinates as in AsterixDB. The result is NULL for
+arguments of other types and for malformed strings. Most functions have a second name without `_` between words. As in
+AsterixDB, `st_geometry_n`, `st_point_n` and `st_interior_ring_n` count from 0, and the separate functions
+`st_geometryn`, `st_pointn` and `st_interiorringn` from 1. AsterixDB's functions that need coordinate reference systems
+(`st_transform`, `st_distance_spheroid`) are not supported.
 """
 
 from __future__ import annotations

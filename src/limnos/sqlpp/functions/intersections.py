@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The function `spatial_intersect`: whether two planar shapes intersect.
 
-May import the sibling modules and `values`. Must not know plans. GEOS computes with points, lines and polygons; a
-circle is computed exactly, by its center and radius. Shapes that touch intersect, with two exceptions as in AsterixDB:
-a point on the right or the lower edge of a polygon is outside of it, and parallel lines do not intersect.
+Must not know plans. GEOS computes with points, lines and polygons; a circle is computed exactly, by its center and
+radius. Shapes that touch intersect, with two exceptions as in AsterixDB: a point on the right or the lower edge of a
+polygon is outside of it, and parallel lines do not intersect.
 """
 
 from __future__ import annotations

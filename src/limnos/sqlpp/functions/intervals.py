@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on intervals of dates, times and datetimes: construction, parts, Allen's relations, and bins.
 
-May import the sibling modules, `values` and `errors`. Must not know plans. An interval has a start and a later end of
-the same type. The result is NULL for arguments of other types and for two intervals of different types.
+Must not know plans. An interval has a start and a later end of the same type. The result is NULL for arguments of other
+types and for two intervals of different types.
 """
 
 from __future__ import annotations

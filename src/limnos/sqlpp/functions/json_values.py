@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The function `parse_json`, which converts JSON text to values.
 
-May import the sibling modules and `values`. Must not know plans. An integer beyond the range of bigint becomes a
-double.
+Must not know plans. An integer beyond the range of bigint becomes a double.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on dataverse names: conversion between the canonical form and the parts.
 
-May import the sibling modules, `values` and `limnos.names`. Must not know plans. A name of one part is a string; a name
-of several parts is an array.
+Must not know plans. A name of one part is a string; a name of several parts is an array.
 """
 
 from __future__ import annotations

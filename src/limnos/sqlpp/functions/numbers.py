@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on numbers: rounding, powers, trigonometry and bits.
 
-May import the sibling modules and `values`. Must not know plans. The result is NULL for a value that is not a number,
-and NaN outside of a function's domain (the logarithm of a negative number), as in AsterixDB. A function of integers
-returns their type where possible.
+Must not know plans. The result is NULL for a value that is not a number, and NaN outside of a function's domain (the
+logarithm of a negative number), as in AsterixDB. A function of integers returns their type where possible.
 """
 
 from __future__ import annotations

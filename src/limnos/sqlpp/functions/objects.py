@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on objects, such as `object_put`.
 
-May import the sibling modules and `values`. Must not know plans. The result is NULL for a value that is not an object.
-A field whose value would be MISSING is omitted.
+Must not know plans. The result is NULL for a value that is not an object. A field whose value would be MISSING is
+omitted.
 """
 
 from __future__ import annotations

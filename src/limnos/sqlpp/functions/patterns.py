@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions with regular expressions. RE2 matches in time linear in the length of the string.
 
-May import the sibling modules, `values` and `errors`. Must not know plans. The library is loaded with the first
-pattern. Patterns have RE2's syntax, which is Java's without backreferences and lookaround; character classes may have
-Java's intersections. Flags are letters of `imsx`; positions count code points.
+Must not know plans. The library is loaded with the first pattern. Patterns have RE2's syntax, which is Java's without
+backreferences and lookaround; character classes may have Java's intersections. Flags are letters of `imsx`; positions
+count code points.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on points, lines, rectangles, circles and polygons: construction, text, parts, distance and area.
 
-May import the sibling modules and `values`. Must not know plans. In a string, a shape is a list of points, as in `1,2
-3,4`. The result is NULL for arguments of other types.
+Must not know plans. In a string, a shape is a list of points, as in `1,2 3,4`. The result is NULL for arguments of
+other types.
 """
 
 from __future__ import annotations

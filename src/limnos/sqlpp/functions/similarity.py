@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Similarity of two values: edit distance of strings and arrays, Jaccard similarity of collections.
 
-May import the sibling modules, `values` and `errors`. Must not know plans. The work grows with the product of both
-lengths, so it is limited: beyond the limit an edit distance is an error.
+Must not know plans. The work grows with the product of both lengths, so it is limited: beyond the limit an edit
+distance is an error.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on strings, such as `upper` and `substr`.
 
-May import the sibling modules, `values` and `errors`. Must not know plans. Positions count code points from 0; a
-function whose name ends with `1` counts from 1. The result is NULL for a value that is not a string. A result of more
-than LENGTH_MAX characters is an error. Regular expressions are in `patterns`: Python's may take exponential time.
+Must not know plans. Positions count code points from 0; a function whose name ends with `1` counts from 1. The result
+is NULL for a value that is not a string. A result of more than LENGTH_MAX characters is an error. Regular expressions
+are in `patterns`: Python's may take exponential time.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of built-in functions: names, arities, and implementations.
 
-May import `values`, `errors`, and the siblings `absent` and `costs`. Must not know the syntax tree or plans. Names are
-case-insensitive, and `-` and `_` are equal; the table uses `_`. A *strict* function is not called if an argument is
-MISSING (the result is MISSING) or NULL (the result is NULL).
+Must not know the syntax tree or plans. Names are case-insensitive, and `-` and `_` are equal; the table uses `_`. A
+*strict* function is not called if an argument is MISSING (the result is MISSING) or NULL (the result is NULL).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conversion of times between time zones, and comparison of durations.
 
-May import the sibling modules and `values`. Must not know plans. A time zone is an offset such as `+08:00` or a name
-such as `Asia/Tokyo`. The result is NULL for another string, and for years outside of the time zone database.
+Must not know plans. A time zone is an offset such as `+08:00` or a name such as `Asia/Tokyo`. The result is NULL for
+another string, and for years outside of the time zone database.
 """
 
 from __future__ import annotations

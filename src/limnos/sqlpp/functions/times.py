@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on dates, times and durations: parsing, printing, parts, and arithmetic.
 
-May import the sibling modules and `values`. Must not know the current time, which the caller of the binder provides.
-Times are UTC, in milliseconds. The calendar is Gregorian, with years from -9999 to 9999. The result is NULL for a
-malformed string.
+Must not know the current time, which the caller of the binder provides. Times are UTC, in milliseconds. The calendar is
+Gregorian, with years from -9999 to 9999. The result is NULL for a malformed string.
 """
 
 from __future__ import annotations

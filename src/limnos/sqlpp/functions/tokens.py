@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokenizing functions: words and n-grams of strings, their hashes, and full-text search.
 
-May import the sibling modules and `values`. Must not know plans. Words are runs of letters and digits. Each letter is
-converted to lower case separately, as AsterixDB's tokenizers do. A hash of a token is an `integer`.
+Must not know plans. Words are runs of letters and digits. Each letter is converted to lower case separately, as
+AsterixDB's tokenizers do. A hash of a token is an `integer`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Type tests and conversions.
 
-May import the sibling modules, `values` and `errors`. Must not know plans. A `to_…` function converts leniently. A
-constructor such as `date("2013-01-31")` accepts a string of the right form or certain other types; that of a numeric
-type is the same as its `to_…` function. Both return NULL for a value that cannot be converted.
+Must not know plans. A `to_…` function converts leniently. A constructor such as `date("2013-01-31")` accepts a string
+of the right form or certain other types; that of a numeric type is the same as its `to_…` function. Both return NULL
+for a value that cannot be converted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions on two vectors: arrays of numbers with the same length.
 
-May import the sibling modules and `values`. Must not know plans. The result is NULL for other arguments.
+Must not know plans. The result is NULL for other arguments.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers the names and arities of window functions.
 
-May import the table. Must not know rows: `evaluator.windows` computes the values. Any aggregate followed by OVER is a
-window function, too.
+Must not know rows: `evaluator.windows` computes the values. Any aggregate followed by OVER is a window function, too.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The order of fields if `compiler.ordered.fields` is false: fields of known types come before the others.
 
-May import plans, the tree, static types and the table of functions. Must not know rows or engines. AsterixDB's compiler
-stores fields whose types it infers as declared fields, which precede the open ones. If the option is true, the default,
-fields have the order of SELECT, and plans are not rewritten.
+Must not know rows or engines. AsterixDB's compiler stores fields whose types it infers as declared fields, which
+precede the open ones. If the option is true, the default, fields have the order of SELECT, and plans are not rewritten.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static types of function calls: for each built-in function the type inference rule of AsterixDB's compiler.
 
-May import the static types and the types of operations. Must not know expressions: a rule gets the arguments' types. A
-function without a rule has the type `any`.
+Must not know expressions: a rule gets the arguments' types. A function without a rule has the type `any`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static types of arithmetic: the operators and the functions of numbers.
 
-May import the static types. Must not know expressions. The rules are those of AsterixDB: if an operator does not
-support the kind of an operand, the type of its result is NULL, which is a known type.
+Must not know expressions. The rules are those of AsterixDB: if an operator does not support the kind of an operand, the
+type of its result is NULL, which is a known type.
 """
 
 from __future__ import annotations

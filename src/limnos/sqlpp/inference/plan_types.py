@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static types of the expressions of a plan, from the types of the datasets that it reads.
 
-May import plans, the tree and the static types. Must not know rows. The nodes of a plan are typed from the innermost to
-the outermost, so a deep plan needs no recursion.
+Must not know rows. The nodes of a plan are typed from the innermost to the outermost, so a deep plan needs no
+recursion.
 """
 
 from __future__ import annotations

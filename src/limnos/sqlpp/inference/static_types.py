@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Static types as AsterixDB's compiler infers them: a kind, the known fields of an object, the type of items.
 
-May import the tree, `stored` for the names of types, and `values.model`. Must not know expressions.
+Must not know expressions.
 """
 
 from __future__ import annotations

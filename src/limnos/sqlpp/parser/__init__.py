@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parser of SQL++: hand-written recursive descent, one module for each area of the grammar.
 
-May import `errors`, `lexer`, `tokens`, the tree and the printer. Must not know existing objects: names stay unresolved.
-It takes linear time, the depth is limited (`cursor`), and the only exception it raises is SqlppError.
+Must not know existing objects: names stay unresolved. It takes linear time, the depth is limited (`cursor`), and the
+only exception it raises is SqlppError.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses function calls, and the windows of window functions.
 
-May import `expressions` and the tree. Must not know the functions, except `count`: only it accepts a `*`.
+Must not know the functions, except `count`: only it accepts a `*`.
 """
 
 from __future__ import annotations

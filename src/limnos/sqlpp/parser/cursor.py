@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The token cursor: a position in a list of tokens, and the methods that every part of the grammar uses.
 
-May import `errors`, `lexer`, `tokens` and `tree`. Must not know grammar rules. It counts the depth: a text that is
-nested deeper than DEPTH_MAX is a syntax error, so that no text can exhaust the interpreter's stack.
+Must not know grammar rules. It counts the depth: a text that is nested deeper than DEPTH_MAX is a syntax error, so that
+no text can exhaust the interpreter's stack.
 """
 
 from __future__ import annotations

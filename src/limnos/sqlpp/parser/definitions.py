@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses CREATE and DROP of all objects except datasets, indexes and functions, and common parts.
 
-May import `types` and the tree. Must not know the effect of definitions. IF [NOT] EXISTS may precede or follow the
-name.
+Must not know the effect of definitions. IF [NOT] EXISTS may precede or follow the name.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses expressions: operators by precedence, operands, constructors.
 
-May import `cursor` and the tree. Must not know statements; a subclass parses queries inside expressions. Operators are
-parsed with an explicit stack, so a long chain of operators does not deepen the recursion.
+Must not know statements; a subclass parses queries inside expressions. Operators are parsed with an explicit stack, so
+a long chain of operators does not deepen the recursion.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses definitions of functions: in SQL++, in the language of a library, and declared for one request.
 
-May import `storage` and the tree. Must not know existing libraries.
+Must not know existing libraries.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses queries: blocks in either order, terms of FROM, groups, set operations.
 
-May import `calls` and the tree. Must not know statements. A block that begins with FROM and one that begins with SELECT
-give the same node.
+Must not know statements. A block that begins with FROM and one that begins with SELECT give the same node.
 """
 
 from __future__ import annotations

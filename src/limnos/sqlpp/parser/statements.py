@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses statements: selects the kind by the first word, and parses those that change data.
 
-May import `updates` and the tree. Must not know the effect of statements.
+Must not know the effect of statements.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses definitions of datasets and indexes.
 
-May import `definitions` and the tree. Must know neither adapters nor existing types.
+Must know neither adapters nor existing types.
 """
 
 from __future__ import annotations

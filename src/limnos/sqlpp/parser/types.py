@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses types in declarations.
 
-May import `queries` and the tree. Must not know the built-in types.
+Must not know the built-in types.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Parses UPDATE with its SET and array steps.
 
-May import `functions` and the tree. Must not know the effect of statements.
+Must not know the effect of statements.
 """
 
 from __future__ import annotations

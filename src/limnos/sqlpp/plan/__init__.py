@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plans: queries with all names resolved, which the evaluator executes and engines receive.
 
-Contains only frozen nodes. May import `values`, `functions` and `errors`. Must not know a store. Variables are slots,
-numbered through a whole statement. Datasets are references that the binder has resolved, and functions are entries of
-the table of functions.
+Contains only frozen nodes. Must not know a store. Variables are slots, numbered through a whole statement. Datasets are
+references that the binder has resolved, and functions are entries of the table of functions.
 """
 
 from limnos.sqlpp.plan.expressions import (

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bound expressions: the nodes of a plan that have a value.
 
-May import `values.model`, `functions` for the entry of a call, and positions. Must not know names of variables (except
-for messages) or the computation of values.
+Must not know names of variables (except for messages) or the computation of values.
 """
 
 from __future__ import annotations

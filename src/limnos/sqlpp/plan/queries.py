@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bound queries: blocks as lists of steps in the order of their evaluation.
 
-May import `expressions`, and `functions` for the entry of a window function. Must not know the storage of rows.
+Must not know the storage of rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Traversals of plans: all nodes of a plan, and a copy of a node with other nodes below it.
 
-May import nodes of plans. Must not know kinds of nodes by name, except constants: copies do not look into their values,
-which may be deeply nested arrays, or named tuples such as dates.
+Must not know kinds of nodes by name, except constants: copies do not look into their values, which may be deeply nested
+arrays, or named tuples such as dates.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Encoding of plans as bytes, for an engine in another process.
 
-May import plans, `errors`, `values.tagged` and the table of functions. Functions are encoded by name, so both processes
-must run the same release. Decoding creates only plan nodes, regardless of the content of the bytes.
+Functions are encoded by name, so both processes must run the same release. Decoding creates only plan nodes, regardless
+of the content of the bytes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The printer of SQL++: renders a syntax tree as text that the parser reads as the same tree.
 
-May import the tree, `tokens` and `names`. Must not know the parser.
+Must not know the parser.
 """
 
 from limnos.sqlpp.printer import expressions, queries, statements, updates

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The core of the printer: for each type of node a registered function yields its pieces, and one loop joins them.
 
-May import the tree, `tokens` and `names`' display form. Must not recurse: a tree may be as deep as the parser allows.
+Must not recurse: a tree may be as deep as the parser allows.
 """
 
 from __future__ import annotations

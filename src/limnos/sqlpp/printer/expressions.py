@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Prints expressions, with parentheses only where precedence requires them.
-
-May import `base` and the tree.
-"""
+"""Prints expressions, with parentheses only where precedence requires them."""
 
 from __future__ import annotations
 

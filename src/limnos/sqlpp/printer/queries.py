@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints queries. A block is printed with SELECT first, and a WITH clause as LET.
 
-May import the printer's other modules and the tree. Must not omit a name: names that the parser inferred are printed.
+Must not omit a name: names that the parser inferred are printed.
 """
 
 from __future__ import annotations

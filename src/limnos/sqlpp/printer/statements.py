@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints statements and types. IF [NOT] EXISTS is printed before the name.
 
-May import `base`, `expressions` and the tree. Must not know the effect of statements.
+Must not know the effect of statements.
 """
 
 from __future__ import annotations

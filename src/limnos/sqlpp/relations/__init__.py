@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates queries to relational algebra over typed columns, for a columnar engine with the evaluator's semantics.
 
-May import plans, declared types, `engine_semantics`, the evaluator for constant and deferred expressions, and `values`.
 Must not know engines. The translation is pure. `terms` and `nodes` define its operations, and each engine must
 implement the same semantics.
 """

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates blocks of a query: sources and joins, WHERE, groups, windows, order, SELECT.
 
-May import plans, `engine_semantics`, declared types, the evaluator's `joins` and the sibling modules. Must not know an
-engine. Untranslatable expressions raise UntranslatableExpression with the reason.
+Must not know an engine. Untranslatable expressions raise UntranslatableExpression with the reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets as relations: the columns of a table, and the shape of its objects.
 
-May import `nodes`, `shapes`, `terms` and declared types. Must not know plans. A null column of a declared field means
-MISSING, unless the open part has a NULL for the field. In a table that SQL++ did not create it always means MISSING.
+Must not know plans. A null column of a declared field means MISSING, unless the open part has a NULL for the field. In
+a table that SQL++ did not create it always means MISSING.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deferred expressions: untranslatable expressions in results, which the evaluator computes row by row afterwards.
 
-May import plans, the evaluator, `values` and the sibling modules. Must not know clauses. An expression is evaluated
-from the values of its variables, of which only the used fields are fetched. Aggregates of a group are fetched as
-values. Datasets cannot be read at that stage, so a subquery over a dataset cannot be deferred.
+Must not know clauses. An expression is evaluated from the values of its variables, of which only the used fields are
+fetched. Aggregates of a group are fetched as values. Datasets cannot be read at that stage, so a subquery over a
+dataset cannot be deferred.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates expressions of plans to shapes: types and flags of their values, and the terms that compute them.
 
-May import plans, declared types, `values`, the evaluator for constant expressions, and the sibling modules. Must not
-know clauses. The module for subqueries registers its own handlers.
+Must not know clauses. The module for subqueries registers its own handlers.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates SQL++ functions to terms with the same semantics.
 
-May import `operators`, `shapes`, `terms`, declared types and `values`. Must not know plans. A function that is not
-registered here is left to the evaluator. Each translation takes shapes and returns a shape. It raises
-UntranslatableExpression for types for which the engine would return another result.
+Must not know plans. A function that is not registered here is left to the evaluator. Each translation takes shapes and
+returns a shape. It raises UntranslatableExpression for types for which the engine would return another result.
 """
 
 from __future__ import annotations

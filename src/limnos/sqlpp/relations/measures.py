@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates aggregates to measures of groups.
 
-May import plans and the sibling modules. Must not know the source of groups.
+Must not know the source of groups.
 """
 
 from __future__ import annotations

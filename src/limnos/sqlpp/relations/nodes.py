@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Relations: nodes of a relational algebra over typed columns, for a columnar engine.
 
-May import `terms`. Must not know SQL++'s plans or an engine. Column ids are unique within a statement, so the sides of
-a join never share a column; a relation that is used twice is built twice. Rows are ordered only after `Sort`.
+Must not know SQL++'s plans or an engine. Column ids are unique within a statement, so the sides of a join never share a
+column; a relation that is used twice is built twice. Rows are ordered only after `Sort`.
 """
 
 from __future__ import annotations

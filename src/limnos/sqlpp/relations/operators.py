@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates operators of SQL++ over cells: comparison, arithmetic, logic, LIKE.
 
-May import `shapes`, `terms` and `values`. Must not know plans. If an engine's operator differs, the term compensates so
-that the result is that of SQL++. Division by zero is NULL, integers are compared exactly with doubles, and values of
-two types are not compared. An overflow is an error in both. The functions raise UntranslatableExpression for operands
-that they do not support.
+Must not know plans. If an engine's operator differs, the term compensates so that the result is that of SQL++. Division
+by zero is NULL, integers are compared exactly with doubles, and values of two types are not compared. An overflow is an
+error in both. The functions raise UntranslatableExpression for operands that they do not support.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates ORDER BY over typed columns.
 
-May import plans and the sibling modules. Must not know clauses.
+Must not know clauses.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Decodes rows of relations to values: the layout of the fetched columns, and the conversion of a row to a value.
 
-May import `deferred_expressions`, `shapes`, `terms`, declared types and `values`. Must not know an engine: a row has
-the plain values of `stored`.
+Must not know an engine: a row has the plain values of `stored`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Shapes: the static type and structure of a value, and the terms that compute its parts.
 
-May import `terms`, declared types, and expressions of plans. Must not know how plans are translated. A cell is a term
-with a type; a record has a shape for each field. A value without a shape raises `UntranslatableExpression` with the
-reason.
+Must not know how plans are translated. A cell is a term with a type; a record has a shape for each field. A value
+without a shape raises `UntranslatableExpression` with the reason.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Translates subqueries to joins.
 
 EXISTS, IN and quantifiers become semi-joins and anti-joins; a scalar subquery becomes a left join with an aggregation.
-May import plans and the sibling modules. Must not know an engine. Conditions of the inner block on the outer block's
-rows become the join condition. For a scalar subquery they must be equalities, by which the inner rows are grouped. An
-uncorrelated query is joined unchanged.
+Must not know an engine. Conditions of the inner block on the outer block's rows become the join condition. For a scalar
+subquery they must be equalities, by which the inner rows are grouped. An uncorrelated query is joined unchanged.
 """
 
 from __future__ import annotations

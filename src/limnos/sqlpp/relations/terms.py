@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Terms over typed columns: expressions that a columnar engine computes for each row.
 
-May import `values.model`. Must not know SQL++'s plans or an engine's own language. A call is one of a fixed list of
-operations, with the same semantics in every engine. A term is NULL if its value is unknown; the shapes record whether
-that means MISSING.
+Must not know SQL++'s plans or an engine's own language. A call is one of a fixed list of operations, with the same
+semantics in every engine. A term is NULL if its value is unknown; the shapes record whether that means MISSING.
 """
 
 from __future__ import annotations

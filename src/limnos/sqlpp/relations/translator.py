@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The state of a translation: the shapes of variables, unused column ids, and the rows translated so far.
 
-May import `nodes`, `shapes`, `terms`, declared types and plans. Must not know clauses. A `BlockTranslator` translates
-one block; those of a statement share the variables. A condition on rows of an outer block cannot filter the inner
-block: it is collected in `outer_conditions` as a condition of their join.
+Must not know clauses. A `BlockTranslator` translates one block; those of a statement share the variables. A condition
+on rows of an outer block cannot filter the inner block: it is collected in `outer_conditions` as a condition of their
+join.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Translates window functions over typed columns.
 
-May import plans and the sibling modules. Must not know clauses. Ranking functions and aggregates over ROWS frames are
-translated. EXCLUDE and frames by value or groups are left to the evaluator.
+Must not know clauses. Ranking functions and aggregates over ROWS frames are translated. EXCLUDE and frames by value or
+groups are left to the evaluator.
 """
 
 from __future__ import annotations

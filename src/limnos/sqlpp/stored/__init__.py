@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The storage of datasets: converts declared types to columns of an Iceberg table, and objects to its rows and back.
 
-May import the tree, `values`, `functions` and `errors`. Must not know files, DataFrames or a catalog: it converts types
-and JSON.
+Must not know files, DataFrames or a catalog: it converts types and JSON.
 """
 
 from limnos.sqlpp.stored.declared_types import is_built_in, storage_form_of_record

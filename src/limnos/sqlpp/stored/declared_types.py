@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts types of the syntax tree to the types of a dataset.
 
-May import the tree, `errors`, `schema`, `types` and `names`. Must not resolve names: the caller has replaced the names
-of user types by their definitions.
+Must not resolve names: the caller has replaced the names of user types by their definitions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks that the table of a dataset remains a valid dataset after changes by other clients.
 
-May import `schema` and `types`. Must not know requests or tables. The functions take schemas and properties as
-Iceberg's JSON and return a description of the first violation. Columns that SQL++ does not use may be added freely.
+Must not know requests or tables. The functions take schemas and properties as Iceberg's JSON and return a description
+of the first violation. Columns that SQL++ does not use may be added freely.
 """
 
 from __future__ import annotations

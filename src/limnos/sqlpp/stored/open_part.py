@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""The open part: encodes the undeclared fields of an object as lossless JSON text, the content of the column `_open`.
 
-May import `values`, `errors` and `time_texts`. Must not know columns. A bigint is a number without a decimal point, a
-double has one. Values of types that JSON lacks are objects with one field that begins with `$`: `{"$date":
-"2012-11-20"}`. A user's object of this form is `{"$object": [[name, value]]}`.
+Must not know columns. A bigint is a number without a decimal point, a double has one. Values of types that JSON lacks
+are objects with one field that begins with `$`: `{"$date": "2012-11-20"}`. A user's object of this form is `{"$object":
+[[name, value]]}`.
 
 A VARIANT has one number type, which cannot distinguish 1.0 from 1. In text for a VARIANT, an integral double is tagged,
 too.

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts objects of a dataset to rows of its table, and back.
 
-May import the sibling modules, `values`, `errors`, and `functions` for conversions of strings. Must not know files or
-DataFrames. A row is a mapping from columns to plain Python values: a date is its days since 1970, a datetime its
-microseconds, a uuid its text, an array a list and an object a mapping. Both converters are built once for a type and
-called for each row.
+Must not know files or DataFrames. A row is a mapping from columns to plain Python values: a date is its days since
+1970, a datetime its microseconds, a uuid its text, an array a list and an object a mapping. Both converters are built
+once for a type and called for each row.
 
 A null column means MISSING, or NULL if the object's open part has a null under that name. A table that SQL++ did not
 create has no open part. An array item that is MISSING is read back as NULL.

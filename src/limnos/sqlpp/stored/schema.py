@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts declared types to columns of an Iceberg table, and columns of other tables to types.
 
-May import `types`, `values.model` and `errors`. Must not know rows, or Iceberg beyond the JSON of a schema. A field has
-a separate column if its type exists in every engine and its name is valid for a column. All other fields are text in
-the column `_open` of their object.
+Must not know rows, or Iceberg beyond the JSON of a schema. A field has a separate column if its type exists in every
+engine and its name is valid for a column. All other fields are text in the column `_open` of their object.
 """
 
 from __future__ import annotations

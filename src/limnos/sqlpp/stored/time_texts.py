@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lossless text encoding of dates, times and durations.
 
-May import `values` and the functions that parse and print times. Must not know columns. Values that AsterixDB's ISO
-8601 texts cannot represent (a year of five digits, a duration whose months and milliseconds have different signs) are
-written as numbers, with a comma between months and milliseconds.
+Must not know columns. Values that AsterixDB's ISO 8601 texts cannot represent (a year of five digits, a duration whose
+months and milliseconds have different signs) are written as numbers, with a comma between months and milliseconds.
 """
 
 from __future__ import annotations

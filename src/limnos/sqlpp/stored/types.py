@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of datasets with all type names replaced, and the storage form of a dataset.
 
-May import `values.model` and `errors`. Must not know names of types or table formats. Storage forms are persistent:
-`encode_form` and `decode_form` convert a form to JSON and back.
+Must not know names of types or table formats. Storage forms are persistent: `encode_form` and `decode_form` convert a
+form to JSON and back.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The syntax tree of SQL++: frozen nodes, each with its position.
 
-May import `errors`. Must not know semantics: it only records the text's structure. Names and functions are unresolved.
-Import nodes from here.
+Must not know semantics: it only records the text's structure. Names and functions are unresolved. Import nodes from
+here.
 """
 
 from limnos.sqlpp.tree.base import DottedName, Expression, Statement, SyntaxNode, TypeExpression

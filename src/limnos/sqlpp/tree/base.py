@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Base classes of the syntax tree's nodes, and qualified names.
 
-May import `errors` for the position. Must not know the grammar or resolve names, which the binder does. Nodes are
-frozen and contain only nodes, tuples of nodes, texts, numbers and flags. So no cycle is possible, and the garbage
-collector skips them. To compare trees use `outline` (in `tree_walk`), which ignores positions and does not recurse.
+Must not know the grammar or resolve names, which the binder does. Nodes are frozen and contain only nodes, tuples of
+nodes, texts, numbers and flags. So no cycle is possible, and the garbage collector skips them. To compare trees use
+`outline` (in `tree_walk`), which ignores positions and does not recurse.
 """
 
 from __future__ import annotations

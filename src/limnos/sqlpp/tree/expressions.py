@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Expressions: literals, variables, paths, calls, operations, constructors.
 
-May import `base`. Must not know queries, although a query may be used as an expression.
+Must not know queries, although a query may be used as an expression.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Queries: blocks of SELECT, FROM and the clauses between, joined by set operations.
 
-May import `base` and `expressions`. Must not know statements. Blocks that begin with FROM or SELECT give the same
-nodes, and so do LET and WITH.
+Must not know statements. Blocks that begin with FROM or SELECT give the same nodes, and so do LET and WITH.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statements: definitions and drops of objects, changes of data, and queries.
 
-May import the other modules of the tree. Must not know the effect of statements or access rights.
+Must not know the effect of statements or access rights.
 """
 
 from __future__ import annotations

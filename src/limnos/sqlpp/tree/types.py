@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types in declarations: names, arrays, multisets and records.
 
-May import `base`. Must not know the built-in names.
+Must not know the built-in names.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The UPDATE statement and its steps: assignments and changes of arrays.
 
-May import `base`. Must not know the effect of statements.
+Must not know the effect of statements.
 """
 
 from __future__ import annotations

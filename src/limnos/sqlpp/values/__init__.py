@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values of SQL++ and their operators: types, total order, comparison, arithmetic, field and item access, LIKE.
 
-May import `errors`. Must not know the syntax tree. Pure functions; an undefined result is NULL or an error of the
-language.
+Must not know the syntax tree. Pure functions; an undefined result is NULL or an error of the language.
 """
 
 from limnos.sqlpp.values import access, arithmetic, comparison, model, order, text

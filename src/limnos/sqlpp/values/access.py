@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access to parts of values: fields, items, slices.
 
-May import `model`. Must not know paths of the syntax tree. A part of MISSING is MISSING and of NULL is NULL. An
-absent field and an item beyond the end are MISSING. Other values have no fields (MISSING) and no items (NULL).
+Must not know paths of the syntax tree. A part of MISSING is MISSING and of NULL is NULL. An absent field and an item
+beyond the end are MISSING. Other values have no fields (MISSING) and no items (NULL).
 """
 
 from __future__ import annotations

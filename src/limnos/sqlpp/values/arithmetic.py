@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Arithmetic: types of results, overflow, and NULL.
 
-May import `model` and `errors`. Must not know dates and times, which have functions of their own. The result has the
-wider type of the two operands; `/` of integers is a double. If an operand is MISSING the result is MISSING, else if one
-is NULL it is NULL. Values that are not numbers, and division by zero, give NULL. An integer or `float` that does not
-fit its type is an error, as in AsterixDB.
+Must not know dates and times, which have functions of their own. The result has the wider type of the two operands; `/`
+of integers is a double. If an operand is MISSING the result is MISSING, else if one is NULL it is NULL. Values that are
+not numbers, and division by zero, give NULL. An integer or `float` that does not fit its type is an error, as in
+AsterixDB.
 """
 
 from __future__ import annotations

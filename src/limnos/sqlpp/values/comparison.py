@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Comparison operators, whose result is true, false, NULL or MISSING.
 
-May import `model` and `order`. Values of different types, except numbers, are unequal, and `<` between them is NULL.
-`<` is also NULL between arrays, multisets, objects, durations, intervals and shapes, which only have `=`. If an operand
-is MISSING the result is MISSING, else if one is NULL it is NULL.
+Values of different types, except numbers, are unequal, and `<` between them is NULL. `<` is also NULL between arrays,
+multisets, objects, durations, intervals and shapes, which only have `=`. If an operand is MISSING the result is
+MISSING, else if one is NULL it is NULL.
 
 `=` compares arrays and objects deeply. Two that differ in comparable values are unequal, even if other values in them
 are NULL or MISSING. If no values differ and one is NULL or MISSING, the result is, too.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python representation of SQL++ values, and the names of their types.
 
-May import the standard library only. Must not know operators. A bigint is an `int`, a double a `float`, a string a
-`str`, a boolean a `bool`, binary `bytes`, NULL `None`, an array a `tuple`, an object a `dict` that is never changed.
-The other types are classes here. MISSING is a separate value that no object contains: a MISSING field is absent.
+Must not know operators. A bigint is an `int`, a double a `float`, a string a `str`, a boolean a `bool`, binary `bytes`,
+NULL `None`, an array a `tuple`, an object a `dict` that is never changed. The other types are classes here. MISSING is
+a separate value that no object contains: a MISSING field is absent.
 """
 
 from __future__ import annotations

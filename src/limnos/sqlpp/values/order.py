@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The total order of all values, as byte keys: keys compare as ORDER BY does, and values with equal keys are one group.
 
-May import `model` and `errors`. Must not know comparison operators: `=` and `<` may return NULL, an order cannot. The
-types are ordered: MISSING, NULL, numbers, binary, string, boolean, datetime, date, time, duration, array, multiset,
-object, year-month-duration, day-time-duration, uuid, interval, point, point3d, line, rectangle, circle, polygon,
-geometry.
+Must not know comparison operators: `=` and `<` may return NULL, an order cannot. The types are ordered: MISSING, NULL,
+numbers, binary, string, boolean, datetime, date, time, duration, array, multiset, object, year-month-duration,
+day-time-duration, uuid, interval, point, point3d, line, rectangle, circle, polygon, geometry.
 
 This is AsterixDB's order with four exceptions, where that is inconsistent or differs from other engines. Numbers of all
 types are adjacent (there, binary is between bigint and double) and compare exactly (there, as doubles). Strings compare

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Values as lossless JSON with type tags, for plans and jobs between the processes of a server.
 
-May import `model`. Must not know results for users, which have another format. JSON's types represent themselves (a
-number without a decimal point is a bigint, one with a point a double). Values of other types are objects with one
-field, named after the type.
+Must not know results for users, which have another format. JSON's types represent themselves (a number without a
+decimal point is a bigint, one with a point a double). Values of other types are objects with one field, named after the
+type.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 r"""The string operators `||` and LIKE, and the conversion of floating-point numbers to text.
 
-May import `model` and `errors`. Must not use regular expressions for users' patterns: matching takes at most time
-proportional to the product of the lengths of text and pattern.
+Must not use regular expressions for users' patterns: matching takes at most time proportional to the product of the
+lengths of text and pattern.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 """Audit records: created from change rows and notes, numbered in commit order, queried with filters, and deleted after
 a retention period.
 
-May import `model`, `names` and `store`. Must not know requests. A change is recorded once, in the transaction that
-makes it (`store.tx`): its change row contains the access decisions. In the background these rows are converted to audit
-records, and the audit's feed position advances in the same transaction. So every change has exactly one record, even if
-a node is killed. The writer holds the clock of zone 0, so records are committed in the order of their IDs, and a reader
-misses none.
+Must not know requests. A change is recorded once, in the transaction that makes it (`store.tx`): its change row
+contains the access decisions. In the background these rows are converted to audit records, and the audit's feed
+position advances in the same transaction. So every change has exactly one record, even if a node is killed. The writer
+holds the clock of zone 0, so records are committed in the order of their IDs, and a reader misses none.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of the change feed: the commits of several zones after a position, all from one snapshot.
 
-May import `model` and `store`. Must not know rights: callers filter the rows.
+Must not know rights: callers filter the rows.
 """
 
 from __future__ import annotations

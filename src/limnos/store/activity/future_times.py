@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Times of leases and of due work that are too far in the future: a clock that was ahead wrote them, and was set back.
 
-May import the store's `sql`, `transaction`, `tasks`. Must not know the holders of leases. Work compares a stored time
-with the present: a lease is over when its time has passed, and a task is due. If the clock was a day ahead for a
-minute, both would wait for a day. So each column has the time by which it can be ahead of the present, such as the
-length of the lease. A time further ahead is replaced: by a full lease from now, which a living holder renews and a dead
-one loses; or by now, for due work. `STORED_TIMES` has a row for each such column (decision record 0186).
+Must not know the holders of leases. Work compares a stored time with the present: a lease is over when its time has
+passed, and a task is due. If the clock was a day ahead for a minute, both would wait for a day. So each column has the
+time by which it can be ahead of the present, such as the length of the lease. A time further ahead is replaced: by a
+full lease from now, which a living holder renews and a dead one loses; or by now, for due work. `STORED_TIMES` has a
+row for each such column (decision record 0186).
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Holders of leases: their names, and the end of the leases of holders whose process has ended.
 
-May import `model` and the store's `sql`, `transaction`. Must not know how a process ends. Without this, a lease of a
-killed node ends after its length.
+Must not know how a process ends. Without this, a lease of a killed node ends after its length.
 """
 
 from __future__ import annotations

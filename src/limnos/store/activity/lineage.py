@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lineage: edges between objects, or external datasets, and pairs of columns, by job.
 
-May import the store's `sql`, `transaction`, `trash`. Must not know rights. Rows refer to ids of nodes and of Iceberg
-fields, so renames and moves do not change them. No decision and no cache depends on these rows, so none leaves a change
-row.
+Must not know rights. Rows refer to ids of nodes and of Iceberg fields, so renames and moves do not change them. No
+decision and no cache depends on these rows, so none leaves a change row.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Table maintenance: findings, checkpoints of incremental readers, and operations.
 
-May import `model` and the store's `sql`, `transaction`, `ancestry`, `documents`, `trash`. Must not know rules of
-maintenance. Rows are keyed by node id, so renames, moves and restores change no row here. No decision and no cache
-depends on them, so none leaves a change row.
+Must not know rules of maintenance. Rows are keyed by node id, so renames, moves and restores change no row here. No
+decision and no cache depends on them, so none leaves a change row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Heartbeats of server nodes: each node's name, release, start, last heartbeat, clock and failing loops.
 
-May import the store's `sql`, `transaction`. Must not know rights. A node writes its row at intervals; such a write is
-not a change of any zone.
+Must not know rights. A node writes its row at intervals; such a write is not a change of any zone.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Orphan files of tables: candidates with their waiting time, files that are being deleted, and checks.
 
-May import the store's `sql`, `transaction`, `audit_notes`, `trash`. Must not know rules of maintenance. Rows are keyed
-by node id. No decision and no cache depends on them, so none leaves a change row. A file is a candidate first, then it
-is marked for deletion: from then on commits of the table that reference it are refused (`REMOVING`). Its row stays
-after the deletion (`DELETED`), so that the commit of a slow writer is refused.
+Must not know rules of maintenance. Rows are keyed by node id. No decision and no cache depends on them, so none leaves
+a change row. A file is a candidate first, then it is marked for deletion: from then on commits of the table that
+reference it are refused (`REMOVING`). Its row stays after the deletion (`DELETED`), so that the commit of a slow writer
+is refused.
 """
 
 from __future__ import annotations

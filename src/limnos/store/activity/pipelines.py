@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions of pipeline declarations, by the pipeline's node id.
 
-The record of the node has the number and digest of the newest version. May import `model` and the store's `sql`,
-`transaction`. Must not know the content of declarations. A version is never changed. Versions that neither a run nor
-the pipeline needs are deleted with old runs.
+The record of the node has the number and digest of the newest version. Must not know the content of declarations. A
+version is never changed. Versions that neither a run nor the pipeline needs are deleted with old runs.
 """
 
 from __future__ import annotations

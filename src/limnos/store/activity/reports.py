@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics reports of clients about their scans and commits: a bounded number per table, retained for a limited time.
 
-May import `model` and the store's `sql`, `transaction`, `trash`. Must not know the content of reports. No decision and
-no cache depends on a report, so reports leave no change rows.
+Must not know the content of reports. No decision and no cache depends on a report, so reports leave no change rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations that rewrite files of tables: the queue of operations for executors, and the leases of tables.
 
-May import the store's `sql`, `transaction`. Must not know rules of maintenance. The operation itself is a row of
-`maintenance_operation`. A lease is a row with the table as its key, so that a table has at most one lease.
+Must not know rules of maintenance. The operation itself is a row of `maintenance_operation`. A lease is a row with the
+table as its key, so that a table has at most one lease.
 """
 
 from __future__ import annotations

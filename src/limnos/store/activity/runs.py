@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of pipelines: their processes, their steps, and the results of expectations.
 
-May import `model` and the store's `sql`, `transaction`, `pipelines`, `changes`, `owners`. Must not know rights. Every
-change of a run's state is one conditional statement. It requires the expected states and the attempt, so that of two
-concurrent changes only one takes effect. Heartbeats and reports of steps leave no change row; the start of a run and
-its final states do (decision record on runs).
+Must not know rights. Every change of a run's state is one conditional statement. It requires the expected states and
+the attempt, so that of two concurrent changes only one takes effect. Heartbeats and reports of steps leave no change
+row; the start of a run and its final states do (decision record on runs).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Server-side scan plans that clients have not fetched completely: the scan, the owner, and the plan tasks of each.
 
-May import `model` and the store's `sql`, `transaction`. Must not know scans. No decision and no cache depends on these
-rows, so none leaves a change row. A plan's content is computed from its row at each request; no row stores a result.
+Must not know scans. No decision and no cache depends on these rows, so none leaves a change row. A plan's content is
+computed from its row at each request; no row stores a result.
 """
 
 from __future__ import annotations

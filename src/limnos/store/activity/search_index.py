@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The full-text index: words of objects, the revision up to which each zone is indexed, and the node that updates it.
 
-May import `model` and the store's `sql`, `transaction`, `name_search`, `nodes`. Must not know rights or word forms:
-words are given as strings, separated by spaces. On SQLite a full-text table (FTS5) indexes these strings, on PostgreSQL
-`tsvector` columns. Only ids come from the index: callers read names, paths and rights from the view.
+Must not know rights or word forms: words are given as strings, separated by spaces. On SQLite a full-text table (FTS5)
+indexes these strings, on PostgreSQL `tsvector` columns. Only ids come from the index: callers read names, paths and
+rights from the view.
 """
 
 from __future__ import annotations

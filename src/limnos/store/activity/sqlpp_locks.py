@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locks of SQL++ statements as rows: holders, waiters, and the leases of their nodes.
 
-May import `model`, `names`, `sqlpp` (the lock modes) and the store's `sql`, `transaction`. Must not decide which
-request is granted. All rows of one request have its token. Transactions that grant locks lock the server's clock. So
-one runs at a time on all nodes, and tokens grow in the order of their commits.
+Must not decide which request is granted. All rows of one request have its token. Transactions that grant locks lock the
+server's clock. So one runs at a time on all nodes, and tokens grow in the order of their commits.
 """
 
 from __future__ import annotations

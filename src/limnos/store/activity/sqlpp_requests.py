@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long-running requests of the query service, and results that clients fetch later.
 
-May import `model` and the store's `sql`, `transaction`. Must not know statements. The node that runs a request renews
-the row's lease; a running row with an expired lease belongs to a dead node. No decision and no cache depends on these
-rows, so none leaves a change row.
+Must not know statements. The node that runs a request renews the row's lease; a running row with an expired lease
+belongs to a dead node. No decision and no cache depends on these rows, so none leaves a change row.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Background tasks: rows that a commit creates, or that become due at intervals.
 
-May import `model` and the store's `sql`, `transaction`. Must not know kinds of tasks. A worker leases a task, stores
-its progress, and deletes it when done. If the worker dies, the task is leased again and continues from its progress. A
-failed task, or one with a result, is retained as ended.
+Must not know kinds of tasks. A worker leases a task, stores its progress, and deletes it when done. If the worker dies,
+the task is leased again and continues from its progress. A failed task, or one with a result, is retained as ended.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that nodes run from job templates: waiting jobs, the node that runs each, and outcomes.
 
-May import `model` and the store's `sql`, `transaction`, `pipelines`, `runs`, `changes`, `owners`. Must not know rights.
-Every change of a job's state is one conditional statement that requires the expected states and the node of the job.
-Heartbeats leave no change row; the start and the end of a job do.
+Must not know rights. Every change of a job's state is one conditional statement that requires the expected states and
+the node of the job. Heartbeats leave no change row; the start and the end of a job do.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cleanup of the store: deletes old rows of the change feed, and rows of objects that no longer exist.
 
-May import `store`. Must not know schedules. Runs inside a transaction. A view that is older than the pruned feed starts
-empty.
+Must not know schedules. Runs inside a transaction. A view that is older than the pruned feed starts empty.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Webhooks: the URL, the position in the change feed, the node that delivers, and the last error.
 
-May import `model` and the store's `sql`, `transaction`. Must not know deliveries. One node at a time leases a webhook;
-a random token that only this node knows identifies the lease. Only the holder of the lease, or a user who retries a
-webhook, can change the position. So a node that lost the lease cannot reset it.
+Must not know deliveries. One node at a time leases a webhook; a random token that only this node knows identifies the
+lease. Only the holder of the lease, or a user who retries a webhook, can change the position. So a node that lost the
+lease cannot reset it.
 """
 
 from __future__ import annotations

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The backends, SQLite and PostgreSQL: connections, queues of mutations, migration, backup.
-
-May import `model`, `telemetry` and all of `limnos.store`.
-"""
+"""The backends, SQLite and PostgreSQL: connections, queues of mutations, migration, backup."""

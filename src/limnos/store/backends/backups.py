@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Backups of an SQLite store: an online backup, and a restore that accepts only complete backups.
 
-May import `model` and `store`. Must not know servers. The newest commits are in the `-wal` file next to the database
-until a checkpoint copies them into the database. A plain copy of the database file alone lacks them, which cannot be
-detected in the copy. So a copy made here contains a marker, and the restore refuses a copy without the marker unless
-the caller vouches for it.
+Must not know servers. The newest commits are in the `-wal` file next to the database until a checkpoint copies them
+into the database. A plain copy of the database file alone lacks them, which cannot be detected in the copy. So a copy
+made here contains a marker, and the restore refuses a copy without the marker unless the caller vouches for it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One thread for calls that block on the disk or on another process's lock.
 
-May import the standard library. Must not know stores. A `ThreadPoolExecutor` needs 50 % more CPU for each call, and
-every mutation waits for a commit. The event loop is the only caller.
+Must not know stores. A `ThreadPoolExecutor` needs 50 % more CPU for each call, and every mutation waits for a commit.
+The event loop is the only caller.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches a store for damage: pages that the database cannot read, and documents that are not what was written.
 
-May import `model`, SQLAlchemy and `store`. Must not know servers. SQLite checks its file with `quick_check`, which
-reads every page. On both databases, every metadata document is read and compared with its digest. PostgreSQL's own
-program pg_amcheck checks its tables and indexes.
+Must not know servers. SQLite checks its file with `quick_check`, which reads every page. On both databases, every
+metadata document is read and compared with its digest. PostgreSQL's own program pg_amcheck checks its tables and
+indexes.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dead-peer detection: finds connections on which the database no longer answers, and closes them.
 
-May import `telemetry` and the standard library. Must not know drivers or SQL: callers provide the start time of the
-running statement and a function that closes the connection, and functions that query and end the database's backends.
-If a cable, firewall or proxy fails, a socket can stay open without a peer. A timeout cannot distinguish that from a
-long statement, so the detector checks on a new connection whether the database is still executing the statement.
+Must not know drivers or SQL: callers provide the start time of the running statement and a function that closes the
+connection, and functions that query and end the database's backends. If a cable, firewall or proxy fails, a socket can
+stay open without a peer. A timeout cannot distinguish that from a long statement, so the detector checks on a new
+connection whether the database is still executing the statement.
 """
 
 from __future__ import annotations

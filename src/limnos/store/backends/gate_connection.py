@@ -2,9 +2,9 @@
 """The freshness gate's own connection on PostgreSQL: one query at a time, with as little overhead per query as libpq
 allows.
 
-May import `model` and `store`. Must not know statements; `read_connections` repeats a failed query on another
-connection. Every request waits for the freshness gate, and both drivers need more time than the database itself. So
-this module sends a prepared statement through psycopg's libpq, with one callback for the result.
+Must not know statements; `read_connections` repeats a failed query on another connection. Every request waits for the
+freshness gate, and both drivers need more time than the database itself. So this module sends a prepared statement
+through psycopg's libpq, with one callback for the result.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """Schema migrations: upgrades a store to the schema of this release, exactly once if several nodes start at the same
 time.
 
-May import `model`, SQLAlchemy, alembic and `store`. Must not know servers: it runs before a node serves.
+Must not know servers: it runs before a node serves.
 """
 
 from __future__ import annotations

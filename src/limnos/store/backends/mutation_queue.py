@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queue of mutations that wait for a batch, with the callers that wait for their results.
 
-May import `model`, `telemetry` and `store`. Must not know backends: a backend owns the queue and the transaction. The
-handling of one job inside the transaction, and the results of its callers, are the same for all backends.
+Must not know backends: a backend owns the queue and the transaction. The handling of one job inside the transaction,
+and the results of its callers, are the same for all backends.
 """
 
 from __future__ import annotations

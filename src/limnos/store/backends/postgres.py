@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store on PostgreSQL 15 or newer: several stateless nodes over one primary.
 
-May import `model` and `store`. Must not know resources. Mutations of the same zones run in one transaction, one such
-batch at a time, in worker threads over psycopg, at READ COMMITTED with explicit locks. The freshness gate has its own
-connection (`gate_connection`). Loads run on asyncpg at REPEATABLE READ, READ ONLY.
+Must not know resources. Mutations of the same zones run in one transaction, one such batch at a time, in worker threads
+over psycopg, at READ COMMITTED with explicit locks. The freshness gate has its own connection (`gate_connection`).
+Loads run on asyncpg at REPEATABLE READ, READ ONLY.
 """
 
 from __future__ import annotations

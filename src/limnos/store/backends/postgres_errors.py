@@ -2,7 +2,7 @@
 """Errors for callers when PostgreSQL refuses or does not answer: one message per cause, which states whether anything
 was committed.
 
-May import `model` and the two drivers. Must not know statements.
+Must not know statements.
 """
 
 from __future__ import annotations

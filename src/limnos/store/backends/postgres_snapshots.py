@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long read snapshots on PostgreSQL: a read-only transaction at REPEATABLE READ on its own connection.
 
-May import `model` and `store`. Separate from `snapshots`, because its driver belongs to the extra `postgres`.
+Separate from `snapshots`, because its driver belongs to the extra `postgres`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Connections for reads on PostgreSQL: one for the freshness gate, and a few for loads.
 
-Each query has a deadline or is monitored. May import `model` and `store`. Must not know resources. A read can be
-repeated safely: if its connection fails, it is repeated once on a new connection before the caller gets an error.
+Each query has a deadline or is monitored. Must not know resources. A read can be repeated safely: if its connection
+fails, it is repeated once on a new connection before the caller gets an error.
 """
 
 from __future__ import annotations

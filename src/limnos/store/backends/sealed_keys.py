@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The ids of the keys that encrypt a store's secrets, read from a store in use or from a backup, without a server.
 
-May import SQLAlchemy, `model` and `store`. Reads only ids of keys; it decrypts nothing.
+Reads only ids of keys; it decrypts nothing.
 """
 
 from __future__ import annotations

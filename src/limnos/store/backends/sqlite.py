@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The store on SQLite: one file, one write and one read connection per process, group commit.
 
-May import `model` and `store`. Must not know resources. Statements run inline on the event loop, a few microseconds
-each. Only the COMMIT, which waits for the disk, long mutations, and the wait for another process's write lock run in a
-thread. Reads never see an open batch. Several processes may share the file; each is a node.
+Must not know resources. Statements run inline on the event loop, a few microseconds each. Only the COMMIT, which waits
+for the disk, long mutations, and the wait for another process's write lock run in a thread. Reads never see an open
+batch. Several processes may share the file; each is a node.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Errors for callers when SQLite fails: one message per cause, which states whether anything was committed.
 
-May import `model`. Must not know statements. A message names no file: the caller may not know paths of the server. The
-result code and SQLite's own message are in the context, for the log.
+Must not know statements. A message names no file: the caller may not know paths of the server. The result code and
+SQLite's own message are in the context, for the log.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Long read snapshots on SQLite: a read transaction on its own connection, in threads.
 
-May import `model` and `store`. Must not know resources. While a snapshot is open, SQLite cannot checkpoint its
-write-ahead log beyond it.
+Must not know resources. While a snapshot is open, SQLite cannot checkpoint its write-ahead log beyond it.
 """
 
 from __future__ import annotations

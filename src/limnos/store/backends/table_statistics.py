@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of tables on PostgreSQL, by which its planner estimates how many rows a condition selects.
 
-May import the store's `sql`. Without statistics the planner takes `deleted = 0` for a condition that few rows meet, and
-reads a whole index for each object. The database collects statistics itself, but a minute or more after many rows were
-written, and not at all after a backup was loaded into it with `autovacuum` off.
+Without statistics the planner takes `deleted = 0` for a condition that few rows meet, and reads a whole index for each
+object. The database collects statistics itself, but a minute or more after many rows were written, and not at all after
+a backup was loaded into it with `autovacuum` off.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The header of SQLite's write-ahead-log index, a cheap check whether anything was committed.
 
-May import the standard library only. Must not know statements. In WAL mode a commit becomes visible when the header at
-the start of the `-shm` file, which is stored twice, is rewritten. A header equal to one read before means that every
-connection of every process still sees the same data. Reading it costs a tenth of a microsecond, a statement five.
+Must not know statements. In WAL mode a commit becomes visible when the header at the start of the `-shm` file, which is
+stored twice, is rewritten. A header equal to one read before means that every connection of every process still sees
+the same data. Reading it costs a tenth of a microsecond, a statement five.
 
 POSIX releases all locks of a process on a file when it closes any descriptor of it, including SQLite's locks. So all
 stores of a process on one file share one mapping, which is closed after the last store.

@@ -2,8 +2,8 @@
 """Connections for writes on PostgreSQL: psycopg in worker threads, each monitored, and closed if the database stops
 answering.
 
-May import `store`. Must not know resources. A new session sets its lock timeout, and the time after which the database
-ends a session whose client has vanished, since that session may hold locks.
+Must not know resources. A new session sets its lock timeout, and the time after which the database ends a session whose
+client has vanished, since that session may hold locks.
 """
 
 from __future__ import annotations

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements that export and import a metalake.
-
-May import `model`, `limnos.store.objects`, `limnos.store.identity` and the modules of `limnos.store` below `tx`.
-"""
+"""Statements that export and import a metalake."""

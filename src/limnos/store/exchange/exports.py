@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queries of an export, over one snapshot of a metalake: first the ids, parents before children, then rows by id.
 
-May import `model` and the store's `sql`, `principals`, `roles`, `documents`, `nodes`, `snapshots`. Must not know file
-formats. Only live objects and relations between them are read. The trash, rows that await cleanup, and objects of a
-dropped catalog are omitted.
+Must not know file formats. Only live objects and relations between them are read. The trash, rows that await cleanup,
+and objects of a dropped catalog are omitted.
 """
 
 from __future__ import annotations

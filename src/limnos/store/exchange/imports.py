@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running imports: a metalake that is hidden until it is complete, and the mapping from the file's ids to new ids.
 
-May import `model` and the store's `sql`, `transaction`, `changes`, `documents`. Must not know file formats. Imported
-objects are below a metalake in a separate name space, which no path reaches. Renaming that node updates one row and
-makes all imported objects visible at once. Only this renaming writes a change row: no view can have cached the zones of
-imported objects.
+Must not know file formats. Imported objects are below a metalake in a separate name space, which no path reaches.
+Renaming that node updates one row and makes all imported objects visible at once. Only this renaming writes a change
+row: no view can have cached the zones of imported objects.
 """
 
 from __future__ import annotations

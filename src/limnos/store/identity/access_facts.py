@@ -2,8 +2,8 @@
 """Reads for access analysis of many users and objects: grants and denials on objects, owners, and users with their
 roles and groups.
 
-May import `model` and the store's `sql`, `changes`, `restrictions`. Must not know rights. Callers limit the size of
-every read. These rows are not cached, because each is needed for one response.
+Must not know rights. Callers limit the size of every read. These rows are not cached, because each is needed for one
+response.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Passwords of local users, in zone 0 like the tokens. Only hashes are stored, and nothing caches them.
 
-May import `model` and the store's `sql`, `transaction`. Must not know hash functions.
+Must not know hash functions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users and groups of a metalake, and memberships in groups.
 
-May import `model` and the store's `sql`, `transaction`, `changes`. Must not know rights. Every write except the record
-of a sign-in moves the metalake's access revision.
+Must not know rights. Every write except the record of a sign-in moves the metalake's access revision.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read restrictions: rows by the table or namespace they are set on, and by name.
 
-May import `model` and the store's `sql`, `transaction`, `changes`, `name_search`, `trash`. Must not know rights. A
-write moves the access revision of the object's zone, so it applies from the next read on. Rows are retained while their
-object is in the trash.
+Must not know rights. A write moves the access revision of the object's zone, so it applies from the next read on. Rows
+are retained while their object is in the trash.
 """
 
 from __future__ import annotations

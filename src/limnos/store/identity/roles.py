@@ -2,8 +2,7 @@
 """Roles, their grants and denials of privileges, and the principals to whom they are granted. A grant (`Grant`) allows
 or denies one privilege on one object.
 
-May import `model`, `names` and the store's `sql`, `transaction`, `ancestry`, `changes`, `name_search`, `owners`,
-`trash`. Must not know policies. Every write moves the metalake's access revision.
+Must not know policies. Every write moves the metalake's access revision.
 """
 
 from __future__ import annotations

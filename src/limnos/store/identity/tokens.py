@@ -2,7 +2,7 @@
 """Tokens of the server, in zone 0: API tokens, session tokens, console sessions, and secrets of service accounts. Only
 hashes are stored.
 
-May import `model` and the store's `sql`, `transaction`, `changes`. Must not know rights.
+Must not know rights.
 """
 
 from __future__ import annotations

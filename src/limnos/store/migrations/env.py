@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Alembic's entry point: runs on the connection that `store.backends.migrate` passes, inside its lock.
 
-May import only alembic and the store's schema. Must not know servers.
+Must not know servers.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Steps that migrations share. May import only alembic, SQLAlchemy and the schema.
+"""Steps that migrations share.
 
 A store created by this release has the newest schema from the start, so every step skips tables, columns and indexes
 that exist.

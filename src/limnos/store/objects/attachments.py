@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attachments of tags and policies to objects and to columns of tables, with the values of tags.
 
-May import `model` and the store's `sql`, `transaction`, `ancestry`, `changes`, `trash`. Must not know rights: no
-decision depends on an attachment, so a write advances no access revision. Tags and policies are nodes of the metalake,
-and a write of an attachment advances the metalake's clock, regardless of the object's zone. A column is identified by
-its table's id and the field id of the table's format, so that renames change no row. Field 0 is the object itself.
+Must not know rights: no decision depends on an attachment, so a write advances no access revision. Tags and policies
+are nodes of the metalake, and a write of an attachment advances the metalake's clock, regardless of the object's zone.
+A column is identified by its table's id and the field id of the table's format, so that renames change no row. Field 0
+is the object itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of the catalogs of all metalakes of a store.
 
-May import `model` and the store's `sql`, `transaction`. Must not know rights.
+Must not know rights.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Dependencies of SQL++ objects on the objects that their definitions refer to, by the ids of dependent and used
 object.
 
-May import `model` and the store's `sql`, `transaction`, `trash`. Must not know rights: no decision depends on a row. A
-row exists while the dependent object is live or in the trash. An object may be dropped if no live object depends on it.
-Rows refer to ids, so renames and moves of objects change no row.
+Must not know rights: no decision depends on a row. A row exists while the dependent object is live or in the trash. An
+object may be dropped if no live object depends on it. Rows refer to ids, so renames and moves of objects change no row.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Digests of stored metadata documents, which show whether a document is still what was written.
 
-May import `model`. Must not know statements. A digest is a CRC-32C, which detects each change of up to 32 bits in a
-row, and the document's version beside it. A digest of another version was left by a release without digests, which
-writes documents but not their digests: it says nothing, like NULL.
+Must not know statements. A digest is a CRC-32C, which detects each change of up to 32 bits in a row, and the document's
+version beside it. A digest of another version was left by a release without digests, which writes documents but not
+their digests: it says nothing, like NULL.
 """
 
 from __future__ import annotations

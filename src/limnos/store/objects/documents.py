@@ -2,12 +2,11 @@
 """Metadata documents of tables and views: JSON bytes and the location of the metadata file, replaced by
 compare-and-swap.
 
-May import `model` and the store's `sql`, `transaction`, `location_params`, `document_digests`, `nodes`,
-`storage_locations`, `trash`. Must not know the content of the bytes. A table's files are those below its location, so
-no location may be inside another table's. A writer of a new location first takes locks that conflict with writers in
-other catalogs: exclusive on its own location, shared on those above it. On SQLite the file's write lock covers all of
-them. Then it checks the locations above by key, and those below with one index probe: the cost grows with the path's
-depth, not with the number of tables.
+Must not know the content of the bytes. A table's files are those below its location, so no location may be inside
+another table's. A writer of a new location first takes locks that conflict with writers in other catalogs: exclusive on
+its own location, shared on those above it. On SQLite the file's write lock covers all of them. Then it checks the
+locations above by key, and those below with one index probe: the cost grows with the path's depth, not with the number
+of tables.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locations of filesets: a row for each, so that filesets at, above or below a location are found by an index.
 
-May import the store's `sql`, `transaction`, `location_params`, `documents`, `trash`. Must not know files. A row exists
-while its fileset is live or in the trash, and while its files are being deleted: until then no other object may use the
-location.
+Must not know files. A row exists while its fileset is live or in the trash, and while its files are being deleted:
+until then no other object may use the location.
 """
 
 from __future__ import annotations

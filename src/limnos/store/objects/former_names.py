@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Former names: restrictions and denials that a new object of a name takes over from the former object of that name.
 
-May import `model` and the store's `sql`, `transaction`, `changes`, `trash`. Must not know rights or schemas. When a
-restricted object is dropped, renamed or moved, the transaction stores its restrictions and denials under its path. An
-object that gets the path later takes them over in the transaction that creates or moves it. Decision record 0168.
+Must not know rights or schemas. When a restricted object is dropped, renamed or moved, the transaction stores its
+restrictions and denials under its path. An object that gets the path later takes them over in the transaction that
+creates or moves it. Decision record 0168.
 """
 
 from __future__ import annotations

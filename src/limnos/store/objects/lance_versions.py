@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Managed versions of Lance tables, whose history is in the store: a row for each, by table, branch and number.
 
-May import `model` and the store's `sql`, `transaction`, `trash`. Must not know files. Inserting the row is the commit.
-It happens before the version's manifest has its final name, and the row has the name under which the writer staged it.
-A row is `settled` once its manifest was found under its final name, which is checked at the next version; then all
-earlier rows are settled, too. So only the newest versions can be unfinished.
+Must not know files. Inserting the row is the commit. It happens before the version's manifest has its final name, and
+the row has the name under which the writer staged it. A row is `settled` once its manifest was found under its final
+name, which is checked at the next version; then all earlier rows are settled, too. So only the newest versions can be
+unfinished.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Versions of models and their aliases: rows by the model's node id. The node's record has the next version number.
 
-May import `model` and the store's `sql`, `transaction`, `trash`. Must not know rights: no decision depends on a row.
-Rows are retained while their model is in the trash.
+Must not know rights: no decision depends on a row. Rows are retained while their model is in the trash.
 """
 
 from __future__ import annotations

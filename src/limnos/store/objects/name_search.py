@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Searches for nodes by name, id, uuid, tag or owner: reads of candidates, and maintenance of folded names.
 
-May import `model`, `names` and the store's `sql`, `transaction`. Must not know rights: callers decide on each
-candidate. Each read has a limit. Case-folded names are those of `names.folding`.
+Must not know rights: callers decide on each candidate. Each read has a limit. Case-folded names are those of
+`names.folding`.
 """
 
 from __future__ import annotations

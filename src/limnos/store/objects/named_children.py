@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of several children of one parent by their names.
 
-May import `model` and the store's `sql`, `name_search`, `nodes`. Must not know rights.
+Must not know rights.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Renaming namespaces whose names contain the separator: the plan of the changes and its progress.
 
-May import `model`, `names` and the store's `sql`, `transaction`. Must not know rights: no decision depends on these
-rows, and they are not cached. A planned change is a row with the namespace's id, so it applies even if the namespace
-was renamed. The renames themselves are ordinary moves.
+Must not know rights: no decision depends on these rows, and they are not cached. A planned change is a row with the
+namespace's id, so it applies even if the namespace was renamed. The renames themselves are ordinary moves.
 """
 
 from __future__ import annotations

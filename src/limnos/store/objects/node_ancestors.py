@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reads of nodes with their ancestors, in one statement for nodes of many catalogs.
 
-May import `model` and the store's `sql`, `name_search`, `nodes`, `owners`. Must not know rights.
+Must not know rights.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes of the tree: reads for the view (the in-memory cache), and writes for mutations.
 
-May import `model`, `names` and the store's `sql`, `transaction`, `changes`, `owners`, `protection`, `trash`. Must not
-know rights. A mutation confirms the node by id, parent and name before it writes (rule 6), so that an outdated path is
-never written to.
+Must not know rights. A mutation confirms the node by id, parent and name before it writes (rule 6), so that an outdated
+path is never written to.
 """
 
 from __future__ import annotations

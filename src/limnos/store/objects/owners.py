@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Owners: one principal, a user or a group, for each object. An owner row belongs to its object's zone.
 
-May import `model` and the store's `sql`, `transaction`, `changes`, `name_search`. Must not know rights.
+Must not know rights.
 """
 
 from __future__ import annotations

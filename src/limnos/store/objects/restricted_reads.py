@@ -2,9 +2,9 @@
 """Directories of data files that were rewritten for restricted users: the readers of each, their expiry, and its size
 in bytes.
 
-May import `model` and the store's `sql`, `transaction`. Must not know files. No decision and no cache depends on these
-rows, so none leaves a change row. Each row stands for one reader of one directory. If all rows of a directory have
-expired, first the rows are deleted and then the files, so that no reader can join a directory that is being deleted.
+Must not know files. No decision and no cache depends on these rows, so none leaves a change row. Each row stands for
+one reader of one directory. If all rows of a directory have expired, first the rows are deleted and then the files, so
+that no reader can join a directory that is being deleted.
 """
 
 from __future__ import annotations

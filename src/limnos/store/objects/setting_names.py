@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of metalakes in settings: the name under which lists of metalakes in settings know each metalake.
 
-May import `model` and the store's `sql`, `transaction`. Must not know settings. A metalake gets the name that it is
-created with, and keeps it when it is renamed. A name has one metalake at a time: a metalake that is created under the
-name of another one gets none.
+Must not know settings. A metalake gets the name that it is created with, and keeps it when it is renamed. A name has
+one metalake at a time: a metalake that is created under the name of another one gets none.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pins: snapshots of tables that are still being read, by steps of pipeline runs or by scan plans.
 
-May import `model` and the store's `sql`, `transaction`. Must not know the content of snapshots. No decision and no
-cache depends on these rows, so none leaves a change row. Rows are in force until they expire, and a run's rows only
-while it runs or is held. They are deleted only with the run, so that they apply again when it resumes. A plan's rows
-have run 0.
+Must not know the content of snapshots. No decision and no cache depends on these rows, so none leaves a change row.
+Rows are in force until they expire, and a run's rows only while it runs or is held. They are deleted only with the run,
+so that they apply again when it resumes. A plan's rows have run 0.
 """
 
 from __future__ import annotations

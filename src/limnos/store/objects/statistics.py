@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Custom statistics of tables, partitions and columns.
 
-May import `model` and the store's `sql`, `transaction`, `trash`. Must not know the meaning of statistics. Rows are
-keyed by the table's node, a partition's name ("" for the table) or a column's field id, and the statistic's name. They
-are retained while their table is in the trash. No decision and no cache depends on a statistic, so writes leave no
-change row.
+Must not know the meaning of statistics. Rows are keyed by the table's node, a partition's name ("" for the table) or a
+column's field id, and the statistic's name. They are retained while their table is in the trash. No decision and no
+cache depends on a statistic, so writes leave no change row.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The register of storage locations: one table with the locations of all catalogs and of objects of all kinds.
 
-May import `model` and the store's `sql`, `transaction`, `location_params`, `trash`. Must not know rules:
-`services.request.location_rules` defines which locations may overlap. Locations are stored as keys
+Must not know rules: `services.request.location_rules` defines which locations may overlap. Locations are stored as keys
 (`files.locations.place_key`). A row exists while files of its object may exist. Whether an object is in the trash, or
 was permanently dropped, is read from its node, so that a drop and an undrop write nothing here.
 

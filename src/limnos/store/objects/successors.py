@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Successors: objects that take over grants, tags and lineage of the former object of their path.
 
-May import `model`, `names` and the store's `sql`, `transaction`, `changes`. Must not know rights or schemas. Only
-catalogs whose property `successors` is `same-owner` remember former objects. An object that its owner creates, renames
-or moves to the path takes over what that owner's former object had when it left the path, and still has. Grants and
-tags are changes of the metalake, so the transaction needs the metalake's lock. Decision record 0175.
+Must not know rights or schemas. Only catalogs whose property `successors` is `same-owner` remember former objects. An
+object that its owner creates, renames or moves to the path takes over what that owner's former object had when it left
+the path, and still has. Grants and tags are changes of the metalake, so the transaction needs the metalake's lock.
+Decision record 0175.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The trash: dropped objects that can be restored until their retention time ends.
 
-Their nodes, owners and documents exist until then. May import `model` and the store's `sql`, `transaction`. Must not
-know files. A row guarantees that the object can be restored. Only the transaction that deletes the row, to restore the
-object or to delete it permanently, may change its node, owner or document. Grants on it refer to its id, and are
-deleted after the row.
+Their nodes, owners and documents exist until then. Must not know files. A row guarantees that the object can be
+restored. Only the transaction that deletes the row, to restore the object or to delete it permanently, may change its
+node, owner or document. Grants on it refer to its id, and are deleted after the row.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of access: principals, roles and grants, tokens and passwords, restrictions, and the audit.
 
-May import only SQLAlchemy and `store`. Must not know statements.
+Must not know statements.
 """
 
 from __future__ import annotations

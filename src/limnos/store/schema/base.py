@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common parts of all tables of the schema: metadata, column types for both backends, and common columns.
 
-May import only SQLAlchemy. Must not know tables.
+Must not know tables.
 """
 
 from __future__ import annotations

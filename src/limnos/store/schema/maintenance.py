@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Database tables of table maintenance: findings, checkpoints of incremental readers, operations, and orphan files.
 
-May import only SQLAlchemy and `store`. Must not know statements.
+Must not know statements.
 """
 
 from __future__ import annotations

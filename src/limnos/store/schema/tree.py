@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tables of the tree and its objects: clocks and the change feed, names, owners, documents, versions, trash.
 
-May import only SQLAlchemy and `store`. Must not know statements.
+Must not know statements.
 """
 
 from __future__ import annotations

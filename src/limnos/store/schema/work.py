@@ -2,7 +2,7 @@
 """Database tables of long-running work: pipelines and runs, jobs, tasks, lineage, SQL++ statements, scan plans,
 migrations and imports.
 
-May import only SQLAlchemy and `store`. Must not know statements.
+Must not know statements.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The audit: records of actions on objects in a metalake or on the whole server, with the user and the access decision.
 
-May import `names`, `model`, `services`, this package, and of `store` the audit filters. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The change feed of a metalake or a catalog: the committed changes, visible to the caller, after a feed position.
 
-May import `names`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

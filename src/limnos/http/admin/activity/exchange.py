@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports and imports of metalakes: an export is one stream, an import is sent in parts.
 
-May import `access`, `formats`, `model`, the type of an import from `store`, `services` and this package. Must not know
-the content of records. A client begins an import, sends the records in the order of the file, and finishes it.
-After an interruption it reads the number of received records, and continues with the next one.
+Must not know the content of records. A client begins an import, sends the records in the order of the file, and
+finishes it. After an interruption it reads the number of received records, and continues with the next one.
 """
 
 from __future__ import annotations

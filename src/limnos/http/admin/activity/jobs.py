@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that the server runs: the result of a job, and the tail of its output. Gravitino REST starts and lists jobs.
 
-May import `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

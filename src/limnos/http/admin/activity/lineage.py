@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lineage: accepts OpenLineage events, and returns the graph around a table or view.
 
-May import `access`, `formats`, `model`, `names`, `services` and this package. Has no business rules. Producers post to
-`/api/lineage` or `/api/v1/lineage`; the metalake is in the query (`?metalake=`), by default the server's default one.
+Has no business rules. Producers post to `/api/lineage` or `/api/v1/lineage`; the metalake is in the query
+(`?metalake=`), by default the server's default one.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pipelines: declare, list, load and drop them, and list the findings of their expectations.
 
-May import `access`, `model`, `services` and this package. Must not know the content of a declaration.
+Must not know the content of a declaration.
 """
 
 from __future__ import annotations

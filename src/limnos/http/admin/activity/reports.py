@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metrics reports of clients about scans of a table and commits to it.
 
-May import `model`, `names`, `services` and this package. Must not know the content of a report.
+Must not know the content of a report.
 """
 
 from __future__ import annotations

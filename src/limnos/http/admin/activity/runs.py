@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs of pipelines: start, list, load, heartbeats, steps, resume, finish, cancel.
 
-May import `access`, `model`, `services` and this package. Has no business rules. A runner's reports are checked against
-types here, and stored as JSON.
+Has no business rules. A runner's reports are checked against types here, and stored as JSON.
 """
 
 from __future__ import annotations

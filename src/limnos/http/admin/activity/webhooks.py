@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Webhooks: list, create, drop, retry. A webhook's secret is only in the response that creates it.
 
-May import `model`, `services` and this package. Must not know deliveries.
+Must not know deliveries.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Children: the objects of all kinds directly in a namespace or a catalog, in one page.
 
-May import `names`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

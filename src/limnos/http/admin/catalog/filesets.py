@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of filesets: a page of a directory, and the beginning of a file.
 
-May import `model`, `names`, `services` and this package. Has no business rules. Gravitino's route lists a directory as
-a whole.
+Has no business rules. Gravitino's route lists a directory as a whole.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Moves: change the name or parent of a table, a view, or a namespace with its subtree, within one catalog.
 
-May import `names`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

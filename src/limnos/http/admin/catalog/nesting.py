@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Namespaces whose names contain the separator: find and rename them, so that namespaces may nest.
 
-May import `model`, `services` and this package. Has no business rules. Each request changes one batch of names; the
-client repeats it until all are done.
+Has no business rules. Each request changes one batch of names; the client repeats it until all are done.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Previews of tables: the first rows visible to the caller.
 
-May import `model`, `names`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Search: objects of a metalake by name, words, tags and owners.
 
-May import `names`, `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of tables: whether the files in a table's metadata exist and have the sizes that it states.
 
-May import `model`, `names`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transactions: moves, drops, creates and commits in one catalog, executed atomically.
 
-May import `access`, `names`, `services`, `model` and this package. Has no business rules. Operations apply in order:
-later ones see the objects that earlier ones created or moved.
+Has no business rules. Operations apply in order: later ones see the objects that earlier ones created or moved.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Read restrictions of tables and namespaces: list, set, remove.
 
-May import `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

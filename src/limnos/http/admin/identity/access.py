@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Access: explanations of decisions, holders, accessible objects of a user, previews of changes, and presets.
 
-May import `names`, `model`, `services`, `access` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

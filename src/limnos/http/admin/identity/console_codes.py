@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One-use codes that open the console in a browser for a caller who is signed in elsewhere.
 
-May import `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

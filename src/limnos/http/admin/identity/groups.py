@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members of groups: list, add, remove.
 
-May import `access`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

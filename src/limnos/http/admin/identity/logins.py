@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Local users: sign in with a password, refresh a session, set or delete a password.
 
-May import `services`, `model` and this package. Must not know hashes. Bodies of these requests are never logged, and
-responses with tokens must not be cached (`no-store`).
+Must not know hashes. Bodies of these requests are never logged, and responses with tokens must not be cached
+(`no-store`).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Service accounts: list, create and revoke their secrets. A secret's value is only in the response that creates it.
 
-May import `model`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

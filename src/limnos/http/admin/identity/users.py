@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Users: disable and enable.
 
-May import `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenance of tables: findings, their reasons, and operations.
 
-May import `model`, `names`, `services` and this package. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """State of the server: its nodes, the search index, and the effective settings of the node that handles the request.
 
-May import `model`, `services` and this package. The services mask secrets in the settings.
+The services mask secrets in the settings.
 """
 
 from __future__ import annotations

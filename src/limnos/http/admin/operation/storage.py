@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Storage of catalogs: a check of the object store, and the keys that encrypt secrets.
 
-May import `model`, `services` and this package. No response contains a key, only ids of keys.
+No response contains a key, only ids of keys.
 """
 
 from __future__ import annotations

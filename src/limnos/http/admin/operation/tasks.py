@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Background tasks: list, load, retry.
 
-May import `model`, `services` and this package. Must not know kinds of tasks.
+Must not know kinds of tasks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes of rights: a page previews the consequence of a change in numbers and names, and its form makes the change.
 
-May import `model`, `names`, `services`, this package and the console's shared modules. The page changes nothing, but
-needs the same rights as the form.
+The page changes nothing, but needs the same rights as the form.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Members of groups: a list with buttons that remove them, a form that adds one, and the groups of a user.
 
-May import `model`, `services` and the console's shared modules. The services make all access decisions.
+The services make all access decisions.
 """
 
 from __future__ import annotations

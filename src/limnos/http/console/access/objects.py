@@ -2,8 +2,7 @@
 """The access page of an object: users and their rights, the grants behind them, explanations of decisions, and a form
 to grant.
 
-May import `access`, `model`, `services`, the shared modules of `limnos.http` and of the console. Callers who may not
-list the users with access see their own rights, and the object's owner.
+Callers who may not list the users with access see their own rights, and the object's owner.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of users, groups and roles, and the page of each: its roles or grants, and forms that change them.
 
-May import `model`, `names`, `services` and the console's shared modules. A list shows a page of the names visible to
-the caller.
+A list shows a page of the names visible to the caller.
 """
 
 from __future__ import annotations

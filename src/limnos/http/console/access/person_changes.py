@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forms that create users, groups and roles, enable and disable users, and end all sessions of a user.
 
-May import `model`, `names`, `services` and the console's shared modules. The services make all access decisions.
+The services make all access decisions.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Removing a user or group and dropping a role: a page with the consequences, and its form.
 
-May import `model`, `services` and the console's shared modules. The services make all access decisions. None of
-these changes can be undone, so a page confirms each.
+The services make all access decisions. None of these changes can be undone, so a page confirms each.
 """
 
 from __future__ import annotations

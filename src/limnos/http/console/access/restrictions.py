@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The page of an object's read restrictions: a list, a form that sets one, and buttons that remove them.
 
-May import `model`, `names`, `services` and the console's shared modules. The services make all access decisions.
+The services make all access decisions.
 """
 
 from __future__ import annotations

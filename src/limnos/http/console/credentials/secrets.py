@@ -2,8 +2,8 @@
 """The secrets of one service account: a list, a form that creates one, buttons that revoke them, and a form that adds
 the account to the metalake.
 
-May import `model`, `services` and the console's shared modules. Only service admins manage secrets. The value of a new
-secret is in a single response, which is never compressed or stored.
+Only service admins manage secrets. The value of a new secret is in a single response, which is never compressed or
+stored.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The user's own API tokens: a list, a form that creates one, and buttons that revoke them.
 
-May import `model`, `services` and the console's shared modules. Has no business rules. The value of a new token is in a
-single response, which is never compressed or stored.
+Has no business rules. The value of a new token is in a single response, which is never compressed or stored.
 """
 
 from __future__ import annotations

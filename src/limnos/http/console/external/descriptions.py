@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Descriptions of schemas, tables, views and topics of external systems, as texts and lists for a page.
 
-May import `model`, `sources` and `formats` for types, and the console's lists. Pure. Columns and indexes are
-Gravitino's JSON, in which a connector may omit any field.
+Pure. Columns and indexes are Gravitino's JSON, in which a connector may omit any field.
 """
 
 from __future__ import annotations

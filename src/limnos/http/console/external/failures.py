@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Failures of external systems on pages: the message, and a frame that does not call the system again.
 
-May import `model`, `names` and the console's shared modules. Must not know kinds of objects.
+Must not know kinds of objects.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of schemas, tables, views and topics of external systems, read from the system at each request.
 
-May import `access`, `model`, `names`, `services` and the console's shared modules. Has no business rules: the services
-decide who may load an object, and call its system in a thread with a deadline. The pages change nothing.
+Has no business rules: the services decide who may load an object, and call its system in a thread with a deadline. The
+pages change nothing.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of tags and policies, the page of each with its objects, and forms that create, attach and detach them.
 
-May import `model`, `names`, `services` and the console's shared modules. The services make all access decisions.
+The services make all access decisions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tab about the policies of a catalog or namespace: its own and the inherited ones, and a form that attaches one.
 
-May import `model`, `names`, `services` and the console's shared modules. The services make all access decisions.
+The services make all access decisions.
 """
 
 from __future__ import annotations

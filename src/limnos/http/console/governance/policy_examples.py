@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Policy types in the order of the form, each with an example of its content.
 
-May import the console's shared modules. Pure.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of lineage.
-
-May import `services`, `model`, `names` and the console's shared modules, but no page of another domain.
-"""
+"""The pages of lineage."""

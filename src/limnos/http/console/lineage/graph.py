@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lineage of a table, view or column, as a picture that can be expanded step by step, and as a list.
 
-May import `services`, `model`, `names` and the console's shared modules. The service decides which objects are hidden.
-The URL contains the expanded nodes, so that a link shows the same graph.
+The service decides which objects are hidden. The URL contains the expanded nodes, so that a link shows the same graph.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pages of the console other than those of objects, for the navigation and the palette, by the caller's rights.
 
-May import `names`, `services` and `site`. The services make all access decisions.
+The services make all access decisions.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The heading of an object's access and lineage pages: the same as on its first page.
 
-May import `model`, `services` and the console's shared modules. Must not know the content of these pages.
+Must not know the content of these pages.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links of the palette to pages of the console, and to users, groups and roles by name.
 
-May import `model`, `services`, this package and the console's shared modules. The services decide who is listed.
+The services decide who is listed.
 """
 
 from __future__ import annotations

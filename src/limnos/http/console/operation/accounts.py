@@ -2,8 +2,8 @@
 """The list of service accounts: their roles, the number and expiry of their secrets, and the user who added each to the
 metalake.
 
-May import `model`, `services`, `store` for types, and the console's shared modules. Has no business rules: the services
-show accounts to service admins, and users of the metalake to callers who may list them.
+Has no business rules: the services show accounts to service admins, and users of the metalake to callers who may list
+them.
 """
 
 from __future__ import annotations

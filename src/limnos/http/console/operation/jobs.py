@@ -2,7 +2,7 @@
 """Jobs from job templates: a list of jobs and pipeline runs, and the page of a job with the tail of its output and a
 button that cancels it.
 
-May import `model`, `services` and the console's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

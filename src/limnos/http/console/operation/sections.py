@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The navigation tabs of the operations pages.
 
-May import `store` for the states of tasks, and the console's shared modules. Must not know resources.
+Must not know resources.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of the server's nodes with their clocks, metrics of this node, and the effective settings.
 
-May import `services`, `telemetry` and the console's shared modules. Has no business rules: the services return this
-data only to service admins.
+Has no business rules: the services return this data only to service admins.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks of a catalog's storage: a list of catalogs with a button for each, and the results of a check's steps.
 
-May import `services` and the console's shared modules. Has no business rules: the service allows owners of a catalog
-to check its storage.
+Has no business rules: the service allows owners of a catalog to check its storage.
 """
 
 from __future__ import annotations

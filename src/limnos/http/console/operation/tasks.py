@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Background work of the server: its tasks by state, with a button that retries one; and webhooks.
 
-May import `model`, `services`, `store` for the states of tasks, and the console's shared modules. Service admins see
-the tasks, and the metalake's owners its webhooks.
+Service admins see the tasks, and the metalake's owners its webhooks.
 """
 
 from __future__ import annotations

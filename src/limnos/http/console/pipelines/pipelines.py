@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The list of pipelines, and the page of one: its steps, its runs, and the results of its expectations.
 
-May import `services`, `model` and the console's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """The page of a run: timeline, steps, findings and the changes to publish; and forms that publish, discard or cancel
 the run.
 
-May import `services`, `model`, `names` and the console's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

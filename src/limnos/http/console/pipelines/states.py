@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """States of runs and steps, each with a label, an icon and a colour; and graphs of steps.
 
-May import `model` and the console's shared modules. Pure.
+Pure.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Links from a run to the tables that its steps read and write, where the caller may see them.
 
-May import `services`, `model`, `names` and the console's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

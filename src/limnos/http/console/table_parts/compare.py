@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The comparison of two snapshots of a table: differences in its columns, and in the counts of its summary.
 
-May import the console's shared modules. Pure: it compares snapshots in the metadata that the page has loaded.
+Pure: it compares snapshots in the metadata that the page has loaded.
 """
 
 from __future__ import annotations

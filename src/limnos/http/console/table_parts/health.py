@@ -2,8 +2,7 @@
 """The tab about a table's maintenance: findings, policies, snapshots, operations, orphan files, statistics, and forms.
 It serves Iceberg and Lance tables, which have different operations.
 
-May import `model`, `names`, `services`, `store` for the type of an operation, and the console's shared modules. Has no
-business rules. Callers who may not maintain the table see only its statistics.
+Has no business rules. Callers who may not maintain the table see only its statistics.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The parts of a Lance table that its files define: columns, versions with tags and branches, and indexes.
 
-May import `access`, `sources` (types of results), `services`, `model` and the console's shared modules. Has no
-business rules. Refusals, tables without data and failures of storage are shown on the page.
+Has no business rules. Refusals, tables without data and failures of storage are shown on the page.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """The page about the maintenance of a catalog's tables: the findings about each table with their reasons, and
 operations.
 
-May import `model`, `names`, `services`, this package and the console's shared modules. Has no business rules. The
-services return only tables that the caller may maintain.
+Has no business rules. The services return only tables that the caller may maintain.
 """
 
 from __future__ import annotations

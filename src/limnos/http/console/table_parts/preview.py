@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The first rows of a table, and the beginning of a fileset's file.
 
-May import `services`, `model` and the console's shared modules. The service applies row filters and masks.
+The service applies row filters and masks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tab with the reports that engines sent about their scans and commits of a table.
 
-May import `services`, `model` and the console's shared modules. Reports reveal other users' queries, so the service
-returns them only to users who may change the table.
+Reports reveal other users' queries, so the service returns them only to users who may change the table.
 """
 
 from __future__ import annotations

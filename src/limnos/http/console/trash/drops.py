@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dropping an object: a page with the consequences, and its form. Dropped objects go to the trash, except catalogs.
 
-May import `model`, `names`, `services` and this package's shared modules. The services make all access decisions.
+The services make all access decisions.
 """
 
 from __future__ import annotations

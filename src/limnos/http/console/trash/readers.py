@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects that read a table or view, as a list for the page that drops it.
 
-May import `services`, `model`, `names` and the console's shared modules. The service decides which objects are hidden.
+The service decides which objects are hidden.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 """The trash: dropped objects that the caller may restore, of all catalogs or of one, and the form that restores one of
 them.
 
-May import `model`, `names`, `services` and this package's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

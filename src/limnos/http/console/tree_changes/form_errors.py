@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Forms whose name a service refused: the page is shown again, with the message and the status of the error.
 
-May import `model`, `names` and the console's shared modules. Must not know resources.
+Must not know resources.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Renaming an object of the tree: a page with the consequence and a form, and the form's request.
 
-May import `model`, `names`, `services` and the console's shared modules. The services make all access decisions, and
-decide which names are valid and free.
+The services make all access decisions, and decide which names are valid and free.
 """
 
 from __future__ import annotations

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The console's worksheet: statements of SQL++, and hints below an error.
-
-May import `model`, `names`, `services`, `sqlpp` and the console's shared modules.
-"""
+"""The console's worksheet: statements of SQL++, and hints below an error."""

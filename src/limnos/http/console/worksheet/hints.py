@@ -2,8 +2,7 @@
 """Hints below an error of the worksheet: misspelt keywords, reserved words used as identifiers, names that begin with
 the catalog, datasets with a similar name, and changes in the read-only mode.
 
-May import `model`, `names`, `services`, `sqlpp` and the console's shared modules. Has no business rules: it compares a
-missing name with the names visible to the caller.
+Has no business rules: it compares a missing name with the names visible to the caller.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The sample statement of an empty worksheet: a query of a table that the caller may load.
 
-May import `model`, `names`, `services`, and the console's shared modules. Has no business rules.
+Has no business rules.
 """
 
 from __future__ import annotations

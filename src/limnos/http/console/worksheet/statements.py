@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The worksheet: statements of SQL++, executed by a POST request with the caller's rights, and their first results.
 
-May import `model`, `names`, `services` and the console's shared modules. Has no business rules: each statement makes
-its own access decisions. A GET request never executes a statement.
+Has no business rules: each statement makes its own access decisions. A GET request never executes a statement.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 """Gravitino's routes of table maintenance: they start maintenance jobs of a policy and jobs that compute statistics,
 append statistics as JSON Lines, and read and compare metrics.
 
-May import `model`, `services` and `http.gravitino`. Has no business rules. Gravitino has not released these routes.
-Their paths do not contain the metalake: the query parameter `metalake` names it, by default the setting
-`server.metalake`.
+Has no business rules. Gravitino has not released these routes. Their paths do not contain the metalake: the query
+parameter `metalake` names it, by default the setting `server.metalake`.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Conditions of row rules as boolean columns: true if the row satisfies the rule.
 
 Evaluates the declared conditions for each row, and derives counts, samples and names of broken rules from them. A
-condition that Spark rejects is refused with its position. A NULL condition counts as broken. May import `pipeline`,
-`model` and PySpark; must not know the further use of the rows.
+condition that Spark rejects is refused with its position. A NULL condition counts as broken.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Findings from counts: whether a rule holds within its tolerance, with a human-readable sentence.
 
-Compares the share of broken rows with the tolerated share. May import `declaration` and `outcomes`. Pure. Must not know
-Spark.
+Compares the share of broken rows with the tolerated share. Pure. Must not know Spark.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 
 Evaluates all row rules of a step in one pass. If violations are only counted (fail, warn), Spark's `observe` counts
 them inside the write. A separate count could see other rows if the source is not deterministic. If rows are dropped or
-quarantined, all rows are staged first, so that both writes see the same rows. May import `pipeline`, `model`, py4j and
-PySpark. Must not know branches or write modes.
+quarantined, all rows are staged first, so that both writes see the same rows. Must not know branches or write modes.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Table rules: queries on the branch that a step has written.
 
 Evaluates the rules unique, not null, references, rows between, fresh, no fewer rows than before, and queries that must
-return nothing. Rules that one aggregation can answer share it; others need a count by keys, a join or a query each. May
-import `pipeline`, `model` and PySpark. Must not know the branch or snapshot of a name: `reads` returns it.
+return nothing. Rules that one aggregation can answer share it; others need a count by keys, a join or a query each.
+Must not know the branch or snapshot of a name: `reads` returns it.
 """
 
 from __future__ import annotations

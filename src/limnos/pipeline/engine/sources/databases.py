@@ -2,8 +2,8 @@
 """Tables and queries of databases, by JDBC.
 
 Opens a declared source with its driver, in one query or in partitions by a column. The password comes from the
-environment and is passed to Spark as an option; no file, plan, log or process list contains it. May import `pipeline`,
-`spark`, py4j and PySpark. Must not know Limnos tables.
+environment and is passed to Spark as an option; no file, plan, log or process list contains it. Must not know Limnos
+tables.
 
 A database cannot be pinned: each read gets the current data. Several connections read the partitions, each in its own
 transaction.

@@ -3,8 +3,7 @@
 
 Opens exactly the files that a run reads. An undeclared schema is inferred once and recorded with the run; a later
 change of the files' schema is an error. Malformed rows are found by Spark's permissive mode with every column parsed,
-because Spark does not notice errors in columns that a query does not need. May import `pipeline`, `names`, py4j and
-PySpark. Must not know tables.
+because Spark does not notice errors in columns that a query does not need. Must not know tables.
 """
 
 from __future__ import annotations

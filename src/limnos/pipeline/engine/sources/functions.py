@@ -4,7 +4,7 @@
 Calls the declared function and stages its rows. A function with a parameter `spark` is called in the driver and returns
 a DataFrame. Any other function yields Arrow batches. It runs in one task of an executor, batch by batch, so no rows
 pass through the driver; its imports must be installed there. Rows are staged, because a second call may return
-different rows. May import `pipeline`, py4j, pyarrow and PySpark.
+different rows.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Listing of files: the files that a URL or pattern matches, and their paths for Spark.
 
-Lists files through Spark, so that every file system of Spark works, also over Spark Connect. May import `declaration`,
-`values`, `fingerprints`, py4j and PySpark. Must not know formats.
+Lists files through Spark, so that every file system of Spark works, also over Spark Connect. Must not know formats.
 """
 
 from __future__ import annotations

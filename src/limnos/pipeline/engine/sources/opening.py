@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The common entry point to sources of all kinds.
 
-Selects the reader by the declared kind. May import `pipeline`'s values and readers, and PySpark.
+Selects the reader by the declared kind.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 Runs Spark's Structured Streaming with `availableNow`, stages each batch, and returns all batches as one DataFrame. The
 progress is stored in a checkpoint directory. Each read copies the checkpoint of the last published run to a new name,
 and the pin has that name. So a discarded run consumes nothing, and a restored table continues from its own state. Each
-step that reads a stream has its own progress. May import `pipeline`, py4j and PySpark. Must not know publishing.
+step that reads a stream has its own progress. Must not know publishing.
 """
 
 from __future__ import annotations

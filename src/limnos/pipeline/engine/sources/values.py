@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests and results of reading a source.
 
-The common values of all readers of sources. May import `pipeline`'s values, `model`, py4j and PySpark. Must not know
-the readers of sources.
+The common values of all readers of sources. Must not know the readers of sources.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Assessment of Lance tables: findings from the state of each table, which worker processes read.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format. Changes that the server makes or
-commits are in the change feed, and their tables are assessed in the next round. Clients also write files without the
-server, so once a day all tables are assessed, in slices; also after a change of the policies, which set thresholds.
+Must not know any wire format. Changes that the server makes or commits are in the change feed, and their tables are
+assessed in the next round. Clients also write files without the server, so once a day all tables are assessed, in
+slices; also after a change of the policies, which set thresholds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operations on Lance tables: requests for them, and the task that executes an operation on behalf of its user.
 
-May import the layers below. Must not know any wire format. The server's own worker processes execute them.
+Must not know any wire format. The server's own worker processes execute them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Explanation of one Lance table: its figures and findings, and for each of the newest versions why it is kept.
 
-May import the layers below. Must not know any wire format. The callers of this module have checked that the reader may
-maintain the table.
+Must not know any wire format. The callers of this module have checked that the reader may maintain the table.
 """
 
 from __future__ import annotations

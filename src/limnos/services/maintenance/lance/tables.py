@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenance of the files of Lance tables: reads the state of a table, and executes operations on its files.
 
-May import the layers below. Must not know the schedule of operations. An operation decides on the table's state at that
-moment, so a version that has a tag by then is not removed.
+Must not know the schedule of operations. An operation decides on the table's state at that moment, so a version that
+has a tag by then is not removed.
 """
 
 from __future__ import annotations

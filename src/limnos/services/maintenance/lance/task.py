@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Maintenance task of Lance tables: assesses them, and executes their policies with the rights of their authors.
 
-May import the layers below. Must not know any wire format. Lance tables without a policy are maintained on request
-alone: the settings that maintain tables without a policy are about Iceberg tables.
+Must not know any wire format. Lance tables without a policy are maintained on request alone: the settings that maintain
+tables without a policy are about Iceberg tables.
 """
 
 from __future__ import annotations

@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removal of orphan files: files below a table's location that no metadata names.
-
-May import `maintenance` and the packages that `maintenance` may import.
-"""
+"""Removal of orphan files: files below a table's location that no metadata names."""

@@ -2,8 +2,8 @@
 """References: lists the files that a table's metadata names, and finds other tables whose metadata names a table's
 files.
 
-May import the layers below and `formats.maintenance`. Must not know the use of the lists. Manifests are read in the
-server's file threads and decoded by offloaded work, in parts of bounded size.
+Must not know the use of the lists. Manifests are read in the server's file threads and decoded by offloaded work, in
+parts of bounded size.
 """
 
 from __future__ import annotations

@@ -2,11 +2,10 @@
 """Removal of orphan files of one table: marks files, waits until all nodes have read the marks, searches again, and
 deletes.
 
-May import the layers below. Must not know the schedule. A file is marked first, and from then on no commit of the table
-may name it (`services.iceberg.orphan_fence`). After `FENCE_WAIT_S` every node has read the mark. Only then the table is
-searched again, and files that are still orphans are deleted. A killed process leaves marked files: the next removal
-decides on them again. The row of a file and its audit record are written after the deletion, so that each deleted file
-has both.
+Must not know the schedule. A file is marked first, and from then on no commit of the table may name it
+(`services.iceberg.orphan_fence`). After `FENCE_WAIT_S` every node has read the mark. Only then the table is searched
+again, and files that are still orphans are deleted. A killed process leaves marked files: the next removal decides on
+them again. The row of a file and its audit record are written after the deletion, so that each deleted file has both.
 """
 
 from __future__ import annotations

@@ -2,8 +2,7 @@
 """Reports about the orphan files of a table: the findings of the last check, the deleted files, and the reasons why
 files are kept.
 
-May import the layers below. Must not know any wire format. The callers of this module check that the reader may
-maintain the tables.
+Must not know any wire format. The callers of this module check that the reader may maintain the tables.
 """
 
 from __future__ import annotations

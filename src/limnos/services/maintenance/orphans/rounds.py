@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rounds of orphan removal: checks tables for orphan files if a policy or setting enables it, and removes old ones.
 
-May import the layers below. Must not know any wire format. A file is removed if it was an orphan at checks on different
-days for the stated age, by the store's clock. The time between two checks counts at most `STEP_MAX_MS`, so that a jump
-of the clock does not make files old enough. The task may be killed at any point: a check stores its findings in one
-transaction, and a removal resumes (`services.maintenance.orphans.removal`).
+Must not know any wire format. A file is removed if it was an orphan at checks on different days for the stated age, by
+the store's clock. The time between two checks counts at most `STEP_MAX_MS`, so that a jump of the clock does not make
+files old enough. The task may be killed at any point: a check stores its findings in one transaction, and a removal
+resumes (`services.maintenance.orphans.removal`).
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Search for the orphan files of one table: lists its directories, reads its metadata afterwards, and compares.
 
-May import the layers below and `formats.maintenance`. Must not know the schedule of removals. A file that a commit adds
-after the listing is not in the listing, and a file added before it is in the metadata, which is read later. If anything
-cannot be read, the search finds no orphans and returns the reason.
+Must not know the schedule of removals. A file that a commit adds after the listing is not in the listing, and a file
+added before it is in the metadata, which is read later. If anything cannot be read, the search finds no orphans and
+returns the reason.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks about orphan files: the recurring round over all tables, and the check of one table that a user requested.
 
-May import the layers below. Must not know any wire format. A request never shortens the time for which a file must have
-been an orphan.
+Must not know any wire format. A request never shortens the time for which a file must have been an orphan.
 """
 
 from __future__ import annotations

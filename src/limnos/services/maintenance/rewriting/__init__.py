@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rewriting of tables' files by executors: operations that wait, their leases, and the tokens that executors get.
 
-May import `maintenance` and the packages that it may import. Must not know Spark: executors lease operations over HTTP.
+Must not know Spark: executors lease operations over HTTP.
 """

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cancellation of operations that rewrite a table's files, by users who may maintain the table.
 
-May import the layers below. Must not know any wire format. The operations of the server itself end within a minute and
-cannot be cancelled.
+Must not know any wire format. The operations of the server itself end within a minute and cannot be cancelled.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Kinds of operations that rewrite files of tables, and the data that the server stores with each operation.
 
-May import the layers below. Must not know leases.
+Must not know leases.
 """
 
 from __future__ import annotations

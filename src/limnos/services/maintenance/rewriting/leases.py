@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Leases of operations: an executor leases operations for some time, renews the leases, and reports the results.
 
-May import the layers below and `formats.maintenance`. Must not know any wire format, nor Spark. An executor gets a
-token for each operation, which allows rewrites of one table on behalf of the operation's user. The token lives as long
-as the lease is renewed, and is revoked at its end. If a lease expires, the operation waits again.
+Must not know any wire format, nor Spark. An executor gets a token for each operation, which allows rewrites of one
+table on behalf of the operation's user. The token lives as long as the lease is renewed, and is revoked at its end. If
+a lease expires, the operation waits again.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Delays of operations because of quiet hours and budgets, by the current settings and policies.
 
-May import the layers below. Must not know leases of executors. A delayed operation stores when it is due, and the
-reason. Settings change with a restart of the server, and policies at any time. So the server computes the delays again
-once a minute, and an operation that has none any more is due at once.
+Must not know leases of executors. A delayed operation stores when it is due, and the reason. Settings change with a
+restart of the server, and policies at any time. So the server computes the delays again once a minute, and an operation
+that has none any more is due at once.
 """
 
 from __future__ import annotations

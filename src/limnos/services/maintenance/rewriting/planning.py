@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Planning of rewrites: turns findings into operations that wait for an executor, if a policy or a setting enables it.
 
-May import the layers below. Must not know any wire format. An operation that a policy requests needs the rights of
-the policy's author and of who attached it; one that a setting requests those of the table's owner. The server checks
-them here, when an executor leases the operation, and at its commits. A failed operation is retried with exponential
-backoff.
+Must not know any wire format. An operation that a policy requests needs the rights of the policy's author and of who
+attached it; one that a setting requests those of the table's owner. The server checks them here, when an executor
+leases the operation, and at its commits. A failed operation is retried with exponential backoff.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Row retention: the condition for the rows that an operation deletes, from the current policy, and requests for such
 operations.
 
-May import the layers below and `formats.maintenance`. Must not know leases or Spark. The column and the age come from
-the effective policy alone, never from a request, and the rows are deleted with the rights of the operation's user.
+Must not know leases or Spark. The column and the age come from the effective policy alone, never from a request, and
+the rows are deleted with the rights of the operation's user.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scheduling of rewrites: fair shares of table owners, quiet hours, and budgets of bytes.
 
-Pure. May import `model` and values of `store`. Must not know leases. Operations that a user requested have
-priority. Quiet hours and budgets do not delay them, but their bytes count towards the budgets.
+Pure. Must not know leases. Operations that a user requested have priority. Quiet hours and budgets do not delay them,
+but their bytes count towards the budgets.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Background loops of a node: each repeats a step for as long as the node lives, whatever the step raises.
 
-May import `model` and `telemetry`. Must not know the steps. A failed step is logged once for each streak of
-failures, and repeated after pauses that grow up to a maximum. A step that neither ends nor makes progress within its
-time is logged once, and goes on. Pauses and durations are times of the event loop, so the
-wall clock does not affect them. `/health/ready`, metrics and the console show the loops that fail or hang.
+Must not know the steps. A failed step is logged once for each streak of failures, and repeated after pauses that grow
+up to a maximum. A step that neither ends nor makes progress within its time is logged once, and goes on. Pauses and
+durations are times of the event loop, so the wall clock does not affect them. `/health/ready`, metrics and the console
+show the loops that fail or hang.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Request coalescing: concurrent callers of the same operation share one call.
 
-May import the standard library. Must not know the operations. A caller who arrives while a call is running shares the
-next call, never the running call. The result of an earlier call could miss changes made before the caller arrived.
+Must not know the operations. A caller who arrives while a call is running shares the next call, never the running call.
+The result of an earlier call could miss changes made before the caller arrived.
 """
 
 from __future__ import annotations

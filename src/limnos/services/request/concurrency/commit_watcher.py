@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Commit watcher: one read of the store's clocks serves all callers on this node who wait for commits.
 
-May import the layers below. Must not know changes or rights: a caller reads the changes itself when it is woken. On
-SQLite a check for commits reads a few bytes of memory (the header of the WAL index). Otherwise it is one statement, ten
-times a second, however many callers wait. A caller is woken only if a revision of its zones has advanced.
+Must not know changes or rights: a caller reads the changes itself when it is woken. On SQLite a check for commits reads
+a few bytes of memory (the header of the WAL index). Otherwise it is one statement, ten times a second, however many
+callers wait. A caller is woken only if a revision of its zones has advanced.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LRU caches of a node, bounded by their number of values.
 
-May import the standard library only. Must not know what is cached.
+Must not know what is cached.
 """
 
 from __future__ import annotations

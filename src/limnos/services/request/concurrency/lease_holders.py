@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Names of lease holders, by which a later process on the same machine knows that a holder has ended.
 
-May import the standard library. Must not know leases. A process id alone is used again, and other containers have
-processes with the same id. So a name has a digest of the machine's boot and of the namespace of process ids, the
-process id, and the start of the process. A random part tells the leases of one process apart and keeps the name secret.
-Linux only: elsewhere no holder counts as ended, and its leases expire.
+Must not know leases. A process id alone is used again, and other containers have processes with the same id. So a name
+has a digest of the machine's boot and of the namespace of process ids, the process id, and the start of the process. A
+random part tells the leases of one process apart and keeps the name secret. Linux only: elsewhere no holder counts as
+ended, and its leases expire.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Turns on the event loop: requests that use much of it run step by step, and their callers take turns.
 
-May import `model`, `telemetry` and the standard library. Must not know requests or protocols. A step is the part of a
-coroutine between two suspensions. Steps are measured, so nothing states in advance what a request costs: after
-`FREE_S` on the loop a request waits for a turn, which gives it as much again. In one pass of the loop, all requests of
-a caller share that time. One turn is given in every second pass of the loop, to the waiting callers in rotation. Short
-requests run in between, and wait for one step of all others, not for one of each. Among the requests of one caller,
-those with the fewest turns go first, and long ones one after the other, in the order of their arrival.
+Must not know requests or protocols. A step is the part of a coroutine between two suspensions. Steps are measured, so
+nothing states in advance what a request costs: after `FREE_S` on the loop a request waits for a turn, which gives it as
+much again. In one pass of the loop, all requests of a caller share that time. One turn is given in every second pass of
+the loop, to the waiting callers in rotation. Short requests run in between, and wait for one step of all others, not
+for one of each. Among the requests of one caller, those with the fewest turns go first, and long ones one after the
+other, in the order of their arrival.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounded concurrency: runs the same function for many items of one request, a few at a time.
 
-May import `loop_turns` and the standard library. Must not know the function.
+Must not know the function.
 """
 
 from __future__ import annotations

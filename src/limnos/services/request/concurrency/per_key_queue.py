@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Per-key queues: changes of the same object on this node run one after the other, in order of arrival.
 
-May import `model` and the standard library. Queues are identified by object ids. They only avoid conflicting work on
-this node; correctness depends on the store alone, since other nodes have other queues.
+Queues are identified by object ids. They only avoid conflicting work on this node; correctness depends on the store
+alone, since other nodes have other queues.
 """
 
 from __future__ import annotations

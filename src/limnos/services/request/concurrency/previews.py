@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of previews on a node: the concurrency per caller, the time limit, and the processes that read.
 
-May import the layers below `services`. Must not know the content of previews.
+Must not know the content of previews.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Body dependencies: the datasets, views, synonyms and functions that the body of a view or function in SQL++ needs.
 
-May import the layers below. Must not know any wire format. A body is bound twice. The first binding expands views and
-functions, to find errors. The second binding does not expand them, so it finds the names that the body itself uses.
+Must not know any wire format. A body is bound twice. The first binding expands views and functions, to find errors. The
+second binding does not expand them, so it finds the names that the body itself uses.
 """
 
 from __future__ import annotations

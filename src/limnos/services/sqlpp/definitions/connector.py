@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataset metadata for AsterixDB's connectors: a dataset's key, its type and its location.
 
-May import the layers below. Must not know any wire format. The caller needs the right to load the table.
+Must not know any wire format. The caller needs the right to load the table.
 """
 
 from __future__ import annotations

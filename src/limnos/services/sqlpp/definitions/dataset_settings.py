@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The WITH clause of CREATE DATASET: its allowed fields and their types.
 
-May import `sqlpp`. Must not know datasets. AsterixDB's storage settings are checked, but have no effect here.
+Must not know datasets. AsterixDB's storage settings are checked, but have no effect here.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of a dataset: its creation, its temporary name while it is unfinished, and its final name.
 
-May import the layers below. Must not know engines. A dataset of CREATE DATASET … AS is unfinished until its objects are
-committed: it has a temporary name, and one mutation renames it to the final name. If the server ends before that, a
-task drops it after the statement's deadline.
+Must not know engines. A dataset of CREATE DATASET … AS is unfinished until its objects are committed: it has a
+temporary name, and one mutation renames it to the final name. If the server ends before that, a task drops it after the
+statement's deadline.
 """
 
 from __future__ import annotations

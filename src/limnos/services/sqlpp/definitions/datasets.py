@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Datasets of SQL++: Iceberg tables whose record has the statements that created them, external datasets, and indexes.
 
-May import the layers below. Must not know any wire format. `sqlpp.stored` defines the conversion of an object to a row.
-A dataset stores the text of its type with all type names replaced, so that it stays readable if the named types are
-dropped or changed. A table that other clients created is a dataset without a primary key.
+Must not know any wire format. `sqlpp.stored` defines the conversion of an object to a row. A dataset stores the text of
+its type with all type names replaced, so that it stays readable if the named types are dropped or changed. A table that
+other clients created is a dataset without a primary key.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataverse objects: creates and drops the objects that SQL++ makes in dataverses, regardless of their kind.
 
-May import the layers below. Must not know any wire format. If another object depends on an object, the mutation's error
-contains the dependent object. Whether the caller may know its name is decided afterwards, outside of the transaction.
+Must not know any wire format. If another object depends on an object, the mutation's error contains the dependent
+object. Whether the caller may know its name is decided afterwards, outside of the transaction.
 """
 
 from __future__ import annotations

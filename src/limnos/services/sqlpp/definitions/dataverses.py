@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Dataverses: namespaces that were created explicitly. Creates and drops them, and sets the active dataverse.
 
-May import the layers below. Must not know any wire format. A namespace that exists only as the parent of another is not
-a dataverse; creating it marks it as explicit. Dropping a dataverse that contains other namespaces drops its objects,
-and only removes the mark of the namespace. `Default` is created with the first object in it.
+Must not know any wire format. A namespace that exists only as the parent of another is not a dataverse; creating it
+marks it as explicit. Dropping a dataverse that contains other namespaces drops its objects, and only removes the mark
+of the namespace. `Default` is created with the first object in it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """File sources of statements: the supported adapters, and the locations that statements may read.
 
-May import the layers below. Must not know any wire format. A file is read only below a root that the settings allow for
-this (`sqlpp.file_roots`), and never in the server's own data or warehouse, regardless of the roots.
+Must not know any wire format. A file is read only below a root that the settings allow for this (`sqlpp.file_roots`),
+and never in the server's own data or warehouse, regardless of the roots.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Functions written in SQL++: one object for all functions of a name, with one statement for each arity.
 
-May import the layers below. Must not know any wire format. Adding a function to an existing name, replacing one,
-or dropping one of several alters the object; its owner stays.
+Must not know any wire format. Adding a function to an existing name, replacing one, or dropping one of several alters
+the object; its owner stays.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Checks the fields of an index against the type of its dataset: existence, types and arrays.
 
-May import `sqlpp` and `names`. Must not know statements beyond the fields of an index.
+Must not know statements beyond the fields of an index.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Index rules: the valid combinations of an index's keys and options.
 
-May import `sqlpp`. Must not know datasets: rules about the type of a dataset's objects are checked elsewhere.
+Must not know datasets: rules about the type of a dataset's objects are checked elsewhere.
 """
 
 from __future__ import annotations

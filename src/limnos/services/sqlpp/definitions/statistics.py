@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statistics of datasets: ANALYZE DATASET stores the count and the average size of a dataset's objects.
 
-May import the layers below. Must not know any wire format. Iceberg counts rows and bytes at each commit, so nothing is
-sampled: the counts are those of the table's current metadata, and may be inexact if the table has delete files. The
-statement is stored in the record of the dataset, like those of its indexes.
+Must not know any wire format. Iceberg counts rows and bytes at each commit, so nothing is sampled: the counts are those
+of the table's current metadata, and may be inexact if the table has delete files. The statement is stored in the record
+of the dataset, like those of its indexes.
 """
 
 from __future__ import annotations

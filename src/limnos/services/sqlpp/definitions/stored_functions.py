@@ -2,9 +2,9 @@
 """Stored functions: functions registered over Gravitino's API for other engines, or written in SQL++; both are one kind
 of object.
 
-May import the layers below. Must not know any wire format. `formats.gravitino` checks a registered function, the record
-stores it, and this server never runs it. Responses contain the statements of a function of SQL++, only SQL++ changes
-its definition, and it cannot be dropped while another object needs it.
+Must not know any wire format. `formats.gravitino` checks a registered function, the record stores it, and this server
+never runs it. Responses contain the statements of a function of SQL++, only SQL++ changes its definition, and it cannot
+be dropped while another object needs it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Synonyms of SQL++: alternative names for datasets and views, which need not exist.
 
-May import the layers below. Must not know any wire format. A target without a dataverse is in the synonym's own.
-Synonyms may refer to synonyms; a cycle is an error at resolution.
+Must not know any wire format. A target without a dataverse is in the synonym's own. Synonyms may refer to synonyms; a
+cycle is an error at resolution.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Typed views: the query that casts the results of a view's query to its declared fields.
 
-May import `sqlpp`. Must not know the lookup of types. A value that does not fit becomes NULL, as DEFAULT NULL
-specifies. An object is omitted if a field that is NOT UNKNOWN or part of the key would be NULL. Keys are not enforced.
+Must not know the lookup of types. A value that does not fit becomes NULL, as DEFAULT NULL specifies. An object is
+omitted if a field that is NOT UNKNOWN or part of the key would be NULL. Keys are not enforced.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Types of SQL++: nodes whose record is the statement that created them, and record types with all type names replaced.
 
-May import the layers below. Must not know any wire format. Unqualified names in the definition of an object are looked
-up in the object's dataverse, those in other statements in the active dataverse. A built-in type takes precedence over a
-created one.
+Must not know any wire format. Unqualified names in the definition of an object are looked up in the object's dataverse,
+those in other statements in the active dataverse. A built-in type takes precedence over a created one.
 """
 
 from __future__ import annotations

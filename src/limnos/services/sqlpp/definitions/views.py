@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Views of SQL++: Iceberg views on the tree whose text has the dialect `sqlpp`.
 
-May import the layers below. Must not know any wire format. Such a view has one string column. It also has a text for
-Spark, which is an error message that names the query service, since Spark would parse another dialect's text as its
-own. A view has no definer's rights: its reader needs the right to read its sources.
+Must not know any wire format. Such a view has one string column. It also has a text for Spark, which is an error
+message that names the query service, since Spark would parse another dialect's text as its own. A view has no definer's
+rights: its reader needs the right to read its sources.
 """
 
 from __future__ import annotations

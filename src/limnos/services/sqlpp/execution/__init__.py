@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Statements over metadata and data: queries, writes, the interface to the engine, and compaction of datasets.
-
-May import the packages of `sqlpp` before it: `requests`, `locks` and `definitions`.
-"""
+"""Statements over metadata and data: queries, writes, the interface to the engine, and compaction of datasets."""

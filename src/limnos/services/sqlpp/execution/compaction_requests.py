@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compaction requests: if a dataset has many small files after a statement, they create a task that compacts it.
 
-May import the layers below. Must not know engines or wire formats. A second, later task deletes the orphan files of
-killed statements. A task runs on behalf of the last writer, with the rights of that writer and the trust of its
-credential. If compaction fails, it is tried again only when the dataset has twice as many files.
+Must not know engines or wire formats. A second, later task deletes the orphan files of killed statements. A task runs
+on behalf of the last writer, with the rights of that writer and the trust of its credential. If compaction fails, it is
+tried again only when the dataset has twice as many files.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compaction task: an engine rewrites a dataset's many files into few, while no statement writes to the dataset.
 
-May import the layers below. Must know neither wire formats nor the rewriting of files. The task holds the dataset's
-lock, and each commit presents it. The rows do not change. An interrupted task keeps its commits, and its next attempt
-continues from there.
+Must know neither wire formats nor the rewriting of files. The task holds the dataset's lock, and each commit presents
+it. The rows do not change. An interrupted task keeps its commits, and its next attempt continues from there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Data statements: decides on a statement over data, then runs it in an engine.
 
-May import the layers below. Must not know any wire format. Access to every dataset of a statement is decided before its
-job (`row_access`, `write_targets`). The engine uses a token of the caller that is issued for the statement, so it has
-no further rights. Writers of a dataset wait for its lock.
+Must not know any wire format. Access to every dataset of a statement is decided before its job (`row_access`,
+`write_targets`). The engine uses a token of the caller that is issued for the statement, so it has no further rights.
+Writers of a dataset wait for its lock.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files of datasets: pins each dataset of a statement to the snapshot whose files the server has checked.
 
-May import the layers below. Must not know any wire format. The engine may open files that the caller may not, and the
-writers of a table choose the names of its files. So no dataset goes to an engine before `check_table_files` has found
-all of its files below the table's own locations. The engine refuses a table whose snapshot is not the pinned one.
+Must not know any wire format. The engine may open files that the caller may not, and the writers of a table choose the
+names of its files. So no dataset goes to an engine before `check_table_files` has found all of its files below the
+table's own locations. The engine refuses a table whose snapshot is not the pinned one.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Rows of the functions `dataset_resources` and `storage_components`: a dataset's indexes, and the commits of its
 files.
 
-May import the layers below. Must not know any wire format. All values come from a table's metadata; no file is read.
-Only the primary index has files of its own: other indexes are metadata only.
+Must not know any wire format. All values come from a table's metadata; no file is read. Only the primary index has
+files of its own: other indexes are metadata only.
 """
 
 from __future__ import annotations

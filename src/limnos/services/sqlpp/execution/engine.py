@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQL++ engines: the interface to the engine that runs statements over data. `app` chooses the implementation.
 
-May import `sqlpp`, `model` and `services.request`. Must not know the implementations.
+Must not know the implementations.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writers for the files of COPY TO, below a local directory or a fileset's location.
 
-May import the layers below. Must not know statements. A local directory gets its final name when all of its files are
-written. In an object store each file appears when it is complete, and `_SUCCESS` after the last one. Disk operations
-never run on the event loop.
+Must not know statements. A local directory gets its final name when all of its files are written. In an object store
+each file appears when it is complete, and `_SUCCESS` after the last one. Disk operations never run on the event loop.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """COPY TO: an engine writes the results of a query to files, at a location where the caller may write.
 
-May import the layers below. Must not know any wire format. The query runs with the caller's rights, as every query
-does. Files go below a directory of the setting `sqlpp.export_roots`, or into a fileset that the caller may change.
+Must not know any wire format. The query runs with the caller's rights, as every query does. Files go below a directory
+of the setting `sqlpp.export_roots`, or into a fileset that the caller may change.
 """
 
 from __future__ import annotations

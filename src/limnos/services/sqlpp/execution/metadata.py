@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Metadata queries: read the visible namespaces and objects for the datasets of the dataverse `Metadata`.
 
-May import the layers below. Must not know any wire format. If conditions fix the dataverse, only its objects are read,
-and if they fix names, only those objects. Objects are read in slices, with other requests in between. Each slice has
-its own request view, so a concurrent change may be visible in one slice and not in another. Data that is not in the
-view is yielded only if a later request view still lists its object.
-`limnos.sqlpp.metadata` builds the records.
+Must not know any wire format. If conditions fix the dataverse, only its objects are read, and if they fix names, only
+those objects. Objects are read in slices, with other requests in between. Each slice has its own request view, so a
+concurrent change may be visible in one slice and not in another. Data that is not in the view is yielded only if a
+later request view still lists its object. `limnos.sqlpp.metadata` builds the records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Listings of dataverses: cursors over their objects, and the entries that one slice of a metadata query reads.
 
-May import the layers below. Must not know how entries are read.
+Must not know how entries are read.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Requests for metadata: what a scan of a dataset of `Metadata` reads, by its conditions.
 
-May import the layers below. Must not know how objects are read.
+Must not know how objects are read.
 """
 
 from __future__ import annotations

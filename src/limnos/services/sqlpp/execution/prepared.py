@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prepared statements: a cache of parsed texts, and of bound queries that depend only on their text.
 
-May import `sqlpp`, `names` and `services.request`. A bound query is cached only if its binding needed no lookup in the
-tree, and if it uses neither parameters nor the time of its request. So it is the same for every caller and revision.
-Access to its data is decided at each execution.
+A bound query is cached only if its binding needed no lookup in the tree, and if it uses neither parameters nor the time
+of its request. So it is the same for every caller and revision. Access to its data is decided at each execution.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 """Queries: bound with the names visible to the caller, then run by the evaluator if they read no data, else by the
 engine.
 
-May import the layers below. Must not know any wire format. The evaluator's work is bounded: a little runs on the event
-loop, more in a worker process that is killed at the deadline. A query over both data and the dataverse Metadata is
-refused, since the engine has no metadata.
+Must not know any wire format. The evaluator's work is bounded: a little runs on the event loop, more in a worker
+process that is killed at the deadline. A query over both data and the dataverse Metadata is refused, since the engine
+has no metadata.
 """
 
 from __future__ import annotations

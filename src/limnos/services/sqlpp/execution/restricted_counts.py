@@ -2,8 +2,8 @@
 """Restricted counts: omits the statistics of a dataset in the dataverse Metadata for callers whose reads are
 restricted.
 
-May import the layers below. Must not know queries. ANALYZE counts all objects of a dataset, including those that a row
-filter hides from restricted users, and stores its counts among the statements of the dataset.
+Must not know queries. ANALYZE counts all objects of a dataset, including those that a row filter hides from restricted
+users, and stores its counts among the statements of the dataset.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Result access: stored results are read only while their user may still read the rows on which they rest.
 
-May import the layers below. Must not know any wire format. A stored result rests on the datasets that its statements
-read, by node id. Each read of the result decides again. A refusal ends the result for good (0157).
+Must not know any wire format. A stored result rests on the datasets that its statements read, by node id. Each read of
+the result decides again. A refusal ends the result for good (0157).
 """
 
 from __future__ import annotations

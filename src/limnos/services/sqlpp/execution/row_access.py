@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Row access: the one decision on reading the rows of a statement's datasets, whatever the statement.
 
-May import the layers below. Must not know statements, engines or wire formats. To bind a name only takes the right to
-load its object. To read rows takes the right to read them, for each dataset that the bound query scans: also one behind
-a view, a synonym or a function. The decision is made when a query is bound, and again when its job is built (0155).
+Must not know statements, engines or wire formats. To bind a name only takes the right to load its object. To read rows
+takes the right to read them, for each dataset that the bound query scans: also one behind a view, a synonym or a
+function. The decision is made when a query is bound, and again when its job is built (0155).
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 """Statement outcomes: determines from the dataset's history whether a statement was committed, if its engine did not
 report it.
 
-May import the layers below. Must not know wire formats or engines. Every commit of a statement needs its lock. So after
-the release of the lock no commit is possible, and the history is final: a statement's snapshot records its id.
+Must not know wire formats or engines. Every commit of a statement needs its lock. So after the release of the lock no
+commit is possible, and the history is final: a statement's snapshot records its id.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Update queries: rewrites UPDATE to a query that returns the changed objects.
 
-May import `sqlpp` and `names`. Must not know datasets beyond the paths of a key. Each SET or array step applies to the
-result of the previous one. Array positions begin at 0; negative positions count from the end.
+Must not know datasets beyond the paths of a key. Each SET or array step applies to the result of the previous one.
+Array positions begin at 0; negative positions count from the end.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write targets: the dataset that a statement writes to, with the access decision and the lock.
 
-May import the layers below. Must not know wire formats or engines. Statements that write to the same dataset run one
-after another; readers take no lock.
+Must not know wire formats or engines. Statements that write to the same dataset run one after another; readers take no
+lock.
 """
 
 from __future__ import annotations

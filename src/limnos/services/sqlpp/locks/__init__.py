@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks of statements: requested, granted and released, and exclusive access for drops.
-
-May import `requests` and the packages that `requests` may import.
-"""
+"""Locks of statements: requested, granted and released, and exclusive access for drops."""

@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exclusive access: a drop of a dataset or dataverse waits for the statements that write there.
 
-May import the layers below. Must not know statements. Access is decided first: a caller who may not drop must not delay
-writers. If no statement writes, no lock is taken, since a drop is one transaction: a statement that begins concurrently
-finds no dataset.
+Must not know statements. Access is decided first: a caller who may not drop must not delay writers. If no statement
+writes, no lock is taken, since a drop is one transaction: a statement that begins concurrently finds no dataset.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lock mutations: request, grant, upgrade and release the locks of statements, and release those of dead nodes.
 
-May import `sqlpp` (the rules of granting), `store` and the layers below. `services.sqlpp.locks.statement_locks` waits
-for them. Each mutation is a background operation of the server, so only one runs at a time on all nodes. A mutation
-that frees locks also grants them to waiters, in the same transaction: waiters only read whether their locks are
-granted.
+`services.sqlpp.locks.statement_locks` waits for them. Each mutation is a background operation of the server, so only
+one runs at a time on all nodes. A mutation that frees locks also grants them to waiters, in the same transaction:
+waiters only read whether their locks are granted.
 """
 
 from __future__ import annotations

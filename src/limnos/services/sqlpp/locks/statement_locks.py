@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statement locks on this node: request, wait, hold and release.
 
-May import `sqlpp`, `store`, `telemetry` and the layers below. The mutations of `services.sqlpp.locks.lock_mutations`
-decide which locks are granted.
+The mutations of `services.sqlpp.locks.lock_mutations` decide which locks are granted.
 
 Costs: a free lock takes one transaction, and its release another. Waiting writes nothing. While statements wait on this
 node, one poll serves all of them: a statement ten times a second on PostgreSQL, and on an SQLite file only after a

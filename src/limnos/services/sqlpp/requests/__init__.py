@@ -1,5 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request to the query service: its session, name resolution, errors, limits and results.
-
-May import the packages before `sqlpp`.
-"""
+"""One request to the query service: its session, name resolution, errors, limits and results."""

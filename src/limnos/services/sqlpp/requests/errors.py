@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQL++ errors of statements over the tree, with AsterixDB's numbers and messages: missing, existing and used objects.
 
-May import `sqlpp` and `names`. Missing rights are the tree's own error (`PermissionDenied`).
+Missing rights are the tree's own error (`PermissionDenied`).
 """
 
 from __future__ import annotations

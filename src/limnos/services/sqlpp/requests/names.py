@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """SQL++ names on the tree, for one caller: dataverses, datasets, views, synonyms, functions.
 
-May import the layers below. Must not know any wire format. A statement is bound against the names that were looked up
-so far (`ResolvedNames`). Missing names are collected and looked up in one request view, and the statement is bound
-again. So the binding itself needs no request view, and a large statement can be bound in a worker process.
+Must not know any wire format. A statement is bound against the names that were looked up so far (`ResolvedNames`).
+Missing names are collected and looked up in one request view, and the statement is bound again. So the binding itself
+needs no request view, and a large statement can be bound in a worker process.
 """
 
 from __future__ import annotations

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""SQL++ limits of a node: separate worker processes, and concurrency limits, so that long queries do not delay commits.
-
-May import only `services.request`.
-"""
+"""SQL++ limits of a node: worker processes and concurrency limits, so that long queries do not delay commits."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Open results: what the results that a node is sending may use of its memory, for each user.
 
-May import `model` and `services.request`. Must not know any wire format. A client that reads slowly keeps its result
-open. Without these limits, one user's clients could fill the memory of the node.
+Must not know any wire format. A client that reads slowly keeps its result open. Without these limits, one user's
+clients could fill the memory of the node.
 """
 
 from __future__ import annotations

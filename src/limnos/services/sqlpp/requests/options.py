@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Options of SET: those that are applied, accepted without effect, or refused.
 
-May import `sqlpp`. Must not know statements other than SET. A hint to AsterixDB's compiler changes no result, so it is
-accepted and ignored. An option that would change results, and an unknown one, is refused with its name.
+Must not know statements other than SET. A hint to AsterixDB's compiler changes no result, so it is accepted and
+ignored. An option that would change results, and an unknown one, is refused with its name.
 """
 
 from __future__ import annotations

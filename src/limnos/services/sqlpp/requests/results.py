@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Deferred results: stored under a handle, for the user who requested them, with limits on time and size.
 
-May import the layers below. Must not know any wire format: results are lines of JSON, and the final response is bytes.
-Any node can return them, since they are in the store. A result can be read only after its request has ended.
+Must not know any wire format: results are lines of JSON, and the final response is bytes. Any node can return them,
+since they are in the store. A result can be read only after its request has ended.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Running requests of the query service: their users and start times, and their cancellation on any node.
 
-May import the layers below. Must not know any wire format. Results are taken in batches, so that the checks for
-deadline and cancellation cost little per row.
+Must not know any wire format. Results are taken in batches, so that the checks for deadline and cancellation cost
+little per row.
 
 Costs: a request that ends within a second does not use the store for this. A longer request has a row in the store, so
 that every node can list and cancel it. While there are such requests, the node polls twice a second for

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Statement session: the state of one request's statements: active dataverse, options, declared functions, parameters.
 
-May import `sqlpp`, `limnos.names`, `services.request` and `requests.names`. Must not know the statements. It lives as
-long as the request, and only its statements change it.
+Must not know the statements. It lives as long as the request, and only its statements change it.
 """
 
 from __future__ import annotations
