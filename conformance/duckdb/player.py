@@ -127,7 +127,7 @@ class Player:
         try:
             connection = self._connection(name)
             connection.execute(sql)
-            rows = [] if not is_query else texts(connection)
+            rows = [] if not is_query else texts(connection, sql)
         except duckdb.Error as error:
             self._refused(command, full_message(error), expected)
             return
@@ -172,16 +172,21 @@ def full_message(error: duckdb.Error) -> str:
     return f"{kind[1]} Error: {error}" if kind else str(error)
 
 
-def texts(connection: duckdb.DuckDBPyConnection) -> list[list[str]]:
-    """Return the rows of the last statement, as DuckDB casts their values to text in the connection's time zone."""
+def texts(connection: duckdb.DuckDBPyConnection, sql: str) -> list[list[str]]:
+    """Return the rows of the last statement, as DuckDB casts their values to text in the connection's time zone.
+
+    Arrow and Python have no form of some values, such as those of the type VARIANT: DuckDB runs the query again then,
+    with the casts in it.
+    """
     if connection.description is None:
         return []
     try:
         table = connection.to_arrow_table()
     except duckdb.NotImplementedException:  # Arrow has no such type
-        with duckdb.connect() as other:
-            cast = lambda value: other.execute("SELECT CAST(? AS VARCHAR)", [value]).fetchall()[0][0]  # noqa: E731
-            return [_texts(map(cast, row)) for row in connection.fetchall()]
+        query = sql.strip().removesuffix(";")
+        return [
+            _texts(row) for row in connection.execute(f"SELECT CAST(COLUMNS(*) AS VARCHAR) FROM ({query})").fetchall()
+        ]
     if not table.num_columns:
         return []
     zones = {str(field.type.tz) for field in table.schema if getattr(field.type, "tz", None)}

@@ -3,8 +3,9 @@
 
 Job: start a server and an object store, run each engine through the story, let every engine read the tables of all,
 print the score. May import the client, the demo's server starter, the tests' object store and this package. Downloads
-are cached in `limnos/conformance` of the XDG cache. `--page` writes the score into docs/guides/engines.md, together
-with stored results of earlier runs. `--crossed` runs only the tables that each engine writes and all read.
+are cached in `limnos/conformance` of the XDG cache. `--page` writes the score into docs/guides/engines.md, and that of
+restricted readers into docs/guides/restrictions.md, together with stored results of earlier runs. `--crossed` runs only
+the tables that each engine writes and all read, `--restricted` only the checks of restricted readers.
 """
 
 from __future__ import annotations
@@ -14,13 +15,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from conformance.engines import restricted
 from conformance.engines.page import PAGE
 from conformance.engines.runner import DEEPER, ENGINES, Runner
 from conformance.engines.scores import as_json, as_text, in_page, merged, totals
 from conformance.engines.world import world
 from limnos.model.errors import LimnosError
 
-FLAGS = ("--page", "--crossed")
+FLAGS = ("--page", "--crossed", "--restricted")
+RESTRICTIONS = PAGE.with_name("restrictions.md")
 OUTPUT = Path(__file__).parents[2] / "conformance-out"
 
 
@@ -37,21 +40,26 @@ def main(names: Sequence[str]) -> int:
         work = Path(folder)
         with world(work, log=OUTPUT / "engines-server.log") as (lake, store):
             runner = Runner(lake, store, OUTPUT)
-            run = runner.run_crossed if "--crossed" in flags else runner.run
+            runs = {"--crossed": runner.run_crossed, "--restricted": runner.run_restricted}
+            run = next((run for flag, run in runs.items() if flag in flags), runner.run)
             run(list(names) or known)
     if "--page" in flags:
-        _keep(runner)
+        _keep(runner, is_whole=not flags & {"--crossed", "--restricted"})
     print(as_text(runner.outcomes))
     print(totals(runner.outcomes, runner.titles))
     return 1 if any(each.result == "FAILED" for each in runner.outcomes) else 0
 
 
-def _keep(runner: Runner) -> None:
+def _keep(runner: Runner, *, is_whole: bool) -> None:
     results_file = OUTPUT / "engines.json"
     before = results_file.read_text(encoding="utf-8") if results_file.exists() else as_json([], {})
     outcomes, titles = merged(before, runner.outcomes, runner.titles)
     results_file.write_text(as_json(outcomes, titles), encoding="utf-8")
-    PAGE.write_text(in_page(PAGE.read_text(encoding="utf-8"), outcomes, titles), encoding="utf-8")
+    if is_whole:
+        PAGE.write_text(in_page(PAGE.read_text(encoding="utf-8"), outcomes, titles), encoding="utf-8")
+    if restricted_outcomes := [each for each in outcomes if each.check.startswith("a restricted reader ")]:
+        page = restricted.in_page(RESTRICTIONS.read_text(encoding="utf-8"), restricted_outcomes, titles)
+        RESTRICTIONS.write_text(page, encoding="utf-8")
 
 
 if __name__ == "__main__":

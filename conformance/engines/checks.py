@@ -31,6 +31,8 @@ class Lake:
     work: Path
     program: str = ""
     """A service account and its secret, in the form of a client's credential."""
+    restricted: str = ""
+    """Token of a user to whom read restrictions apply."""
     store: str = ""
     """URL of the object store."""
 

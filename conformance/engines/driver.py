@@ -17,6 +17,8 @@ Levels = Sequence[str]
 ABSENT = "the client has no call for it"
 ANOTHER = "reads another's"
 """Name in `limits` for all checks that read another engine's table."""
+RESTRICTED = "a restricted reader reads"
+"""Name in `limits` for all reads of a restricted reader."""
 
 
 class Absent(Exception):
@@ -86,6 +88,10 @@ class Driver:
     def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
         """Read the plain columns as of a snapshot."""
         raise Absent(ABSENT)
+
+    def count(self, levels: Levels, name: str, city: str = "") -> int:
+        """Count the rows of a plain table, or only those of a city."""
+        return sum(city in ("", row[1]) for row in self.read(levels, name, list(PLAIN)))
 
     def add_column(self, levels: Levels, name: str) -> None:
         """Add `size`, an integer, to a plain table."""
@@ -217,6 +223,10 @@ class SqlDriver(Driver):
 
     def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
         return self.ask(f"SELECT id, city FROM {self.table(levels, name)} FOR VERSION AS OF {snapshot}")
+
+    def count(self, levels: Levels, name: str, city: str = "") -> int:
+        where = f" WHERE city = {self.literal(city, 'string')}" if city else ""
+        return int(str(self.ask(f"SELECT count(*) FROM {self.table(levels, name)}{where}")[0][0]))
 
     def add_column(self, levels: Levels, name: str) -> None:
         self.ask(f"ALTER TABLE {self.table(levels, name)} ADD COLUMN size INTEGER")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from conformance.engines import chdb, cross, duck, flink, trino
+from conformance.engines import chdb, cross, duck, flink, restricted, trino
 from conformance.engines.checks import Check, Lake
 from conformance.engines.drivers.flink2_driver import Engine as Flink2
 from conformance.engines.drivers.flink_driver import Engine as Flink
@@ -66,7 +66,7 @@ class Runner:
         self._read(driven)
         for name in driven:
             if name in REMOTE_ENGINES:
-                self._with(name, REMOTE, Story.tell_remote)
+                self._with(name, REMOTE, self._told_remote)
         for name in names:
             if name in DEEPER:
                 self._deeper(name)
@@ -77,6 +77,13 @@ class Runner:
         for name in driven:
             self._with(name, "main", self._wrote)
         self._read(driven)
+
+    def run_restricted(self, names: Sequence[str]) -> None:
+        """Run only the reads and writes of a restricted reader, on disk and in the object store."""
+        for name in (name for name in names if name in ENGINES):
+            self._with(name, "main", restricted.tell)
+            if name in REMOTE_ENGINES:
+                self._with(name, REMOTE, restricted.tell)
 
     def _read(self, names: Sequence[str]) -> None:
         for name in names:
@@ -94,6 +101,11 @@ class Runner:
     def _told(self, story: Story) -> None:
         story.tell()
         self._wrote(story)
+        restricted.tell(story)
+
+    def _told_remote(self, story: Story) -> None:
+        story.tell_remote()
+        restricted.tell(story)
 
     def _wrote(self, story: Story) -> None:
         if rows := cross.written(story):

@@ -48,7 +48,11 @@ def table(outcomes: Sequence[Outcome], titles: dict[str, str]) -> str:
     """Return a table of common checks by engine. A cell is empty if the check was not run."""
     engines = list(dict.fromkeys(each.engine for each in outcomes))
     cells = {(each.check, each.engine): _CELLS[each.result] for each in outcomes}
-    checks = [check for check in dict.fromkeys(each.check for each in outcomes) if not check.startswith("deeper: ")]
+    checks = [
+        check
+        for check in dict.fromkeys(each.check for each in outcomes)
+        if not check.startswith(("deeper: ", "a restricted reader "))
+    ]
     lines = [f"| | {' | '.join(titles.get(name, name) for name in engines)} |", "|---" * (len(engines) + 1) + "|"]
     lines += [f"| {check} | {' | '.join(cells.get((check, name), '') for name in engines)} |" for check in checks]
     return "\n".join(lines)

@@ -9,8 +9,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from conformance.engines import restricted
 from conformance.engines.checks import Lake
 from conformance.engines.driver import Place
 from conformance.engines.drivers.pyiceberg_driver import Engine as Witness
@@ -21,6 +23,7 @@ from tests.objects import BUCKET, ObjectStoreServer, authorized
 
 REMOTE = "far"
 """The catalog in the object store."""
+CATALOGS = ("main", REMOTE)
 WRONG = "limnos_wrong"
 SESSION_S = 60
 """Lifetime in seconds of a service account's token: short enough that a client must refresh it during a run."""
@@ -49,7 +52,7 @@ def furnish(uri: str, work: Path, store: ObjectStoreServer) -> Lake:
         for user in ("rita", PROGRAM):
             client.users.add(user)
         client.roles.create("readers")
-        for catalog in ("main", REMOTE):
+        for catalog in CATALOGS:
             for name in ("open", "closed", "crossed"):
                 client.namespaces.create(f"{catalog}.{name}")
             client.roles.allow("readers", ["use_catalog"], on=catalog, kind="catalog")
@@ -61,13 +64,13 @@ def furnish(uri: str, work: Path, store: ObjectStoreServer) -> Lake:
             client.roles.grant_to_user(user, ["readers"])
         program = f"{PROGRAM}:{client.service_accounts.create_secret(PROGRAM).client_secret}"
         reader = client.tokens.create(user="rita").token
-    lake = Lake(uri=uri, admin=token, reader=reader, work=work, program=program, store=store.uri)
-    for catalog in ("main", REMOTE):
-        witness = witness_of(lake, catalog)
-        for space in ("open", "closed"):
-            witness.create([space], "t")
-            witness.append([space], "t", [[1, "Oslo"], [2, "Rome"]])
-    return lake
+        lake = Lake(uri=uri, admin=token, reader=reader, work=work, program=program, store=store.uri)
+        for catalog in CATALOGS:
+            witness = witness_of(lake, catalog)
+            for space in ("open", "closed"):
+                witness.create([space], "t")
+                witness.append([space], "t", [[1, "Oslo"], [2, "Rome"]])
+        return replace(lake, restricted=restricted.furnish(client, {each: witness_of(lake, each) for each in CATALOGS}))
 
 
 def outlive(began: float) -> None:
@@ -78,6 +81,7 @@ def outlive(began: float) -> None:
 def place_of(lake: Lake, catalog: str, *, folder: str) -> Place:
     """Return a catalog's place for an engine."""
     tokens = {"admin": lake.admin, "reader": lake.reader, "wrong": WRONG, "program": lake.program}
+    tokens[restricted.CALLER] = lake.restricted
     return Place(
         uri=lake.iceberg,
         warehouse=catalog,

@@ -74,6 +74,12 @@ SELECT {'a': 1, 'b': [NULL, 'x']}::VARIANT;
 ----
 {'a': 1, 'b': [NULL, x]}
 
+query I
+FROM (VALUES (['y'::VARIANT, 21, true, {'hello': 'world'}]::VARIANT), (7::VARIANT));
+----
+[y, 21, true, {'hello': world}]
+7
+
 statement error
 SELECT * FROM my_datalake.default.missing
 ----

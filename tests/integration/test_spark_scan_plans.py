@@ -169,6 +169,27 @@ def test_planning_mode_is_set_by_table_or_catalog(lake: Lake, who: str) -> None:
     assert (lake.plans() > before) == (who != "nobody")
 
 
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+def test_rows_are_changed_with_server_planning(lake: Lake, mode: str) -> None:
+    """DELETE, UPDATE and MERGE, whose scans select metadata columns such as `_file`, work with server planning."""
+    name = f"main.plan.{mode.replace('-', '_')}"
+    modes = ", ".join(f"'write.{verb}.mode'='{mode}'" for verb in ("delete", "update", "merge"))
+    lake.planned.sql(f"CREATE TABLE {name} (id INT, city STRING) USING iceberg TBLPROPERTIES ({modes})")
+    lake.planned.sql(f"INSERT INTO {name} VALUES (1, 'Rome'), (2, 'Oslo'), (3, 'Bonn')")
+
+    before = lake.plans()
+    lake.planned.sql(f"DELETE FROM {name} WHERE city = 'Oslo'")
+    lake.planned.sql(f"UPDATE {name} SET city = 'Kyiv' WHERE id = 3")
+    lake.planned.sql(
+        f"MERGE INTO {name} t USING (SELECT 1 AS id, 'Lima' AS city) s ON t.id = s.id"
+        " WHEN MATCHED THEN UPDATE SET city = s.city"
+    )
+
+    assert lake.plans() - before >= 3
+    assert _seen(lake.planned, f"SELECT * FROM {name}") == ["(1, 'Lima')", "(3, 'Kyiv')"]
+    assert _seen(lake.own, f"SELECT * FROM {name}") == ["(1, 'Lima')", "(3, 'Kyiv')"]
+
+
 def test_restricted_user_gets_only_permitted_masked_rows(lake: Lake) -> None:
     """Restricted users get the permitted rows, masked, with any setting of their session; the owner gets all rows."""
     lake.own.sql("CREATE TABLE main.plan.secret (id INT, city STRING, card STRING) USING iceberg PARTITIONED BY (city)")

@@ -9,9 +9,10 @@ import os
 
 from chdb.session import Session
 
-from conformance.engines.driver import ABSENT, ANOTHER, Absent, Levels, Place, SqlDriver
+from conformance.engines.driver import ABSENT, ANOTHER, RESTRICTED, Absent, Levels, Place, SqlDriver
 from conformance.engines.page import block
 from conformance.engines.rows import FIRST, PLAIN, TYPED, Row, difference
+from limnos.model.restrictions import CLOSED_TO
 
 _EMPTY = difference([[*FIRST[2][:6], [], None]], [FIRST[2]], TYPED)
 """ClickHouse has no NULL lists: it reads and writes empty ones. Everything else must be right."""
@@ -41,6 +42,7 @@ class Engine(SqlDriver):
         "types: write": f"the witness reads {_EMPTY}",
         "types: delete": f"the witness reads {_EMPTY}",
         ANOTHER: f"it reads {_EMPTY}",
+        RESTRICTED: CLOSED_TO,
     }
     types = {  # noqa: RUF012
         "long": "Nullable(Int64)",

@@ -65,5 +65,9 @@ class Engine(Driver):
         table = self.catalog.get_table(Identifier(*levels, name))
         return rows_of(table.read(snapshot_id=snapshot).to_arrow())
 
+    def count(self, levels: Levels, name: str, city: str = "") -> int:
+        rows = self.catalog.get_table(Identifier(*levels, name)).read()
+        return (rows.where(daft.col("city") == city) if city else rows).count_rows()
+
     def drop(self, levels: Levels, name: str) -> None:
         self.catalog.drop_table(Identifier(*levels, name))

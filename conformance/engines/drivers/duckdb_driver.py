@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import duckdb
 
-from conformance.engines.driver import Levels, Place, SqlDriver
+from conformance.engines.driver import RESTRICTED, Levels, Place, SqlDriver
 from conformance.engines.duck import attached
 from conformance.engines.rows import Row
+from limnos.model.restrictions import CLOSED_TO
 
 
 class Engine(SqlDriver):
@@ -21,6 +22,7 @@ class Engine(SqlDriver):
         "make a view": "Not implemented Error: Create View",
         "read another's view": "does not exist",
         "a wrong credential": "Unauthorized_401",
+        RESTRICTED: CLOSED_TO,
     }
     types = {  # noqa: RUF012
         "long": "BIGINT",

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.engines.driver import ABSENT
+from conformance.engines.driver import ABSENT, RESTRICTED
 from conformance.engines.foreign import Foreign
 from conformance.engines.programs import go_program
+from limnos.model.restrictions import CLOSED_TO
 
 
 class Engine(Foreign):
@@ -24,6 +25,7 @@ class Engine(Foreign):
         "read another's view": "Table does not exist",
         "update": ABSENT,
         "merge": ABSENT,
+        RESTRICTED: CLOSED_TO,
     }
 
     def built(self) -> Path:

@@ -48,6 +48,11 @@ class Engine(PyIceberg):
     def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
         return rows_of(self._scan(levels, name, snapshot_id=snapshot).collect().to_arrow())
 
+    def count(self, levels: Levels, name: str, city: str = "") -> int:
+        rows = self._scan(levels, name)
+        rows = rows.filter(pl.col("city") == city) if city else rows
+        return int(rows.select(pl.len()).collect().item())
+
     def delete(self, levels: Levels, name: str, row: int) -> None:
         raise Absent(ABSENT)
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 from pyiceberg.catalog import Catalog
-from pyiceberg.expressions import EqualTo
+from pyiceberg.expressions import AlwaysTrue, EqualTo
 from pyiceberg.partitioning import PartitionField, PartitionSpec
 from pyiceberg.schema import Schema
 from pyiceberg.table import Table
@@ -148,6 +148,10 @@ class Engine(Driver):
 
     def read_at(self, levels: Levels, name: str, snapshot: int) -> list[Row]:
         return rows_of(self.table(levels, name).scan(snapshot_id=snapshot).to_arrow())
+
+    def count(self, levels: Levels, name: str, city: str = "") -> int:
+        row_filter = EqualTo("city", city) if city else AlwaysTrue()
+        return self.table(levels, name).scan(row_filter=row_filter).count()
 
     def add_column(self, levels: Levels, name: str) -> None:
         with self.table(levels, name).update_schema() as update:

@@ -5,9 +5,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from conformance.engines.driver import ABSENT, Absent, Levels
+from conformance.engines.driver import ABSENT, RESTRICTED, Absent, Levels
 from conformance.engines.foreign import Foreign
 from conformance.engines.programs import rust_program
+from limnos.model.restrictions import CLOSED_TO
 
 _WITHOUT = ("rename column", "update", "delete", "merge", "make a view", "types: delete")
 
@@ -22,6 +23,7 @@ class Engine(Foreign):
         "names: slash": "NamespaceNotFound",  # sent unencoded
         "add column": "Column size not found in table",  # it reads with the schema of the last snapshot
         "read another's view": "TableNotFound",
+        RESTRICTED: CLOSED_TO,
         "reads chdb": "Cannot create partition with name: 'at'",  # chDB names a day's partition field like its column
     }
 

@@ -8,7 +8,7 @@ import os
 import re
 from typing import Any
 
-from conformance.engines.driver import Place
+from conformance.engines.driver import RESTRICTED, Place
 from conformance.engines.drivers.spark_sql import SparkSql
 from conformance.engines.page import block
 from conformance.engines.rows import Row
@@ -28,6 +28,10 @@ class Engine(SparkSql):
         ),
         **dict.fromkeys(("a reader may not write", "what is closed to a reader"), "status code 403 Forbidden"),
         "a wrong credential": "status code 401 Unauthorized",
+        **dict.fromkeys(
+            (RESTRICTED, "a restricted reader may not append", "a restricted reader may not delete"),
+            "requires server-side scan planning, which is not implemented yet",
+        ),
     }
 
     def start(self, place: Place) -> None:

@@ -13,9 +13,10 @@ from contextlib import closing
 from pathlib import Path
 
 from conformance.engines.archives import TRINO, java_25, trino_home
-from conformance.engines.driver import Levels, Place, SqlDriver
+from conformance.engines.driver import RESTRICTED, Levels, Place, SqlDriver
 from conformance.engines.page import block
 from conformance.engines.rows import Row
+from limnos.model.restrictions import CLOSED_TO
 
 _START_S = 300
 _STATEMENT_S = 200
@@ -35,7 +36,10 @@ class Engine(SqlDriver):
     dialect = "trino"
     listener = ""
     """Settings of an event listener; none if empty."""
-    limits = {"names: dot": "namespaces/a.b-trino/"}  # noqa: RUF012 - made as two levels: the witness does not find it
+    limits = {  # noqa: RUF012
+        "names: dot": "namespaces/a.b-trino/",  # made as two levels: the witness does not find it
+        RESTRICTED: CLOSED_TO,
+    }
     types = {  # noqa: RUF012
         "long": "BIGINT",
         "string": "VARCHAR",

@@ -281,6 +281,16 @@ def test_missing_manifest_returns_404_and_damaged_500(lake: DriverNode) -> None:
     assert "good.avro" not in errors[2][2]
 
 
+def test_scan_may_select_metadata_columns(lake: DriverNode) -> None:
+    """A scan may select columns such as `_file`, which engines read to change rows; its plan is that of all rows."""
+    table = many(lake)
+
+    chosen = table.plan(select=["id", "_file", "_pos", "_spec_id", "_partition", "_row_id"])
+
+    assert chosen.status == 200, chosen.body
+    assert len(chosen.json()["file-scan-tasks"]) == len(table.plan().json()["file-scan-tasks"])
+
+
 def deep(levels: int) -> object:
     """Return a filter with this nesting depth."""
     expression: object = {"type": "is-null", "term": "city"}

@@ -18,8 +18,10 @@ from limnos.services.request.task_context import TaskContext
 from limnos.store.objects.restricted_reads import ENDED_AT_ONCE
 from limnos.store.tx import Tx
 
-OURS = "t7-0123456789ab-0123456789abcdef"
-OTHER = "t8-0123456789ab-0123456789abcdef"
+BINDING = "0123456789abcdef0123456789abcdef"
+OURS = f"t7-{BINDING}/0123456789abcdef"
+OTHER = f"t7-{BINDING}/fedcba9876543210"
+EARLIER = "t8-0123456789ab-0123456789abcdef"
 
 
 class Rows:
@@ -72,10 +74,10 @@ def prune(tasks: Tasks, *, now_ms: int = 11 * PERIOD_MS + 5) -> int:
 
 
 def test_directories_without_a_plan_are_deleted(tmp_path: Path) -> None:
-    """Directories without a row, and those of an earlier release's periods, are deleted; directories with other names
-    are not touched.
+    """Directories without a row, and those of earlier releases, are deleted; directories with other names are not
+    touched.
     """
-    files = make(tmp_path, OURS, OTHER, "8", "9", "10", "11", "notes", "t9")
+    files = make(tmp_path, OURS, OTHER, EARLIER, "8", "9", "10", "11", "notes", "t9", f"t7-{BINDING}/notes")
     beside = tmp_path / "table" / "data.parquet"
     beside.parent.mkdir()
     beside.write_bytes(b"x")
@@ -83,8 +85,8 @@ def test_directories_without_a_plan_are_deleted(tmp_path: Path) -> None:
 
     deleted_count = prune(Tasks([home], known={f"{home}/{RESTRICTED_READS_DIRECTORY}/{OTHER}"}))
 
-    assert deleted_count == 3
-    assert [file.exists() for file in files] == [False, True, False, False, True, True, True, True]
+    assert deleted_count == 4
+    assert [file.exists() for file in files] == [False, True, False, False, False, True, True, True, True, True]
     assert beside.exists()
     assert prune(Tasks([home], known={f"{home}/{RESTRICTED_READS_DIRECTORY}/{OTHER}"})) == 0
 

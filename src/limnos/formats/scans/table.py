@@ -52,6 +52,21 @@ _KNOWN: Final = frozenset(
     }
 )
 _WITH_NUMBERS: Final = ("decimal", "fixed")
+METADATA_COLUMNS: Final = frozenset(
+    {
+        "_change_ordinal",
+        "_change_type",
+        "_commit_snapshot_id",
+        "_deleted",
+        "_file",
+        "_last_updated_sequence_number",
+        "_partition",
+        "_pos",
+        "_row_id",
+        "_spec_id",
+    }
+)
+"""Columns that readers add to rows (Iceberg's `MetadataColumns`). Engines select them to change rows."""
 
 
 class ScannedTable:
@@ -85,6 +100,8 @@ class ScannedTable:
             try:
                 field = self._naming.field(name)
             except ValueError:
+                if name in METADATA_COLUMNS:
+                    continue
                 raise BadRequest(f"The scan names a field that the table does not have: {name[:100]!r}") from None
             if field is not None:
                 results[field.field_id] = name

@@ -142,7 +142,7 @@ async def _plan_restricted_scan(
     credentials = b""
     if delegates_of(request) and is_vending(seen.scanned.place.catalog.properties):
         vended_credentials = (
-            None if plan.into is None else await restricted_credentials(ctx, seen.scanned, into=plan.into)
+            None if plan.into is None else await restricted_credentials(ctx, seen.scanned.place, into=plan.into)
         )
         if vended_credentials is not None:
             config = config_of(vended_credentials, seen.scope, levels=seen.path, renewed=False)

@@ -11,9 +11,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.formats.iceberg.scan_modes import SCAN_MODES
+from limnos.formats.iceberg.read_restrictions import BoundRestrictions, restrictions_json
+from limnos.formats.iceberg.scan_modes import SCAN_MODE, SCAN_MODES
 from limnos.http.iceberg.signing import is_signing_requested, signing_configuration
-from limnos.http.iceberg.vended_credentials import credentials_configuration, is_vending_requested
+from limnos.http.iceberg.vended_credentials import config_of, credentials_configuration, is_vending_requested
 from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response
 from limnos.model.entities import MetadataDocument
@@ -21,6 +22,8 @@ from limnos.model.errors import LimnosError
 from limnos.model.records import CatalogRecord
 from limnos.names.path import Levels
 from limnos.services.catalog.scan_modes import table_scan_mode
+from limnos.services.iceberg.policy_enforcement import binding_credentials
+from limnos.services.iceberg.restricted_tables import TableVisibility
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.vending.credentials import table_credentials
@@ -101,6 +104,31 @@ async def _signing_end(
     return plain._replace(
         text=signing_configuration(signing, scope, levels=levels, scan_mode=plain.scan_mode), mark="signed"
     )
+
+
+async def restricted_end(
+    request: Request,
+    ctx: Context,
+    *,
+    visible_object: TableVisibility,
+    bound: BoundRestrictions,
+    levels: Levels,
+    catalog: CatalogRecord,
+) -> TableResponseEnd:
+    """Return the end of a response to a restricted user: the scan planning mode `server`, the restrictions, and, if the
+    client requests credentials, those for the files of the user's plans.
+    """
+    place = visible_object.place
+    config, mark = {SCAN_MODE: "server"}, f"r{bound.digest}"
+    end: dict[str, object] = {"config": config, "read-restrictions": restrictions_json(bound)}
+    if place is not None and is_vending_requested(request, ctx, catalog=catalog):
+        vended = await binding_credentials(ctx, visible_object.document, place=place, bound=bound)
+        if vended is not None:
+            keys = config_of(vended, RequestScope(None), levels=levels, renewed=False)
+            config.update(keys)
+            end["storage-credentials"] = [{"prefix": f"{vended.location}/", "config": keys}]
+            mark += vended.mark
+    return TableResponseEnd(b"," + msgspec.json.encode(end).removeprefix(b"{"), mark)
 
 
 async def created_response(

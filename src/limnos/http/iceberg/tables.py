@@ -15,7 +15,6 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.files import is_local
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg.read_restrictions import BoundRestrictions, restrictions_json
 from limnos.http.iceberg.pages import join_page, page_request_of
 from limnos.http.iceberg.paths import levels_of, name_of, referencing_views_of, split_path, table_of
 from limnos.http.iceberg.signing import is_signing_requested
@@ -28,6 +27,7 @@ from limnos.http.iceberg.table_responses import (
     etag_of,
     load_response,
     response_end,
+    restricted_end,
 )
 from limnos.http.iceberg.vended_credentials import credentials_configuration, delegates_of, is_vending_requested
 from limnos.http.request import Request
@@ -61,7 +61,6 @@ cached.
 LOCK = b"x-limnos-lock"
 
 
-_BY_SERVER = b',"config":{"scan-planning-mode":"server"}'
 _GLANCE_BYTES_MAX = 4 << 10
 """The maximum length of requirements that are decoded, in bytes: `assert-create` is always the only requirement."""
 
@@ -183,9 +182,11 @@ async def table_load(request: Request, ctx: Context) -> Response:
     if mode not in _MODES:
         raise BadRequest(f"snapshots must be all or refs, not {mode}")
     if visible_object.bound is not None:
-        return await _restricted_response(
-            request, ctx, visible_object=visible_object, mode=mode, bound=visible_object.bound
+        bound, levels = visible_object.bound, (*namespace, name)
+        end = await restricted_end(
+            request, ctx, visible_object=visible_object, bound=bound, levels=levels, catalog=catalog
         )
+        return await _restricted_response(request, ctx, visible_object=visible_object, mode=mode, end=end)
     delegates = is_vending_requested(request, ctx, catalog=catalog) or is_signing_requested(
         request, ctx, catalog=catalog
     )
@@ -208,22 +209,19 @@ async def table_load(request: Request, ctx: Context) -> Response:
 
 
 async def _restricted_response(
-    request: Request, ctx: Context, *, visible_object: TableVisibility, mode: str, bound: BoundRestrictions
+    request: Request, ctx: Context, *, visible_object: TableVisibility, mode: str, end: TableResponseEnd
 ) -> Response:
-    """Build the response for a restricted user: no files, no credentials, and the scan planning mode `server`.
+    """Build the response for a restricted user, without the table's files.
 
     The response must not be cached, because restrictions may change.
     """
-    etag = etag_of(visible_object.document, mode, end=TableResponseEnd(b"", f"r{bound.digest}"))
+    etag = etag_of(visible_object.document, mode, end=end)
     if etag_matches(request.headers.get(b"if-none-match"), etag):
         return Response(304, b"", ((b"etag", etag), NO_STORE))
     document = await restricted_tables.document_for_caller(ctx, visible_object)
     if mode == "refs":
         document = msgspec.structs.replace(document, body=await _refs_only(ctx, document))
-    data = msgspec.json.encode(restrictions_json(bound))
-    return load_response(
-        document, etag, end=TableResponseEnd(b"".join((_BY_SERVER, b',"read-restrictions":', data, b"}")), bound.digest)
-    )
+    return load_response(document, etag, end=end)
 
 
 def _depend_on_file(ctx: Context, document: MetadataDocument, validity: CacheValidity | None) -> CacheValidity | None:

@@ -24,16 +24,18 @@ from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, reading_shape
 from limnos.formats.scans.manifest_batches import RESPONSE_BYTES_MAX, RESPONSE_TOO_LARGE
 from limnos.formats.scans.request import ScanRequest, ScanScope
+from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest, InvalidTable, LimnosError, MissingFile, StorageFailed, UnsupportedOperation
-from limnos.services.iceberg.restricted_reads import QuotaMeter, directory_hold, directory_leave
+from limnos.services.iceberg.restricted_reads import QuotaMeter, binding_location, directory_hold, directory_leave
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from limnos.services.iceberg.scans import ScanTarget, ScanTasks, TableScan, scan_of
+from limnos.services.request.catalog_storage import CatalogStorage
 from limnos.services.request.concurrency.coalescing import RequestCoalescer
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.offloaded_work import is_heavy
-from limnos.services.vending.credentials import VENDOR, VendedCredentials, credential_request_of
+from limnos.services.vending.credentials import VENDOR, VendedCredentials, credential_request_of, is_vending
 from limnos.sources.credentials import FileRights
 from limnos.telemetry.logs import get_logger
 
@@ -288,13 +290,27 @@ def require_warehouse(scanned: ScanTarget) -> None:
         )
 
 
-async def restricted_credentials(ctx: Context, scanned: ScanTarget, *, into: str) -> VendedCredentials | None:
-    """Return credentials that can only read the rewritten files; None if the catalog vends no credentials."""
-    request = credential_request_of(scanned.place, into, rights=READS)
+async def restricted_credentials(ctx: Context, place: CatalogStorage, *, into: str) -> VendedCredentials | None:
+    """Return credentials that can only read the rewritten files in `into`; None if the catalog vends no credentials."""
+    request = credential_request_of(place, into, rights=READS)
     if request is None:
         return None
     result = await VENDOR.of(ctx.services).issue_credentials(request)
-    return VendedCredentials(result, into, READS, scanned.place.catalog.properties)
+    return VendedCredentials(result, into, READS, place.catalog.properties)
+
+
+async def binding_credentials(
+    ctx: Context, document: MetadataDocument, *, place: CatalogStorage, bound: BoundRestrictions
+) -> VendedCredentials | None:
+    """Return credentials that can only read the files that plans write for the caller's restrictions of a table.
+
+    They are for clients that ignore the credentials of a plan (decision record 0233). None if the catalog vends none,
+    or if the server may not use its warehouse.
+    """
+    if place.home is None or not is_vending(place.catalog.properties):
+        return None
+    location = binding_location(place.home, bound, table_id=document.node_id)
+    return await restricted_credentials(ctx, place, into=location)
 
 
 REWRITES: ComponentKey[RequestCoalescer] = ComponentKey("rewrites", lambda _: RequestCoalescer())

@@ -25,7 +25,10 @@ from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.restricted_files")
 PRUNE_RESTRICTED: Final = "prune-restricted"
-_DIRECTORY: Final = re.compile(r"t[0-9]+-[0-9a-f]{12}-[0-9a-f]{16}")
+_BINDING: Final = re.compile(r"t[0-9]+-[0-9a-f]{32}")
+"""The directory of a table and the restrictions of its readers."""
+_DIRECTORY: Final = re.compile(r"t[0-9]+-(?:[0-9a-f]{32}/|[0-9a-f]{12}-)[0-9a-f]{16}")
+"""The directory of plans; that of an earlier release has another form."""
 PRUNE_RESTRICTED_EVERY_S: Final = 3600.0
 PERIOD_MS: Final = 12 * 3_600_000
 """The period of an earlier release, in milliseconds; files of one period were also used in the next."""
@@ -67,7 +70,13 @@ def _list_directories(home: str, beat: Heartbeat, *, properties: Mapping[str, st
     Must run before the rows are read: a directory is created after its row, so every listed directory in use has a row.
     """
     beat(0)
-    return store_for(home, properties).directories(f"{home}/{RESTRICTED_READS_DIRECTORY}")
+    store, root = store_for(home, properties), f"{home}/{RESTRICTED_READS_DIRECTORY}"
+    names: list[str] = []
+    for count, name in enumerate(store.directories(root)):
+        beat(count)
+        below = store.directories(f"{root}/{name}") if _BINDING.fullmatch(name) else None
+        names += [name] if below is None else [f"{name}/{each}" for each in below]
+    return names
 
 
 def _forget_ended(home: str, tx: Tx) -> set[str]:

@@ -42,9 +42,14 @@ class RestrictedDirectory(NamedTuple):
     plan: str
 
 
-def binding_of(scanned: ScanTarget, bound: BoundRestrictions) -> str:
+def binding_of(home: str | None, bound: BoundRestrictions) -> str:
     """Return the digest under which plans share a directory: of the restrictions and the catalog's warehouse."""
-    return hashlib.sha256(f"{bound.digest} {scanned.place.home}".encode()).hexdigest()[:32]
+    return hashlib.sha256(f"{bound.digest}/{home}".encode()).hexdigest()[:32]
+
+
+def binding_location(home: str, bound: BoundRestrictions, *, table_id: int) -> str:
+    """Return the location above all directories of rewritten files for a table and the restrictions of one caller."""
+    return f"{home}/{RESTRICTED_READS_DIRECTORY}/t{table_id}-{binding_of(home, bound)}"
 
 
 async def directory_hold(
@@ -55,8 +60,8 @@ async def directory_hold(
     Raises ServiceUnavailable if a quota is exhausted.
     """
     home, table_id, asker = scanned.place.home, scanned.document.node_id, scanned.asker
-    binding, own = binding_of(scanned, bound), plan if bound.is_local else ""
-    fresh = f"{home}/{RESTRICTED_READS_DIRECTORY}/t{table_id}-{binding[:12]}-{token_hex(8)}"
+    binding, own = binding_of(home, bound), plan if bound.is_local else ""
+    fresh = f"{binding_location(home or '', bound, table_id=table_id)}/{token_hex(8)}"
     defaults = ctx.services.defaults
 
     def mutation(tx: Tx) -> tuple[str, list[str], LimnosError | None]:
@@ -145,7 +150,7 @@ async def directory_leave(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     home, table_id = scanned.place.home, scanned.document.node_id
     if home is None:
         return
-    binding, idle_ms = binding_of(scanned, bound), 0 if bound.is_local else IDLE_MS
+    binding, idle_ms = binding_of(home, bound), 0 if bound.is_local else IDLE_MS
 
     def mutation(tx: Tx) -> list[str]:
         tx.restricted_reads.end_plan(scanned.asker, table_id=table_id, binding=binding, plan=plan, idle_ms=idle_ms)

@@ -21,16 +21,18 @@ from limnos.model.errors import PermissionDenied
 from limnos.names.path import Levels
 from limnos.services.catalog.tables import table_find, table_load
 from limnos.services.lookup.definer_rights import ViewChain
+from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.request_view import RequestView
 
 
 class TableVisibility(NamedTuple):
-    """A table's document, and the restrictions that apply to the caller; None if the caller is not restricted."""
+    """A table's document. For a restricted caller also the restrictions, and the catalog's storage."""
 
     document: MetadataDocument
     bound: BoundRestrictions | None = None
+    place: CatalogStorage | None = None
 
 
 def table_visibility(request_view: RequestView, path: Levels, *, through: ViewChain = ()) -> TableVisibility:
@@ -58,7 +60,8 @@ def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisib
         (each.restriction.name, each.restriction.terms)
         for each in request_view.bindings_of(request_view.user, table.chain)
     ]
-    return TableVisibility(document, bound_of(applying, schema_of(document.body), table_id=document.node_id))
+    bound = bound_of(applying, schema_of(document.body), table_id=document.node_id)
+    return TableVisibility(document, bound, catalog_storage_of(request_view))
 
 
 def is_restricted(refused: PermissionDenied) -> bool:
@@ -69,7 +72,7 @@ def is_restricted(refused: PermissionDenied) -> bool:
 
 async def document_for_caller(ctx: Context, visible_object: TableVisibility) -> MetadataDocument:
     """Return the document for the caller: for a restricted user, without locations and files."""
-    document, bound = visible_object
+    document, bound = visible_object.document, visible_object.bound
     if bound is None:
         return document
     if is_heavy(document):

@@ -78,8 +78,8 @@ def scan_look(
     except PermissionDenied as refused:
         if not is_restricted(refused):
             raise
-        document, bound = restricted_visibility(request_view, path)
-        return ScanTarget(asker, document, catalog_storage_of(request_view), scan_request, bound)
+        visible = restricted_visibility(request_view, path)
+        return ScanTarget(asker, visible.document, catalog_storage_of(request_view), scan_request, visible.bound)
     return ScanTarget(asker, request_view.document(node.id), catalog_storage_of(request_view), scan_request)
 
 
