@@ -100,14 +100,14 @@ def test_changes_must_be_refused_with_the_reason(verb: str, answer: object) -> N
     assert results({verb: answer}).count("FAILED") == 1
 
 
-def test_table_says_which_engine_reads() -> None:
+def test_table_shows_engines_that_read() -> None:
     """The table has each engine's reads on a disk and in an object store, and the message of one that is refused."""
     outcomes = [
         restricted.Outcome("a", name, "ok")
         for name in (*restricted.READS, *(f"{each} (S3)" for each in restricted.READS))
     ]
-    told = f"IOException: IO Error: Cannot open file '/{CLOSED_TO}/1': No such file"
-    outcomes += [restricted.Outcome("b", name, "client", told) for name in restricted.READS]
+    message = f"IOException: IO Error: Cannot open file '/{CLOSED_TO}/1': No such file"
+    outcomes += [restricted.Outcome("b", name, "client", message) for name in restricted.READS]
     outcomes += [restricted.Outcome("c", restricted.READ, "ok"), restricted.Outcome("c", restricted.COUNT, "FAILED")]
 
     assert restricted.table(outcomes, {"a": "A 1"}).splitlines()[2:] == [
