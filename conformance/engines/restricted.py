@@ -97,8 +97,8 @@ def _write(story: Story, name: str, ask: Callable[[], object], kind: str = "") -
 
 def _without_secrets(message: str) -> str:
     """Return an error's message; other words if it shows hidden values."""
-    shown = [secret for secret in SECRETS if secret in message]
-    return f"the message shows {shown}" if shown else message
+    secrets = [secret for secret in SECRETS if secret in message]
+    return f"the message shows {secrets}" if secrets else message
 
 
 _BEFORE = (" / ", "Error: ", "Exception: ", "Refused: ")
