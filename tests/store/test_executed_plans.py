@@ -64,7 +64,6 @@ ACCEPTED: Final[Mapping[str, str]] = {
     r"activity\.maintenance:OPERATIONS_OF_METALAKE": _RUNS,
     r"activity\.maintenance:FINDINGS_OF_KIND": "reads the findings of tables in the order of ids until the page is full",
     r"activity\.orphan_files:FENCED_TABLES": "reads the files that wait for their deletion",
-    r"activity\.audit:_page\(path\)": "sorts the records of one path and those below it",
     r"identity\.access_facts:HOLDING": "reads the users of one metalake in the order of names until the page is full",
     r"identity\.access_facts:CHOSEN": "PostgreSQL reads the users of one metalake while they are some thousands",
     r"identity\.roles:HOLDERS": "reads the users of one metalake with their roles, for the list of users",

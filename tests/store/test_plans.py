@@ -34,7 +34,7 @@ ONE_OBJECT = "sorts rows of one object or reader"
 ACCEPTED: Mapping[str, str] = {
     "activity.audit:BEHIND": FEW_ROWS,
     "activity.audit:NOTES": "reads in the order of ids",
-    "activity.audit:_page(path)": "sorts the records of one path",
+    "activity.audit:_page(path)": "sorts the records of one path, at most 2,000",
     "activity.lineage:COLUMNS_DOWN": ONE_OBJECT,
     "activity.lineage:COLUMNS_UP": ONE_OBJECT,
     "activity.lineage:DOWN": ONE_OBJECT,

@@ -88,8 +88,8 @@ def test_ownership_lost_during_read_hides_new_records(desk: ServiceDesk, monkeyp
 def test_filters_without_an_index_are_read_in_parts(
     desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, examined: int, order: str
 ) -> None:
-    """A read by action, outcome, time or user id examines a few records at a time, and returns the same pages as one
-    read of all records.
+    """A read by action, outcome, time, user id or a path with many records examines a few records at a time. It
+    returns the same pages as one read of all records.
     """
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG, Privilege.CREATE_SCHEMA)
     for name in "abcd":
@@ -100,6 +100,9 @@ def test_filters_without_an_index_are_read_in_parts(
     criteria: list[dict[str, Any]] = [
         {"action": "namespace_create"},
         {"action": "create", "path": "main"},
+        {"path": "main"},
+        {"path": "main.aa"},
+        {"path": "main.absent", "since": every[0].at},
         {"outcome": "done"},
         {"outcome": "failed"},
         {"user_id": ana},

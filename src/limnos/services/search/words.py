@@ -24,7 +24,7 @@ CONTAINER_MARK: Final = "\u01c2"
 """A letter before the marked words of containers. Full-text tables need a letter; this one is in no usual name."""
 JOINED_MAX: Final = 8
 """The maximum number of words of a text that are a word together, too."""
-_SPACES: Final = {code: " " for code in range(128) if not chr(code).isalnum() and chr(code) != "\n"}
+_SPACES: Final = bytes(code if code > 127 or chr(code).isalnum() or chr(code) == "\n" else 32 for code in range(256))
 _RUN: Final = re.compile(r"[^\W_]+")
 _DIGIT: Final = re.compile(r"[0-9]")
 _PIECE: Final = re.compile(r"[0-9]+|[^\W\d_]+")
@@ -106,18 +106,22 @@ def _is_plain(whole: str, texts: Sequence[str]) -> bool:
 
 def _plain_words(whole: str) -> FieldWords:
     """Return what `_text_words` returns, for texts of `_is_plain`, all at once."""
-    spaced = whole.translate(_SPACES)
+    spaced = whole.encode().translate(_SPACES).decode()
     words = dict.fromkeys(spaced.split())
     if _DIGIT.search(spaced):
         words.update(dict.fromkeys(_PIECE.findall(spaced)))
     separators = spaced.count(" ")
     if not separators:
         return FieldWords(words)
-    wholes = spaced.split("\n")
     if separators >= JOINED_MAX:
-        wholes = [each for each in wholes if len(each.split()) <= JOINED_MAX]
-    joined = dict.fromkeys("\n".join(wholes).replace(" ", "").split("\n"))
+        spaced = "\n".join([each for each in spaced.split("\n") if _is_joined(each)])
+    joined = dict.fromkeys(spaced.replace(" ", "").split("\n"))
     return FieldWords(words, [word for word in joined if word and word not in words])
+
+
+def _is_joined(spaced: str) -> bool:
+    """Return whether a text without its separators is a word, too: it has few words."""
+    return spaced.count(" ") < JOINED_MAX or len(spaced.split()) <= JOINED_MAX
 
 
 def _text_words(text: str) -> FieldWords:

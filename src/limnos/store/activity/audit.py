@@ -38,7 +38,7 @@ CHANGES_AT_ONCE: Final = 200
 """The approximate number of changes that one transaction converts to audit records: a few milliseconds of work."""
 EXPIRED_AT_ONCE: Final = 500
 SCANNED_AT_ONCE: Final = 2_000
-"""The number of records that one read examines if a filter has no index."""
+"""The number of records that one read examines if a filter has no index, or if its index has more records."""
 RIGHTS_MAX: Final = 3
 """The maximum number of rights in the record of a change whose objects are in none of its decisions."""
 _COLUMNS: Final = {
@@ -136,10 +136,17 @@ class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
 def _page(names: tuple[str, ...]) -> Sql:
     """Build the SELECT with conditions for the columns `names` only, so that each combination of filters can use its
     index.
+
+    Without a range of ids, the few records of a path are read by the path and sorted. `id + 0` keeps PostgreSQL from
+    reading all records in the order of ids.
     """
     where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
-    order = "" if "after" in names else " DESC"
-    return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY id{order} LIMIT :limit")
+    order = "id" if "path" not in names or {"first", "last"}.intersection(names) else "id + 0"
+    descending = "" if "after" in names else " DESC"
+    return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY {order}{descending} LIMIT :limit")
+
+
+AT_PATH = Sql(f"SELECT id FROM audit WHERE {_FILTERS['path']} LIMIT :rows")
 
 
 @cache
@@ -163,10 +170,15 @@ def lines_read(audit_filter: AuditFilter, *, limit: int) -> Load[list[AuditRecor
 
 
 def lines_part_read(audit_filter: AuditFilter, *, limit: int) -> Load[AuditPart]:
-    """Read what `lines_read` reads, but examine at most `SCANNED_AT_ONCE` records if a filter has no index."""
+    """Read what `lines_read` reads, but examine at most `SCANNED_AT_ONCE` records, or twice as many for a path."""
     filters = _filters_of(audit_filter)
     indexed = {name: value for name, value in filters.items() if name not in _SCANNED and name != "path"}
-    if _SCANNED.isdisjoint(filters):
+    if audit_filter.path is not None:
+        at_path = yield AT_PATH, {**_path_range(audit_filter.path), "path": audit_filter.path, "rows": SCANNED_AT_ONCE}
+        is_indexed = len(at_path) < SCANNED_AT_ONCE
+    else:
+        is_indexed = _SCANNED.isdisjoint(filters)
+    if is_indexed:
         return AuditPart((yield from lines_read(audit_filter, limit=limit)), None)
     ends = yield _end(tuple(indexed)), {**indexed, "rows": SCANNED_AT_ONCE - 1}
     if not ends:
