@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 import pytest
 
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
-from tests.http.driver import DriverAnswer, DriverNode, grant
+from tests.http.driver import API, DriverAnswer, DriverNode, grant
 
 OWN = {"sec_fetch_site": "same-origin", "origin": "http://localhost:8090"}
 GRANT = "/console/grant/table/lake/main/raw/flights"
@@ -111,8 +112,8 @@ def test_refusal_names_owners_or_missing_rights(lake: DriverNode) -> None:
     table = PageReader(text_of(ana.get("/console/o/table/lake/main/raw/flights")))
     server = PageReader(text_of(ana.get("/console/settings")))
 
-    assert "Owners of the object, and of the catalog or metalake that contains it, can change this." in table.text
-    assert "Owners of the object" not in server.text
+    assert "admin owns catalog main and can grant it" in table.text
+    assert "Ask for access" not in server.text
     assert "lacks the rights of a service admin" in server.text
     assert "server server" not in server.text
 
@@ -126,3 +127,59 @@ def test_page_of_a_missing_metalake_is_like_that_of_a_foreign_one(lake: DriverNo
 
     assert answers[0].status == answers[1].status
     assert ids.sub("", texts[0]) == ids.sub("", texts[1])
+
+
+def test_refusal_has_an_address_with_which_the_owner_grants(lake: DriverNode) -> None:
+    """The address of a refusal opens the filled-in grant for the owner, whose button grants; nobody else may."""
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+    ana, admin = ConsoleVisitor(lake).sign_in("ana"), ConsoleVisitor(lake).sign_in()
+    path = "/console/o/table/lake/main/raw/flights"
+    text = text_of(ana.get(path))
+    link = html.unescape(text.partition('id="ask"')[2].partition(">")[2].partition("<")[0])
+
+    assert link.startswith(f"http://localhost:8090{GRANT}?change=grant&user=ana")
+    own = link.removeprefix("http://localhost:8090")
+    assert ana.get(own).status == 403
+    page = admin.read(own)
+    assert "the user ana" in page.text
+    fields = {"change": "grant", "user": "ana", "role": "", "privileges": "reader", "condition": ""}
+    assert all(("value", value) in page.attributes for value in fields.values())
+    assert ana.post(GRANT, fields).status == 403
+    assert admin.post(GRANT, fields | {"role": "r"}).status == 400
+    assert admin.post(GRANT, fields | {"privileges": "select_table"}).status == 400
+    assert admin.post(GRANT, fields).status == 303
+    assert ana.get(path).status == 200
+    assert "admin owns table main.raw.flights" in PageReader(
+        text_of(ana.get(path.replace("/o/", "/rename/")))
+    ).text or ("You may not rename it" in text_of(ana.get(path.replace("/o/", "/rename/"))))
+
+
+def test_refusal_names_no_owner_of_hidden_objects(lake: DriverNode) -> None:
+    """The refusal of a hidden object names the owner of the container that the caller sees, as of a missing object; a
+    member without any right gets no owner.
+    """
+    lake.done("POST", f"{API}/lake/users", {"name": "eve"})
+    lake.done("PUT", f"{API}/lake/owners/table/main.raw.flights", {"name": "eve", "type": "USER"})
+    lake.done("POST", f"{API}/lake/users", {"name": "bob"})
+    grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
+    ana, bob = (ConsoleVisitor(lake).sign_in(user) for user in ("ana", "bob"))
+    paths = [f"/console/o/table/lake/main/raw/{name}" for name in ("flights", "nothing")]
+
+    for visitor in (ana, bob):
+        hidden, missing = (PageReader(text_of(visitor.get(path))).text for path in paths)
+        assert hidden.replace("flights", "nothing") == missing
+        assert "eve" not in hidden
+    assert "owns" not in text_of(bob.get(paths[0]))
+
+
+def test_unknown_addresses_keep_the_navigation(admin: ConsoleVisitor) -> None:
+    """An unknown address answers 404 with the navigation for a signed-in user, and without a session without it."""
+    for path in ("/console/nothing", "/console/o", "/console/people/user/lake"):
+        answer = admin.get(path)
+        page = PageReader(text_of(answer))
+        assert answer.status == 404
+        assert "/console/o/catalog/lake/main" in page.hrefs
+        assert page.faults == []
+        plain = ConsoleVisitor(admin.node).get(path)
+        assert plain.status == 404
+        assert "catalog/lake/main" not in text_of(plain)

@@ -141,5 +141,5 @@ def test_each_facet_leads_to_its_hits(admin: ConsoleVisitor) -> None:
     facets = FACET.findall(text_of(admin.get("/console/search?q=raw")))
     pages = {text: admin.read(unescape(href)).text for href, text, _ in facets}
 
-    assert {"in: west", "in: far-west", "kind: job template", "kind: namespace"} <= pages.keys()
+    assert {"in: west", "in: far-west", "kind: pipeline or job", "kind: namespace"} <= pages.keys()
     assert [(text, count) for _, text, count in facets if f" {count} shown" not in pages[text]] == []

@@ -65,10 +65,13 @@ async def audit_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, "Audit", section="audit")
     filters = {name: (page_request.request.query(name) or "").strip() for name in _FIELDS}
     page = await audit_read(page_request.ctx, frame.metalake, filters=_filter_of(page_request, filters), limit=LINES)
-    lines = tuple(_line(page_request, frame.metalake, record=each) for each in page.lines)
+    records = sorted(page.lines, key=lambda each: (each.at, each.id), reverse=True)
+    lines = tuple(_line(page_request, frame.metalake, record=each) for each in records)
     following = ""
     if page.more:
-        following = _address(page_request, frame.metalake, filters=filters | {"before": str(page.lines[-1].id)})
+        following = _address(
+            page_request, frame.metalake, filters=filters | {"before": str(min(each.id for each in records))}
+        )
     return html_response(
         page_request.request, render("audit.html", AuditPage(frame, filters, tuple(OUTCOMES), lines, following))
     )

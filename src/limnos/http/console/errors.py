@@ -6,7 +6,7 @@ Must not know resources. A page reveals no more than the admin API's error body.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
 
@@ -51,6 +51,17 @@ class DecisionFactorView(msgspec.Struct, frozen=True):
     role: str
 
 
+class AccessAsk(msgspec.Struct, frozen=True):
+    """Whom a refused caller can ask: the owner of the object, or of the nearest container that the caller may see.
+
+    `on` names what they own; `link` is the URL of the page on which they grant the access.
+    """
+
+    owner: str
+    on: str
+    link: str
+
+
 class ErrorPage(msgspec.Struct, frozen=True):
     """The data of an error page: the error, the reasons of a refusal, links, and the form that was sent."""
 
@@ -66,6 +77,7 @@ class ErrorPage(msgspec.Struct, frozen=True):
     factors: tuple[DecisionFactorView, ...]
     advice: str
     """Who can grant the caller access; empty if this is unknown."""
+    ask: AccessAsk | None
     trash: str
     """The URL of the trash, if the page is about an object that may have been dropped; else empty."""
     back: str
@@ -75,10 +87,14 @@ class ErrorPage(msgspec.Struct, frozen=True):
 
 
 async def error_page(
-    page_request: PageRequest, failure: LimnosError | InvalidName, *, is_page: Callable[[str], bool]
+    page_request: PageRequest,
+    failure: LimnosError | InvalidName,
+    *,
+    is_page: Callable[[str], bool],
+    ask: Callable[[PageRequest], Awaitable[AccessAsk | None]],
 ) -> Response:
-    """Render the page for an error with its HTTP status. `is_page` returns whether a path, without a
-    proxy's prefix, has a page.
+    """Render the page for an error with its HTTP status. `is_page` returns whether a path, without a proxy's prefix,
+    has a page; `ask` whom a caller without a right can ask for it.
     """
     error = hidden_metalake(failure)
     status = status_of(error)
@@ -106,6 +122,7 @@ async def error_page(
         "" if decision is None else str(decision["action"]),
         factors,
         _advice(factors),
+        await ask(page_request) if decision is not None and page_request.user else None,
         "" if is_form else _trash_address(page_request, error, frame=frame),
         form_url(page_request, is_page=is_page) if is_form else "",
         _forms(page_request, status),

@@ -49,6 +49,9 @@ DROPPABLE: Final = frozenset(
 RENAMABLE: Final = frozenset({Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW})
 """The kinds whose objects the console can rename."""
 
+EDITABLE: Final = frozenset({Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.FILESET, Kind.MODEL, Kind.TOPIC})
+"""The kinds whose comment and properties the console can change."""
+
 
 def tabs_of(kind: Kind, *, is_lance: bool) -> Mapping[str, str]:
     """Return the labels of the tabs of an object's page by tab name, in display order.

@@ -7,7 +7,10 @@ that cookie.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from contextlib import suppress
 from functools import partial
+from typing import Final
 
 import msgspec
 
@@ -19,14 +22,14 @@ from limnos.http.console.errors import error_page
 from limnos.http.console.governance import attachments
 from limnos.http.console.lineage import graph as lineage_graph
 from limnos.http.console.operation import accounts, jobs, server_state, storage, tasks
-from limnos.http.console.page_requests import ConsoleRoute, serve
+from limnos.http.console.page_requests import ConsoleRoute, PageRequest, serve
 from limnos.http.console.pipelines import pipelines, runs
 from limnos.http.console.rendering import render, static_version
 from limnos.http.console.responses import HSTS, SAFE
 from limnos.http.console.site import ROOT, ConsoleSite
 from limnos.http.console.table_parts import health, maintenance_overview
 from limnos.http.console.trash import drops, trash
-from limnos.http.console.tree_changes import creations, renames
+from limnos.http.console.tree_changes import creations, edits, renames
 from limnos.http.console.worksheet import statements
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
@@ -34,7 +37,7 @@ from limnos.http.request import Request
 from limnos.http.response import NO_STORE, Response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route, Router
-from limnos.model.errors import LimnosError
+from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
@@ -47,6 +50,7 @@ _MODULES = (
     drops,
     renames,
     creations,
+    edits,
     access_objects,
     changes,
     people,
@@ -87,6 +91,31 @@ class PlainErrorPage(msgspec.Struct, frozen=True):
     request_id: str
 
 
+class ConsoleRouter(Router[Handler]):
+    """The routes of the console, and one more for all other addresses below its root."""
+
+    def __init__(self, routes: Iterable[Route[Handler]], *, unknown: Route[Handler]) -> None:
+        super().__init__("", routes)
+        self.unknown = unknown
+
+    def find(self, segments: list[bytes]) -> tuple[dict[str, Route[Handler]], tuple[bytes, ...]] | None:
+        """Return the routes at a path; for an unknown path below the console's root the page that says so."""
+        match = super().find(segments)
+        if match is None and segments[:1] == [ROOT.strip("/").encode()]:
+            return {"GET": self.unknown}, ()
+        return match
+
+
+async def unknown_page(page_request: PageRequest) -> Response:
+    """Refuse an address without a page; for a signed-in user with the navigation."""
+    with suppress(AuthenticationFailed):
+        await page_request.identify()
+    raise NotFound("The console has no page at this address", kind="route")
+
+
+UNKNOWN: Final = ConsoleRoute("GET", "/{path...}", unknown_page, "unknown-console-page", is_public=True)
+
+
 class ConsoleProtocol:
     """The console's routes, as a protocol of the HTTP application."""
 
@@ -94,15 +123,16 @@ class ConsoleProtocol:
 
     def __init__(self, site: ConsoleSite) -> None:
         self.site = site
-        self.router: Router[Handler] = Router("", [self._route(route) for route in CONSOLE_ROUTES])
-        self.anonymous = frozenset(route.operation for route in CONSOLE_ROUTES)
+        routes = [self._route(route) for route in CONSOLE_ROUTES]
+        self.router: Router[Handler] = ConsoleRouter(routes, unknown=self._route(UNKNOWN))
+        self.anonymous = frozenset(route.operation for route in (*CONSOLE_ROUTES, UNKNOWN))
         """All operations are anonymous for the application, which reads no Authorization header for them; the pages
         read the cookie.
         """
 
     def _route(self, route: ConsoleRoute) -> Route[Handler]:
         async def handler(request: Request, ctx: Context) -> Response:
-            error = partial(error_page, is_page=self._has_page)
+            error = partial(error_page, is_page=self._has_page, ask=changes.access_ask)
             response = await serve(request, ctx, route=route, site=self.site, error_page=error)
             if self.site.is_tls:
                 response.headers = (*response.headers, HSTS)
@@ -113,7 +143,7 @@ class ConsoleProtocol:
     def _has_page(self, path: str) -> bool:
         """Return whether the path of a URL has a page."""
         match = self.router.find(path.strip("/").encode().split(b"/"))
-        return match is not None and "GET" in match[0]
+        return match is not None and "GET" in match[0] and match[0]["GET"].operation != UNKNOWN.operation
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Return the server as the scope of every path."""

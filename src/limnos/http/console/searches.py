@@ -15,7 +15,7 @@ import msgspec
 
 from limnos.http.console.addresses import KINDS, ObjectAddress
 from limnos.http.console.frame import Frame, frame_of, icon_of
-from limnos.http.console.navigation.palette import PaletteLink, palette_links
+from limnos.http.console.navigation.palette import PaletteLink, palette_links, pipeline_names
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.rendering import render, static_version
 from limnos.http.console.responses import html_response
@@ -101,7 +101,8 @@ async def search_page(page_request: PageRequest) -> Response:
     except BadRequest as error:
         view = SearchPage(frame, text, refusal=error.message)
         return html_response(page_request.request, render("search.html", view), status=400)
-    hits = tuple(_line(page_request, frame.metalake, hit=hit, question=question) for hit in answer.hits)
+    names = await _pipelines_among(page_request, frame.metalake, hits=answer.hits)
+    hits = tuple(_line(page_request, frame.metalake, hit=hit, question=question, names=names) for hit in answer.hits)
     meant = tuple(_link(page_request, corrected(text, each), metalake=frame.metalake) for each in answer.suggestions)
     view = SearchPage(
         frame,
@@ -118,6 +119,10 @@ async def search_page(page_request: PageRequest) -> Response:
     return html_response(page_request.request, render("search.html", view))
 
 
+_KINDS: Final = {"job_template": "pipeline or job"}
+"""Labels of kinds whose word is Gravitino's."""
+
+
 def _link(page_request: PageRequest, text: str, *, metalake: str, count: int = 0) -> QueryLink:
     return QueryLink(text, f"{page_request.base}/search?metalake={quote(metalake)}&q={quote(text)}", count)
 
@@ -132,7 +137,7 @@ def _facet_links(
     for each in facets:
         if values[each.key] > 1:
             link = _link(page_request, f"{text} {each.key}:{each.value}", metalake=metalake, count=each.hits)
-            yield msgspec.structs.replace(link, text=f"{each.key}: {each.value.replace('_', ' ')}")
+            yield msgspec.structs.replace(link, text=f"{each.key}: {_KINDS.get(each.value, each.value)}")
 
 
 async def _palette(page_request: PageRequest, text: str) -> Response:
@@ -148,7 +153,8 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
             question = question_of(text, {})
             answer = await search(page_request.ctx, metalake, question=question, limit=PALETTE_HITS)
             meant = tuple(_link(page_request, corrected(text, each), metalake=metalake) for each in answer.suggestions)
-            hits = tuple(_line(page_request, metalake, hit=hit, question=question) for hit in answer.hits)
+            names = await _pipelines_among(page_request, metalake, hits=answer.hits)
+            hits = tuple(_line(page_request, metalake, hit=hit, question=question, names=names) for hit in answer.hits)
             note = f"{note} {_key_advice(question)}".rstrip()
         except BadRequest as error:
             note = error.message
@@ -181,9 +187,22 @@ def filter_texts(question: SearchQuestion) -> tuple[str, ...]:
     return tuple(texts)
 
 
-def _line(page_request: PageRequest, metalake: str, *, hit: SearchHit, question: SearchQuestion) -> HitLine:
+async def _pipelines_among(page_request: PageRequest, metalake: str, *, hits: Iterable[SearchHit]) -> frozenset[str]:
+    """Return the names of the pipelines that the caller may load, if hits may be among them."""
+    if any(each.kind is Kind.JOB_TEMPLATE for each in hits):
+        return await pipeline_names(page_request, metalake)
+    return frozenset()
+
+
+def _line(
+    page_request: PageRequest, metalake: str, *, hit: SearchHit, question: SearchQuestion, names: frozenset[str]
+) -> HitLine:
+    """Format a hit; a job template that is in `names` is a pipeline with its own page."""
     word = hit.kind.word
     href = ""
+    if hit.kind is Kind.JOB_TEMPLATE and hit.path[-1] in names:
+        word = "pipeline"
+        href = f"{page_request.base}/pipeline?metalake={quote(metalake)}&name={quote(hit.path[-1])}"
     if word in KINDS and (hit.kind is Kind.CATALOG) is (len(hit.path) == 1):
         href = page_request.base + ObjectAddress(hit.kind, metalake, hit.path[0], hit.path[1:]).path
     is_filtered = any(each.where == "filter" for each in hit.matched)
@@ -193,7 +212,7 @@ def _line(page_request: PageRequest, metalake: str, *, hit: SearchHit, question:
         hit.path[-1],
         display.render(hit.path),
         word.replace("_", " "),
-        icon_of(word),
+        icon_of(hit.kind.word),
         href,
         hit.table_format,
         matched,

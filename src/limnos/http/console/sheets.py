@@ -66,6 +66,8 @@ class FormView(msgspec.Struct, frozen=True):
     is_danger: bool = False
     is_primary: bool = False
     method: str = "post"
+    is_inline: bool = False
+    """Whether it lies in a row of a list, whose columns are the labels of its inputs."""
 
 
 class SheetColumn(msgspec.Struct, frozen=True):

@@ -13,13 +13,14 @@ import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, segment_of
 from limnos.http.console.frame import Frame, Link, crumbs_of, frame_of, icon_of
-from limnos.http.console.object_tabs import DROPPABLE, RENAMABLE
+from limnos.http.console.object_tabs import DROPPABLE, EDITABLE, RENAMABLE
 from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.catalog.children import CHILD_KINDS
 from limnos.services.governance.details import ObjectDetails
+from limnos.services.request.table_formats import LANCE
 
 _CHILD_KINDS: Final = {kind.word: kind for kind in CHILD_KINDS}
 _ORDERED: Final = (
@@ -75,6 +76,10 @@ class ObjectHeading(msgspec.Struct, frozen=True):
     """The URL of the page that renames the object; empty if the caller may not or the console does not rename it."""
     create: str
     """The URL of the page that creates a namespace in a catalog or namespace; empty if the caller may not."""
+    edit: str
+    """The URL of the page that edits comment, properties, columns' descriptions and tags; empty if the caller may not
+    change the object.
+    """
     query: str = ""
     """The URL of the worksheet with a query of the table; empty if the caller or SQL++ cannot read it."""
 
@@ -134,6 +139,8 @@ def heading_of(
     drop = page_request.base + drop_path(address) if may_drop and address.kind in DROPPABLE else ""
     may_rename = details is not None and "rename" in details.rights
     rename = page_request.base + rename_path(address) if may_rename and address.kind in RENAMABLE else ""
+    may_edit = details is not None and "alter" in details.rights and details.node.format != LANCE
+    edit = page_request.base + edit_path(address) if may_edit and address.kind in EDITABLE else ""
     return ObjectHeading(
         address.name,
         word.replace("_", " "),
@@ -147,6 +154,7 @@ def heading_of(
         drop,
         rename,
         create,
+        edit,
         query,
     )
 
@@ -164,6 +172,11 @@ def drop_path(address: ObjectAddress) -> str:
 def rename_path(address: ObjectAddress) -> str:
     """Return the path of the page that renames an object, below the console's root."""
     return f"/rename{address.path.removeprefix('/o')}"
+
+
+def edit_path(address: ObjectAddress) -> str:
+    """Return the path of the page that edits an object, below the console's root."""
+    return f"/edit{address.path.removeprefix('/o')}"
 
 
 def creation_path(address: ObjectAddress) -> str:

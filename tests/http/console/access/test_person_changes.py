@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 
 from tests.http.console.visitor import ConsoleVisitor, text_of
-from tests.http.driver import API, DriverNode
+from tests.http.driver import API, DriverNode, grant
 
 KIM = "/console/people/user/lake/kim"
 MADE = {"metalake": "lake", "name": "kim"}
@@ -105,3 +105,63 @@ def test_user_page_links_to_accessible_catalogs(admin: ConsoleVisitor) -> None:
     page = admin.read(KIM)
 
     assert "/console/access/catalog/lake/main?reach=kim#reach" in page.hrefs
+
+
+@pytest.mark.parametrize("way,prefix", [("password", ""), ("token", "lim_")])
+def test_form_of_a_new_user_shows_a_password_or_token(admin: ConsoleVisitor, way: str, prefix: str) -> None:
+    """The form that creates a user shows a password or token once; with it the user signs in."""
+    listed = admin.read("/console/people?kind=user")
+    assert ("aria-label", "To hand over") in listed.attributes
+
+    answer = admin.post("/console/people/create", {**MADE, "kind": "user", "way": way})
+    text = text_of(answer).partition('id="secret"')[2].partition(">")[2].partition("<")[0]
+
+    assert answer.status == 200
+    assert answer.headers.get("content-encoding") is None
+    assert text.startswith(prefix)
+    assert len(text) >= 24
+    fields = {"user": "kim", "password": text} if way == "password" else {"token": text}
+    kim = ConsoleVisitor(admin.node)
+    assert kim.post("/console/sign-in", fields).status == 303
+    assert kim.get("/console/people?kind=user").status == 200
+    assert text not in text_of(admin.get(KIM))
+
+
+def test_page_of_a_user_makes_a_new_password(admin: ConsoleVisitor) -> None:
+    """The page of another user has the form, one's own has not; the former password no longer works."""
+    admin.post("/console/people/create", {**MADE, "kind": "user"})
+    assert ("post", "/console/people/handover") in admin.read(KIM).actions
+    assert ("post", "/console/people/handover") not in admin.read("/console/people/user/lake/admin").actions
+
+    texts = [
+        text_of(admin.post("/console/people/handover", {**MADE, "way": "password"}))
+        .partition('id="secret"')[2]
+        .partition(">")[2]
+        .partition("<")[0]
+        for _ in range(2)
+    ]
+
+    old, new = (
+        ConsoleVisitor(admin.node).post("/console/sign-in", {"user": "kim", "password": text}).status for text in texts
+    )
+    assert (old, new) == (401, 303)
+    own = admin.post("/console/people/handover", {"metalake": "lake", "name": "admin", "way": "password"})
+    assert own.status == 400
+    assert admin.post("/console/people/handover", {**MADE, "name": "nobody", "way": "token"}).status == 404
+    assert admin.post("/console/people/handover", {**MADE, "way": "hat"}).status == 400
+    assert admin.post("/console/people/create", {**MADE, "kind": "role", "way": "token"}).status == 400
+
+
+def test_handover_by_others_than_service_admins_is_refused(lake: DriverNode) -> None:
+    """Who may create users, but is no service admin, sees no choice, and creates none with a credential."""
+    grant(lake, "ana", "manage_users", kind="METALAKE", on="lake")
+    ana = ConsoleVisitor(lake).sign_in("ana")
+    assert ("aria-label", "To hand over") not in ana.read("/console/people?kind=user").attributes
+
+    refused = ana.post("/console/people/create", {**MADE, "kind": "user", "way": "password"})
+    assert refused.status == 403
+    assert "kim" not in names_of(lake, "user")
+    assert ana.post("/console/people/create", {**MADE, "kind": "user"}).status == 303
+    assert ("post", "/console/people/handover") not in ana.read(KIM).actions
+    for way in ("password", "token"):
+        assert ana.post("/console/people/handover", {**MADE, "way": way}).status == 403

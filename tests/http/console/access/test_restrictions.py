@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import html
+
 import pytest
 
 from tests.http.console.access.test_objects import add_reader
@@ -94,3 +96,40 @@ def test_invalid_form_is_400(lake: DriverNode, fields: dict[str, str]) -> None:
 
     assert admin.post(PAGE, {**MASK, **fields} if fields else {}).status == 400
     assert restrictions_of(lake) == []
+
+
+def test_form_offers_columns_and_sets_several_masks_with_exceptions(lake: DriverNode) -> None:
+    """The form chooses among the table's columns; several masks, a filter and exceptions are one restriction, which the
+    form changes afterwards.
+    """
+    add_reader(lake)
+    admin = ConsoleVisitor(lake).sign_in()
+    text = text_of(admin.get(PAGE))
+    assert '<option value="id">' in text
+    assert '<option value="place">' in text
+    fields = MASK | {
+        "whom": "",
+        "named": "",
+        "column2": "place",
+        "mask2": "replace-with-null",
+        "filter": "id < 10",
+        "unless": "user:ana, user: admin",
+    }
+    assert admin.post(PAGE, fields | {"unless": "user:ana,ana"}).status == 400
+    assert admin.post(PAGE, fields | {"column2": "id"}).status == 400
+
+    assert admin.post(PAGE, fields | {"unless": "user:ana, user:admin"}).status == 303
+    (row,) = restrictions_of(lake)
+    edit = next(href for href in admin.read(PAGE).hrefs if "edit=private" in href)
+    form = text_of(admin.get(edit.partition("#")[0]))
+
+    assert row["masks"] == {"id": "replace-with-null", "place": "replace-with-null"}
+    assert sorted(row["except"]["users"]) == ["admin", "ana"]
+    assert '<option value="place" selected>' in form
+    assert 'value="user:admin, user:ana"' in form or 'value="user:ana, user:admin"' in form
+    assert 'name="column4"' in form
+    value = html.unescape(form.partition('name="filter" value="')[2].partition('"')[0])
+    assert admin.post(PAGE, fields | {"filter": value, "unless": "user:ana", "column2": ""}).status == 303
+    (changed,) = restrictions_of(lake)
+    assert changed["masks"] == {"id": "replace-with-null"}
+    assert changed["filter"] == row["filter"]

@@ -89,15 +89,18 @@ def test_policy_is_made_attached_and_disabled(admin: ConsoleVisitor) -> None:
 
 @pytest.mark.parametrize("example", POLICY_EXAMPLES, ids=lambda each: each.policy_type)
 def test_examples_of_policies_are_valid(admin: ConsoleVisitor, example: PolicyExample) -> None:
-    """The form offers each policy type, maintenance types first. The example content on the page is valid."""
+    """The page leads to a form for each policy type, maintenance types first. The example content on it is valid, and
+    the policy's own form has all of it.
+    """
     page = admin.read("/console/policies")
+    link = f"/console/policies?metalake=lake&type={example.policy_type}"
     fields = MAINTENANCE | {"type": example.policy_type, "content": example.content}
+    form = admin.read(link)
 
-    values = [value for name, value in page.attributes if name == "value"]
-    assert (
-        values.index("system_iceberg_table_maintenance") <= values.index(example.policy_type) <= values.index("custom")
-    )
+    assert f"{link}#form" in page.hrefs
+    assert ("value", example.policy_type) in form.attributes
     assert example.content in page.text
+    assert form.faults == []
     assert admin.post("/console/policies/create", fields).status == 303
 
 
@@ -205,3 +208,71 @@ def test_maintenance_policy_needs_the_right_to_maintain(admin: ConsoleVisitor) -
 
     assert refused.status == 403
     assert ConsoleVisitor(node).sign_in("ana").post("/console/policy/attach", fields).status == 303
+
+
+def content_in(node: DriverNode, name: str = "tidy") -> dict:
+    """Return the content of a policy."""
+    return node.done("GET", f"{API}/lake/policies/{name}")["policy"]["content"]
+
+
+def test_fields_of_a_form_are_the_content_of_a_policy(admin: ConsoleVisitor) -> None:
+    """Numbers, lists and flags of the form become the content; empty fields are left out; the policy's page shows the
+    values and changes them.
+    """
+    fields = {
+        "metalake": "lake",
+        "name": "tidy",
+        "comment": "nightly",
+        "type": "system_iceberg_table_maintenance",
+        "content.compact": "no",
+        "content.manifests": "",
+        "content.targetFileSizeBytes": "134217728",
+        "content.quietHours": "22:00-06:00 UTC, 12:00-13:00 UTC",
+    }
+    refused = admin.post("/console/policies/create", fields | {"content.targetFileSizeBytes": "big"})
+    assert refused.status == 400
+    assert 'value="big"' in text_of(refused)
+
+    assert admin.post("/console/policies/create", fields).status == 303
+    content = content_in(admin.node)
+    page = admin.read("/console/policy/lake/tidy")
+    assert ("value", "22:00-06:00 UTC, 12:00-13:00 UTC") in page.attributes
+    assert page.faults == []
+    answer = admin.post(
+        "/console/policy/content", fields | {"comment": "", "content.targetFileSizeBytes": "", "content.compact": "yes"}
+    )
+
+    assert content["compact"] is False
+    assert content["targetFileSizeBytes"] == 134217728
+    assert content["quietHours"] == ["22:00-06:00 UTC", "12:00-13:00 UTC"]
+    assert answer.status == 303
+    assert "targetFileSizeBytes" not in content_in(admin.node)
+    assert content_in(admin.node).get("compact", True) is True
+    assert "nightly" not in admin.read("/console/policy/lake/tidy").text
+
+
+def test_content_with_unknown_fields_of_the_form_is_json(admin: ConsoleVisitor) -> None:
+    """A policy whose content has a field that the form lacks is edited as JSON, which keeps the field."""
+    content = '{"minDeleteFileNumber": 5, "rewriteOptions": {"rewrite-all": "true"}}'
+    admin.post("/console/policies/create", MAINTENANCE | {"content": content})
+
+    page = text_of(admin.get("/console/policy/lake/tidy"))
+
+    assert '<textarea name="content"' in page
+    assert "rewrite-all" in page
+
+
+def test_only_who_may_change_a_policy_changes_its_content(admin: ConsoleVisitor) -> None:
+    """Who may apply a policy, but does not own it, is refused; nothing changes."""
+    admin.post("/console/policies/create", MAINTENANCE)
+    before = content_in(admin.node)
+    grant(admin.node, "ana", "apply_policy", kind="POLICY", on="tidy")
+    grant(admin.node, "ana", "create_policy", kind="METALAKE", on="lake")
+    fields = {"metalake": "lake", "name": "tidy", "type": MAINTENANCE["type"], "content.minDeleteFileNumber": "9"}
+
+    ana = ConsoleVisitor(admin.node).sign_in("ana")
+    assert ana.post("/console/policy/content", fields).status == 403
+    assert ana.post("/console/policy/content", {"metalake": "lake"}).status == 400
+    assert content_in(admin.node) == before
+    assert admin.post("/console/policy/content", fields).status == 303
+    assert content_in(admin.node)["minDeleteFileNumber"] == 9

@@ -13,6 +13,7 @@ import msgspec
 
 from limnos.http.console.access.objects import grant_url
 from limnos.http.console.addresses import ObjectAddress, parse_address, part_of
+from limnos.http.console.errors import AccessAsk
 from limnos.http.console.frame import Frame, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.rendering import render
@@ -20,11 +21,13 @@ from limnos.http.console.responses import html_response, redirect
 from limnos.http.console.sheets import FormInput, FormView, HiddenField, hidden_fields
 from limnos.http.console.tabs import access_path, object_frame
 from limnos.http.response import Response
-from limnos.model.errors import BadRequest, NotFound
+from limnos.model.errors import BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.presets import PRESETS, parse_preset
 from limnos.model.privileges import GrantCondition, Privilege, parse_condition, parse_privilege
 from limnos.names import display
+from limnos.names.errors import InvalidName
+from limnos.services.governance.details import details_load
 from limnos.services.identity.access_consequences import (
     Consequence,
     ConsequenceLine,
@@ -39,6 +42,7 @@ from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_presets import PresetRequest, named_grants, preset_change
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 
+_GRANT_FIELDS = ("change", "role", "user", "privileges", "condition")
 _PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
 
 
@@ -61,8 +65,9 @@ class ChangePage(msgspec.Struct, frozen=True):
 async def grant_page(page_request: PageRequest) -> Response:
     """Show the consequence of a grant or revoke on an object."""
     address = parse_address(page_request.request.params)
-    fields = {name: page_request.request.query(name) or "" for name in ("change", "role", "privileges", "condition")}
-    page_request.retry = _role_form(grant_url(page_request, address), fields)
+    fields = {name: page_request.request.query(name) or "" for name in _GRANT_FIELDS}
+    if not fields["user"]:
+        page_request.retry = _role_form(grant_url(page_request, address), fields)
     verb, preposition = ("Revoke", "from") if fields["change"] == "revoke" else ("Grant", "to")
     path = display.render((address.catalog, *address.levels))
     if fields["privileges"] in PRESETS:
@@ -74,7 +79,7 @@ async def grant_page(page_request: PageRequest) -> Response:
         consequence = await rules_consequence(page_request.ctx, change)
         words = ", ".join(privilege.word.replace("_", " ") for privilege, _ in change.wish.privileges)
         what = f"the denial of {words}" if change.wish.privileges[0][1] is GrantCondition.DENY else words
-    sentence = f"{verb} {what} on {address.kind.word} {path} {preposition} the role {fields['role']}"
+    sentence = f"{verb} {what} on {address.kind.word} {path} {preposition} {_holder_text(fields)}"
     frame = await object_frame(page_request, address)
     return _page(
         page_request,
@@ -86,6 +91,44 @@ async def grant_page(page_request: PageRequest) -> Response:
         back=page_request.base + access_path(address),
         is_revoke=fields["change"] == "revoke",
     )
+
+
+def _holder_text(fields: Mapping[str, str]) -> str:
+    return f"the user {fields['user']}" if fields.get("user") else f"the role {fields['role']}"
+
+
+async def access_ask(page_request: PageRequest) -> AccessAsk | None:
+    """Return whom the caller of a refused page can ask: the owner of the object, or of the nearest container.
+
+    Only objects that the caller may load count. None for pages without an object, and without such an owner.
+
+    The answer is the same for hidden and for missing objects. The link asks for the preset `reader`, or `writer` for a
+    refused form.
+    """
+    try:
+        address = parse_address(page_request.request.params)
+    except (LimnosError, InvalidName, IndexError):
+        return None
+    at: ObjectAddress | None = address
+    while at is not None:
+        owner = await _visible_owner(page_request, at)
+        if owner is not None:
+            preset = "reader" if page_request.request.method == "GET" else "writer"
+            query = urlencode({"change": "grant", "user": page_request.user, "privileges": preset})
+            origin = page_request.site.own_origin(page_request.request.headers)
+            on = f"{at.kind.word} {display.render((at.catalog, *at.levels))}"
+            return AccessAsk(owner, on, f"{origin}{grant_url(page_request, address)}?{query}")
+        at = at.parent
+    return None
+
+
+async def _visible_owner(page_request: PageRequest, at: ObjectAddress) -> str | None:
+    """Return the owner's name of an object that the caller may load; None if the caller may not, or there is none."""
+    try:
+        details = await page_request.ctx.read(at.scope, lambda view: details_load(view, at.kind, levels=at.levels))
+    except (LimnosError, InvalidName):
+        return None
+    return None if details.owner is None else details.owner.name
 
 
 def _role_form(action: str, fields: Mapping[str, str]) -> FormView:
@@ -162,12 +205,19 @@ async def _preset_change(
     page_request: PageRequest, address: ObjectAddress, *, fields: Mapping[str, str]
 ) -> PresetRequest:
     """Parse a change by a preset in a form. Raises BadRequest for an invalid field, or a denial."""
-    change, preset, role = fields.get("change"), parse_preset(fields["privileges"]), fields.get("role")
-    if change not in ("grant", "revoke") or not role or (fields.get("condition") or "allow") != "allow":
+    change, preset, user = fields.get("change"), parse_preset(fields["privileges"]), fields.get("user")
+    holder = user or fields.get("role")
+    if (
+        change not in ("grant", "revoke")
+        or not holder
+        or (user and fields.get("role"))
+        or (fields.get("condition") or "allow") != "allow"
+    ):
         raise BadRequest("Choose a role on the object's access page; a preset is allowed, never denied")
     on = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
     wish = await privilege_request_at(page_request.ctx, on, privileges=())
-    return PresetRequest(address.metalake, preset, wish, Kind.ROLE, role, change == "grant")
+    kind = Kind.USER if user else Kind.ROLE
+    return PresetRequest(address.metalake, preset, wish, kind, holder, change == "grant")
 
 
 async def grant_change(page_request: PageRequest) -> Response:
@@ -252,7 +302,7 @@ ROUTES = (
         "/grant/{kind}/{path...}",
         grant_page,
         "grant-page",
-        ("change", "role", "privileges", "condition"),
+        _GRANT_FIELDS,
         is_form=True,
     ),
     ConsoleRoute("POST", "/grant/{kind}/{path...}", grant_change, "grant-from-console"),

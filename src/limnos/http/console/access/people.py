@@ -16,6 +16,7 @@ from limnos.http.console.access.objects import role_names
 from limnos.http.console.access.person_changes import (
     PRINCIPAL_KINDS,
     creation_form,
+    handover_form,
     person_url,
     sign_out_form,
     state_form,
@@ -23,6 +24,7 @@ from limnos.http.console.access.person_changes import (
 from limnos.http.console.access.person_drops import drop_path
 from limnos.http.console.addresses import KINDS, ObjectAddress, catalog_address, part_of, segment_of
 from limnos.http.console.frame import Frame, Link, frame_of
+from limnos.http.console.navigation.console_pages import SECRETS
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.rendering import render
 from limnos.http.console.responses import html_response
@@ -143,7 +145,8 @@ async def people_page(page_request: PageRequest) -> Response:
         for each, text in _WORDS.items()
     )
     is_maker = await page_request.ctx.read(scope, lambda view: may_create(view, PRINCIPAL_KINDS[word]))
-    forms = (creation_form(page_request, word, metalake=frame.metalake),) if is_maker else ()
+    is_admin = SECRETS in page_request.needs
+    forms = (creation_form(page_request, word, metalake=frame.metalake, is_admin=is_admin),) if is_maker else ()
     view = PeoplePage(frame, _WORDS[word], word, tabs, starts, lines, following, forms)
     return html_response(page_request.request, render("people.html", view))
 
@@ -240,6 +243,8 @@ async def _user_forms(
         forms.append(state_form(page_request, metalake=metalake, name=name, is_enabled=is_enabled))
     if is_admin:
         forms.append(sign_out_form(page_request, metalake=metalake, name=name))
+        if name != page_request.user:
+            forms.append(handover_form(page_request, metalake=metalake, name=name))
     return tuple(forms)
 
 

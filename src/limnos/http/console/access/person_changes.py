@@ -6,21 +6,42 @@ The services make all access decisions.
 
 from __future__ import annotations
 
+import secrets
 from typing import Final
 from urllib.parse import urlencode
 
 from limnos.http.console.addresses import segment_of
+from limnos.http.console.frame import Link, frame_of
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.responses import redirect
-from limnos.http.console.sheets import FormInput, FormView, hidden_fields, with_values
+from limnos.http.console.sheets import (
+    Choice,
+    CodeBlock,
+    FormInput,
+    FormView,
+    SheetPage,
+    hidden_fields,
+    sheet_response,
+    with_values,
+)
+from limnos.http.console.tabs import Fact
 from limnos.http.response import Response
-from limnos.model.errors import BadRequest
+from limnos.http.throttle import address_of
+from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.services.identity.console_sessions import user_sign_out
+from limnos.services.identity.logins import password_set
 from limnos.services.identity.roles import role_create
-from limnos.services.identity.users import principal_add, user_enable
+from limnos.services.identity.service_accounts import may_manage_secrets
+from limnos.services.identity.tokens import token_create
+from limnos.services.identity.users import principal_add, principal_load, user_enable
+from limnos.services.request.request_scope import RequestScope
 
 PRINCIPAL_KINDS: Final = {"user": Kind.USER, "group": Kind.GROUP, "role": Kind.ROLE}
+WAYS: Final = {"password": "a new password", "token": "an API token for 30 days"}
+"""What a service admin can hand over to a user, who signs in with it."""
+_TOKEN_S: Final = 30 * 86_400
+_PASSWORD_BYTES: Final = 18
 
 
 def person_url(page_request: PageRequest, word: str, *, metalake: str, name: str) -> str:
@@ -28,15 +49,35 @@ def person_url(page_request: PageRequest, word: str, *, metalake: str, name: str
     return f"{page_request.base}/people/{word}/{segment_of(metalake)}/{segment_of(name)}"
 
 
-def creation_form(page_request: PageRequest, word: str, *, metalake: str) -> FormView:
-    """Return the form that creates a user, group or role."""
+def creation_form(page_request: PageRequest, word: str, *, metalake: str, is_admin: bool = False) -> FormView:
+    """Return the form that creates a user, group or role. `is_admin` is whether the caller may hand over a password or
+    token of the new user.
+    """
+    inputs = [FormInput("name", "Name", is_required=True)]
+    if word == "user" and is_admin:
+        inputs.append(FormInput("way", "To hand over", choices=(Choice("", "nothing"), *_way_choices())))
     return FormView(
         f"{page_request.base}/people/create",
         "Create",
         hidden_fields(metalake=metalake, kind=word),
-        (FormInput("name", "Name", is_required=True),),
+        tuple(inputs),
         title=f"Create a {word}",
         label=f"Create the {word}",
+    )
+
+
+def _way_choices() -> tuple[Choice, ...]:
+    return tuple(Choice(way, text) for way, text in WAYS.items())
+
+
+def handover_form(page_request: PageRequest, *, metalake: str, name: str) -> FormView:
+    """Return the form that makes a password or token for a user, to hand over."""
+    return FormView(
+        f"{page_request.base}/people/handover",
+        "Make one",
+        hidden_fields(metalake=metalake, name=name),
+        (FormInput("way", "Password or token", choices=_way_choices()),),
+        label=f"Make a password or token for {name}",
     )
 
 
@@ -67,12 +108,72 @@ async def create(page_request: PageRequest) -> Response:
     metalake, word, name = (fields.get(each, "").strip() for each in ("metalake", "kind", "name"))
     if word not in PRINCIPAL_KINDS or not metalake or not name:
         raise BadRequest("Give the user, group or role a name")
-    page_request.retry = with_values(creation_form(page_request, word, metalake=metalake), fields)
+    way = fields.get("way", "")
+    page_request.retry = with_values(creation_form(page_request, word, metalake=metalake, is_admin=bool(way)), fields)
+    if way:
+        await _require_handover(page_request, word, way=way)
     if word == "role":
         await role_create(page_request.ctx, metalake=metalake, name=name, properties={}, wishes=())
     else:
         await principal_add(page_request.ctx, metalake=metalake, kind=PRINCIPAL_KINDS[word], name=name)
+    if way:
+        try:
+            return await _handed_over(page_request, metalake, name=name, way=way)
+        except LimnosError as error:  # the user exists: the page of the user says so, and has the form
+            done = f"The user {name} is created, but has no {way} yet: {error.message}"
+            return _back(page_request, word, metalake=metalake, name=name, done=done)
     return _back(page_request, word, metalake=metalake, name=name, done=f"The {word} {name} is created")
+
+
+async def handover(page_request: PageRequest) -> Response:
+    """Make a password or token for a user of the metalake, and show it, which no later page does."""
+    metalake, name, fields = await _user_of(page_request)
+    way = fields.get("way", "")
+    await _require_handover(page_request, "user", way=way)
+    await page_request.ctx.read(RequestScope(metalake), lambda view: principal_load(view, Kind.USER, name))
+    return await _handed_over(page_request, metalake, name=name, way=way)
+
+
+async def _require_handover(page_request: PageRequest, word: str, *, way: str) -> None:
+    """Raise BadRequest for an unknown way to sign in, PermissionDenied if the caller is no service admin."""
+    if way not in WAYS or word != "user":
+        raise BadRequest(f"A user gets {' or '.join(WAYS.values())}: choose one")
+    if not await page_request.ctx.read(RequestScope(), may_manage_secrets):
+        raise PermissionDenied("Only service admins make passwords and tokens of other users")
+
+
+async def _handed_over(page_request: PageRequest, metalake: str, *, name: str, way: str) -> Response:
+    """Make the password or token, and return the page that shows it once. Raises as `password_set` and
+    `token_create`; BadRequest for the caller's own name.
+    """
+    if name == page_request.user:
+        raise BadRequest("Make your own token on the page of your API tokens; limnos password sets your password")
+    ctx = page_request.ctx
+    if way == "password":
+        text = secrets.token_urlsafe(_PASSWORD_BYTES)
+        await password_set(ctx, user=name, password=text, old=None, address=address_of(page_request.request.peer))
+        ends = None
+    else:
+        own = f"handed over by {page_request.user}"
+        token, text = await token_create(ctx, user=name, name=own, expires_in_s=_TOKEN_S)
+        ends = token.expires_at
+    title = f"New {way} of {name}"
+    page = SheetPage(
+        await frame_of(page_request, title, metalake=metalake, section="people"),
+        title,
+        "key",
+        f"Copy it now and give it to {name}: it is shown only once. {_NEXT_STEP[way]}",
+        (Link(name, person_url(page_request, "user", metalake=metalake, name=name)),),
+        facts=(Fact("User", name), *(() if ends is None else (Fact("Ends", at_ms=ends),))),
+        blocks=(CodeBlock("", text, "secret"),),
+    )
+    return sheet_response(page_request, page, is_secret=True)
+
+
+_NEXT_STEP: Final = {
+    "password": "It opens the console and limnos login, and limnos password changes it. Former sessions have ended.",
+    "token": "Programs send it as LIMNOS_TOKEN, and the sign-in page takes it.",
+}
 
 
 async def enable(page_request: PageRequest) -> Response:
@@ -112,6 +213,7 @@ def _back(page_request: PageRequest, word: str, *, metalake: str, name: str, don
 
 ROUTES = (
     ConsoleRoute("POST", "/people/create", create, "create-person-from-console"),
+    ConsoleRoute("POST", "/people/handover", handover, "handover-from-console"),
     ConsoleRoute("POST", "/people/enable", enable, "enable-user-from-console"),
     ConsoleRoute("POST", "/people/sign-out", sign_out, "sign-user-out-from-console"),
 )

@@ -6,8 +6,11 @@ The services make all access decisions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import urlencode
+
+import msgspec
 
 from limnos.http.console.access.objects import restrictions_url
 from limnos.http.console.addresses import ObjectAddress, parse_address
@@ -26,9 +29,11 @@ from limnos.http.console.sheets import (
     sheet_response,
     with_values,
 )
+from limnos.http.console.table_metadata import decode_metadata
 from limnos.http.console.tabs import object_frame
 from limnos.http.response import Response
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, PermissionDenied
+from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.restrictions import RestrictionTerms
 from limnos.names import display
@@ -41,6 +46,7 @@ from limnos.services.governance.restrictions import (
     restriction_set,
     restrictions_list,
 )
+from limnos.services.iceberg.restricted_tables import table_visibility
 from limnos.services.lookup.securables import render_full_name
 from limnos.services.request.name_codecs import codec_for
 
@@ -56,12 +62,19 @@ _MASKS: Final = (
     "sha-256-query-local",
 )
 _PRINCIPALS: Final = ("user", "group", "role")
+_MASK_ROWS: Final = 3
+"""The number of masks in an empty form; the form of a restriction has two more than its own."""
+_MASK_ROWS_MAX: Final = 50
+_COLUMNS_MAX: Final = 500
 
 
 async def restrictions_page(page_request: PageRequest) -> Response:
     """Show the restrictions that apply to an object, and a form to set one."""
     address = parse_address(page_request.request.params)
     views = await restrictions_list(page_request.ctx, _target(page_request, address))
+    columns_named = await _column_names(page_request, address)
+    edited = next((each for each in views if each.restriction.name == page_request.request.query("edit")), None)
+    values = {} if edited is None else _fields_of(edited)
     frame = await object_frame(page_request, address)
     path = display.render((address.catalog, *address.levels))
     columns = (
@@ -71,6 +84,7 @@ async def restrictions_page(page_request: PageRequest) -> Response:
         SheetColumn("For"),
         SheetColumn("Except"),
         SheetColumn("Action"),
+        SheetColumn("Change"),
     )
     rows = tuple(_row(page_request, address, view=each) for each in views)
     page = SheetPage(
@@ -81,7 +95,7 @@ async def restrictions_page(page_request: PageRequest) -> Response:
         "It takes effect at the next request. The rows to keep are a condition, such as region = 'EU'.",
         (*crumbs_of(page_request, address), _crumb(page_request, address)),
         sheets=(Sheet("", columns, rows, "No restriction applies to this object."),),
-        forms=(_form(page_request, address),),
+        forms=(_form(page_request, address, columns=columns_named, values=values),),
     )
     return sheet_response(page_request, page)
 
@@ -115,6 +129,12 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, view: Restriction
         SheetCell(_names(view.to) or "everybody"),
         SheetCell(_names(view.unless)),
         SheetCell(form=remove if is_own else None),
+        SheetCell(
+            "Edit" if is_own and _is_editable(view) else "",
+            f"{restrictions_url(page_request, address)}?{urlencode({'edit': view.restriction.name})}#form"
+            if is_own and _is_editable(view)
+            else "",
+        ),
     )
 
 
@@ -130,22 +150,75 @@ def _names(who: RestrictionPrincipals) -> str:
     return ", ".join(f"{word} {name}" for word, names in pairs for name in names)
 
 
-def _form(page_request: PageRequest, address: ObjectAddress) -> FormView:
-    kinds = (Choice("", "for everybody"), *(Choice(each, f"for the {each}", each == "user") for each in _PRINCIPALS))
-    inputs = (
-        FormInput("name", "Name", is_required=True),
-        FormInput("column", "Column to mask"),
-        FormInput("mask", "Mask", choices=tuple(Choice(each, each.replace("-", " ")) for each in _MASKS)),
-        FormInput("filter", "Rows to keep"),
+def _is_editable(view: RestrictionView) -> bool:
+    """Return whether the form can have all of a restriction: nothing is denied, and at most one is named."""
+    names = [name for each in view.to for name in each]
+    return not view.restriction.terms.denies and len(names) <= 1
+
+
+def _fields_of(view: RestrictionView) -> dict[str, str]:
+    """Return the values of the form for a restriction."""
+    terms = view.restriction.terms
+    named = next(((word, names[0]) for word, names in zip(_PRINCIPALS, view.to, strict=True) if names), ("", ""))
+    fields = {
+        "name": view.restriction.name,
+        "filter": _rows_text(terms) if terms.row_filter else "",
+        "whom": named[0],
+        "named": named[1],
+        "unless": ", ".join(
+            f"{word}:{name}" for word, names in zip(_PRINCIPALS, view.unless, strict=True) for name in names
+        ),
+    }
+    for number, mask in enumerate(terms.masks):
+        fields |= {_numbered("column", number): mask.column, _numbered("mask", number): mask.action}
+    return fields
+
+
+def _numbered(name: str, number: int) -> str:
+    """Return the name of an input of one mask: `column`, `column2`, `column3`."""
+    return name if number == 0 else f"{name}{number + 1}"
+
+
+async def _column_names(page_request: PageRequest, address: ObjectAddress) -> tuple[str, ...]:
+    """Return the columns of a table to choose from; none for a namespace, and for callers who may not load it."""
+    if address.kind is not Kind.TABLE:
+        return ()
+    try:
+        visible = await page_request.ctx.read(address.scope, lambda view: table_visibility(view, address.levels))
+    except PermissionDenied:  # who manages grants need not read the table: the columns are typed
+        return ()
+    schema = decode_metadata(visible.document.body).current_schema()
+    return tuple(each.name for each in schema.fields[:_COLUMNS_MAX])
+
+
+def _form(
+    page_request: PageRequest, address: ObjectAddress, *, columns: tuple[str, ...], values: Mapping[str, str]
+) -> FormView:
+    """Return the form that sets a restriction, with the values of `values`."""
+    principal = values.get("whom", "user" if not values else "")
+    kinds = (Choice("", "for everybody"), *(Choice(each, f"for the {each}", each == principal) for each in _PRINCIPALS))
+    rows = max(_MASK_ROWS, min(_MASK_ROWS_MAX, 2 + sum(1 for name in values if name.startswith("column"))))
+    inputs = [FormInput("name", "Name", values.get("name", ""), is_required=True)]
+    for number in range(rows):
+        name, words = _numbered("column", number), f"Column to mask{f' ({number + 1})' if number else ''}"
+        own, mask = values.get(name, ""), values.get(_numbered("mask", number), "")
+        known = (*columns, *((own,) if own and own not in columns else ()))
+        chosen = (Choice("", "none"), *(Choice(each, each, each == own) for each in known)) if columns else ()
+        inputs.append(FormInput(name, words, own, chosen))
+        choices = tuple(Choice(each, each.replace("-", " "), each == mask) for each in _MASKS)
+        inputs.append(FormInput(_numbered("mask", number), f"Mask{f' ({number + 1})' if number else ''}", "", choices))
+    inputs += [
+        FormInput("filter", "Rows to keep, as region = 'EU'", values.get("filter", "")),
         FormInput("whom", "For whom", choices=kinds),
-        FormInput("named", "User, group, role"),
-    )
+        FormInput("named", "User, group, role", values.get("named", "")),
+        FormInput("unless", "Except, as user:ana, role:audit", values.get("unless", "")),
+    ]
     return FormView(
         restrictions_url(page_request, address),
-        "Restrict",
+        "Restrict" if not values else "Save",
         hidden_fields(change="set"),
-        inputs,
-        title="Restrict what others read",
+        tuple(inputs),
+        title="Restrict what others read" if not values else f"Change {values['name']}",
     )
 
 
@@ -155,7 +228,8 @@ async def change(page_request: PageRequest) -> Response:
     fields = {name: text.strip() for name, text in (await page_request.form()).items()}
     name, on = fields.get("name", ""), _target(page_request, address)
     if fields.get("change") == "set":
-        page_request.retry = with_values(_form(page_request, address), fields)
+        names = await _column_names(page_request, address)
+        page_request.retry = with_values(_form(page_request, address, columns=names, values={}), fields)
     if fields.get("change") not in ("set", "remove") or not name:
         raise BadRequest("Give the restriction a name")
     if fields["change"] == "remove":
@@ -173,11 +247,38 @@ def _request_of(fields: dict[str, str]) -> RestrictionRequest:
     if (kind not in _PRINCIPALS and kind != "") or bool(kind) is not bool(name):
         raise BadRequest("Name the user, group or role that the restriction is for, or choose everybody")
     to = RestrictionPrincipals(**{f"{kind}s": (name,)}) if kind else RestrictionPrincipals()
-    masks = {fields["column"]: fields.get("mask", "")} if fields.get("column") else {}
-    return RestrictionRequest(fields.get("filter") or None, masks, to, RestrictionPrincipals())
+    masks: dict[str, str] = {}
+    for number in range(_MASK_ROWS_MAX):
+        column = fields.get(_numbered("column", number), "")
+        if column in masks:
+            raise BadRequest(f"The column {column} has two masks: choose one")
+        if column:
+            masks[column] = fields.get(_numbered("mask", number), "")
+    return RestrictionRequest(_filter_of(fields.get("filter", "")), masks, to, _exceptions_of(fields.get("unless", "")))
+
+
+def _filter_of(text: str) -> object:
+    """Return the row filter of a form: a condition as text, or the JSON of a stored one; None for all rows."""
+    if text.startswith("{"):
+        try:
+            return msgspec.json.decode(text, type=dict[str, object])
+        except msgspec.MsgspecError as error:
+            raise BadRequest(f"The rows to keep are not valid JSON: {error}") from None
+    return text or None
+
+
+def _exceptions_of(text: str) -> RestrictionPrincipals:
+    """Parse the exceptions, such as `user:ana, role:audit`. Raises BadRequest for another form."""
+    names: dict[str, list[str]] = {word: [] for word in _PRINCIPALS}
+    for each in filter(None, map(str.strip, text.split(","))):
+        word, mark, name = each.partition(":")
+        if not mark or word not in names or not name:
+            raise BadRequest(f"Write the exceptions as user:ana, group:eu, role:audit, not as {each[:100]}")
+        names[word].append(name)
+    return RestrictionPrincipals(*(tuple(names[word]) for word in _PRINCIPALS))
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/restrictions/{kind}/{path...}", restrictions_page, "restrictions-page", ("done",)),
+    ConsoleRoute("GET", "/restrictions/{kind}/{path...}", restrictions_page, "restrictions-page", ("edit", "done")),
     ConsoleRoute("POST", "/restrictions/{kind}/{path...}", change, "restrict-from-console"),
 )

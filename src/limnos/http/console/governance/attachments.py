@@ -14,7 +14,13 @@ import msgspec
 
 from limnos.http.console.addresses import KINDS, ObjectAddress, part_of, segment_of
 from limnos.http.console.frame import Link, frame_of
-from limnos.http.console.governance.policy_examples import POLICY_EXAMPLES, examples_sheet, type_text
+from limnos.http.console.governance.policy_examples import (
+    content_inputs,
+    content_of,
+    example_of,
+    type_text,
+    types_sheet,
+)
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
 from limnos.http.console.responses import redirect
 from limnos.http.console.sheets import (
@@ -39,7 +45,13 @@ from limnos.model.kinds import Kind
 from limnos.model.records import PolicyRecord, TagRecord
 from limnos.names import display
 from limnos.services.governance.attachments import HOLDERS, AttachedObject, attached_objects_list, attachments_associate
-from limnos.services.governance.policies import PolicyRequest, policies_associate, policy_alter, policy_create
+from limnos.services.governance.policies import (
+    PolicyContent,
+    PolicyRequest,
+    policies_associate,
+    policy_alter,
+    policy_create,
+)
 from limnos.services.governance.tag_values import TagValuePair, allowed_values, pairs_associate, tag_record
 from limnos.services.lookup.metalake_objects import (
     may_create,
@@ -94,9 +106,15 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
                 note=f"There are no {plural} that you may see.",
                 more=f"The first {SHOWN} of {len(nodes)} are shown." if len(nodes) > SHOWN else "",
             ),
-            *((examples_sheet(),) if is_maker and kind is Kind.POLICY else ()),
+            *((types_sheet(page_request.base, metalake=frame.metalake),) if is_maker and kind is Kind.POLICY else ()),
         ),
-        forms=(_creation(page_request, kind, metalake=frame.metalake),) if is_maker else (),
+        forms=(
+            _creation(
+                page_request, kind, metalake=frame.metalake, policy_type=page_request.request.query("type") or ""
+            ),
+        )
+        if is_maker
+        else (),
     )
     return sheet_response(page_request, page)
 
@@ -121,16 +139,21 @@ def _values_text(record: TagRecord) -> str:
     return "any" if values is None else ", ".join(values) or "none"
 
 
-def _creation(page_request: PageRequest, kind: Kind, *, metalake: str) -> FormView:
+def _creation(page_request: PageRequest, kind: Kind, *, metalake: str, policy_type: str = "") -> FormView:
     inputs = [FormInput("name", "Name", is_required=True), FormInput("comment", "Description")]
     if kind is Kind.TAG:
         inputs.append(FormInput("values", "Allowed values, separated by commas"))
     else:
-        types = tuple(Choice(each.policy_type, type_text(each.policy_type)) for each in POLICY_EXAMPLES)
-        inputs += [
-            FormInput("type", "Type", choices=types),
-            FormInput("content", "Content as JSON; empty for the defaults", rows=3),
-        ]
+        example = example_of(policy_type)
+        inputs += content_inputs(example)
+        return FormView(
+            f"{page_request.base}/policies/create",
+            "Create",
+            hidden_fields(metalake=metalake, type=example.policy_type),
+            tuple(inputs),
+            title=f"Create a policy of {type_text(example.policy_type)}",
+            label="Create the policy",
+        )
     return FormView(
         f"{page_request.base}/{_PLURAL[kind]}/create",
         "Create",
@@ -243,14 +266,27 @@ def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) 
         hidden_fields(metalake=metalake, name=node.name, enabled="no" if is_enabled else "yes"),
         title="State",
     )
-    return attach, switch
+    record = cast("PolicyRecord", node.record)
+    content = msgspec.json.decode(record.content, type=dict[str, object])
+    edit = FormView(
+        f"{page_request.base}/policy/content",
+        "Save",
+        hidden_fields(metalake=metalake, name=node.name, type=record.policy_type),
+        (
+            FormInput("comment", "Description", record.comment or ""),
+            *content_inputs(example_of(record.policy_type), content=content),
+        ),
+        title="Change the policy",
+    )
+    return attach, edit, switch
 
 
 async def create(page_request: PageRequest, *, kind: Kind) -> Response:
     """Create a tag or policy, which the caller then owns, and redirect to its page."""
     fields = await page_request.form()
     metalake, name, comment = (fields.get(each, "").strip() for each in ("metalake", "name", "comment"))
-    page_request.retry = with_values(_creation(page_request, kind, metalake=metalake), fields)
+    form = _creation(page_request, kind, metalake=metalake, policy_type=fields.get("type", ""))
+    page_request.retry = with_values(form, fields)
     if not metalake or not name:
         raise BadRequest(f"Give the {kind.word} a name")
     ctx = page_request.ctx
@@ -259,20 +295,15 @@ async def create(page_request: PageRequest, *, kind: Kind) -> Response:
         record = tag_record(comment or None, {}, allowed_values=values or None)
         await metalake_object_create(ctx, metalake=metalake, kind=kind, name=name, record=record)
     else:
-        request = PolicyRequest(fields.get("type", ""), _content_of(fields.get("content", "")), comment or None)
+        request = PolicyRequest(fields.get("type", ""), content_of(fields.get("type", ""), fields), comment or None)
         await policy_create(ctx, metalake=metalake, name=name, request=request)
     return _back(page_request, kind, metalake=metalake, name=name, done=f"The {kind.word} {name} is made")
 
 
-def _content_of(text: str) -> dict[str, object]:
-    try:
-        return msgspec.json.decode(text or "{}", type=dict[str, object])
-    except msgspec.MsgspecError as error:
-        raise BadRequest(f"The content is not a JSON object: {error}") from None
-
-
 async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
-    """Attach a tag or policy to an object, or detach it, and redirect to the page of the tag or policy."""
+    """Attach a tag or policy to an object, or detach it. Redirect to the page of the tag or policy, or to the form's
+    page `next`.
+    """
     fields = await page_request.form()
     metalake, name, text = (fields.get(each, "").strip() for each in ("metalake", "name", "path"))
     change = fields.get("change", "")
@@ -280,7 +311,10 @@ async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
         page_request.retry = with_values(_attachment(page_request, kind, metalake=metalake, name=name), fields)
     if change not in ("attach", "detach") or not metalake or not name or not text:
         raise BadRequest(f"Name the object that gets the {kind.word}")
-    on = _target_of(page_request, metalake, word=fields.get("kind", ""), path=display.parse(text))
+    path, word = display.parse(text), fields.get("kind", "")
+    if column := fields.get("column", ""):
+        path, word = (*path, column), Kind.COLUMN.word
+    on, text = _target_of(page_request, metalake, word=word, path=path), display.render(path)
     adds, removes = ((name,), ()) if change == "attach" else ((), (name,))
     ctx, value = page_request.ctx, fields.get("value", "").strip()
     if kind is Kind.POLICY:
@@ -291,6 +325,8 @@ async def attach(page_request: PageRequest, *, kind: Kind) -> Response:
     else:
         await attachments_associate(ctx, on, kind=Kind.TAG, adds=adds, removes=removes)
     done = f"{text} {'has' if change == 'attach' else 'no longer has'} the {kind.word} {name}"
+    if fields.get("next"):
+        return redirect(f"{page_request.site.path_below(fields['next'])}?{urlencode({'done': done})}")
     return _back(page_request, kind, metalake=metalake, name=name, done=done)
 
 
@@ -303,6 +339,19 @@ def _target_of(page_request: PageRequest, metalake: str, *, word: str, path: tup
     return AttachmentTarget(
         metalake, kind, render_full_name(kind, path, codec=codec_for(page_request.ctx.services.defaults))
     )
+
+
+async def change_policy(page_request: PageRequest) -> Response:
+    """Change the description and content of a policy, and redirect to its page."""
+    fields = await page_request.form()
+    metalake, name, policy_type = (fields.get(each, "") for each in ("metalake", "name", "type"))
+    comment = fields.get("comment", "").strip()
+    if not metalake or not name:
+        raise BadRequest("Name the policy")
+    content = PolicyContent(policy_type, content_of(policy_type, fields))
+    edits = PropertyEdits(comment=comment or None, clears_comment=not comment)
+    await policy_alter(page_request.ctx, metalake=metalake, name=name, edits=edits, content=content)
+    return _back(page_request, Kind.POLICY, metalake=metalake, name=name, done="The policy is saved")
 
 
 async def enable(page_request: PageRequest) -> Response:
@@ -325,9 +374,12 @@ ROUTES = (
     ConsoleRoute("GET", "/tag/{m}/{name}", partial(object_page, kind=Kind.TAG), "tag-page", ("value", "done")),
     ConsoleRoute("POST", "/tags/create", partial(create, kind=Kind.TAG), "create-tag-from-console"),
     ConsoleRoute("POST", "/tag/attach", partial(attach, kind=Kind.TAG), "attach-tag-from-console"),
-    ConsoleRoute("GET", "/policies", partial(list_page, kind=Kind.POLICY), "policies-page", ("metalake", "done")),
+    ConsoleRoute(
+        "GET", "/policies", partial(list_page, kind=Kind.POLICY), "policies-page", ("metalake", "type", "done")
+    ),
     ConsoleRoute("GET", "/policy/{m}/{name}", partial(object_page, kind=Kind.POLICY), "policy-page", ("done",)),
     ConsoleRoute("POST", "/policies/create", partial(create, kind=Kind.POLICY), "create-policy-from-console"),
+    ConsoleRoute("POST", "/policy/content", change_policy, "change-policy-from-console"),
     ConsoleRoute("POST", "/policy/attach", partial(attach, kind=Kind.POLICY), "attach-policy-from-console"),
     ConsoleRoute("POST", "/policy/enable", enable, "enable-policy-from-console"),
 )

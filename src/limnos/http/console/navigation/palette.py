@@ -19,6 +19,7 @@ from limnos.services.identity.roles import roles_list
 from limnos.services.identity.users import principals_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.services.runs.pipelines import pipelines_list
 
 NAMES_MAX: Final = 5
 """The number of users, of groups and of roles among the links."""
@@ -54,6 +55,15 @@ async def palette_links(page_request: PageRequest, metalake: str, *, text: str) 
         )
         for kind, name in people
     )
+
+
+async def pipeline_names(page_request: PageRequest, metalake: str) -> frozenset[str]:
+    """Return the names of the pipelines that the caller may load. Gravitino's name for them is job template."""
+    try:
+        versions = await page_request.ctx.read(RequestScope(metalake), pipelines_list)
+    except (PermissionDenied, NotInUse):
+        return frozenset()
+    return frozenset(each.node.name for each in versions)
 
 
 def _is_match(page: ConsolePage, text: str) -> bool:

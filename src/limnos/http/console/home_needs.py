@@ -1,0 +1,204 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What needs the user, for the first page: failed and held runs, tables to maintain, refusals of the day, nodes.
+
+Each source is bounded, and one that the caller may not read, or that fails, is left out: the page never depends on it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Awaitable, Iterable, Sequence
+from contextlib import suppress
+from typing import Final, TypeVar
+from urllib.parse import urlencode
+
+import msgspec
+
+from limnos.http.console.addresses import run_path
+from limnos.http.console.navigation.console_pages import INSPECTION
+from limnos.http.console.page_requests import PageRequest
+from limnos.http.console.rendering import count_text
+from limnos.model.entities import Node
+from limnos.model.errors import LimnosError
+from limnos.names import display
+from limnos.services.activity.audit import audit_read
+from limnos.services.maintenance.reports import findings_list
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.runs.run_access import RunView
+from limnos.services.runs.run_lists import runs_list
+from limnos.services.upkeep.nodes import server_state
+from limnos.store.activity.audit import AuditFilter
+
+DAY_MS: Final = 86_400_000
+DAYS: Final = 14
+RUNS_READ: Final = 200
+"""The number of the newest runs that are read; the picture has the days that they cover."""
+RECORDS_READ: Final = 1_000
+"""The number of the newest audit records of the last day in which refusals are counted."""
+CATALOGS_READ: Final = 5
+LINES_MAX: Final = 5
+"""The number of lines about runs."""
+_NAMES: Final = 3
+_BAR: Final = 14
+"""The width of a day in the picture, with its gap."""
+_HEIGHT: Final = 40
+_FAILED: Final = frozenset({"failed", "lost"})
+Part = TypeVar("Part")
+
+
+class NeedLine(msgspec.Struct, frozen=True):
+    """A line about something to look at. `look` and `icon` are those of a chip with the text `what`."""
+
+    what: str
+    look: str
+    icon: str
+    text: str
+    href: str
+    at_ms: int | None = None
+    detail: str = ""
+
+
+class DayBar(msgspec.Struct, frozen=True):
+    """The bar of a day in a picture: its place, and the heights of all runs and of the failed ones below."""
+
+    x: int
+    y: int
+    height: int
+    bad_y: int
+    bad_height: int
+    words: str
+
+
+class HomeNeeds(msgspec.Struct, frozen=True):
+    """What needs the user, and the picture of the runs of fourteen days; `bars` is empty without runs."""
+
+    lines: tuple[NeedLine, ...] = ()
+    bars: tuple[DayBar, ...] = ()
+    picture: str = ""
+    runs: tuple[RunView, ...] = ()
+
+
+async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> HomeNeeds:
+    """Return what needs the user in a metalake; `catalogs` are those that the user may use."""
+    page = await _or_none(
+        runs_list(page_request.ctx, metalake=metalake, pipeline=None, state="", before=2**53, limit=RUNS_READ)
+    )
+    runs = [] if page is None else page[0]
+    lines = [
+        *_run_lines(page_request, metalake, runs=runs),
+        *await _table_lines(page_request, metalake, catalogs=catalogs),
+        *await _refusal_lines(page_request, metalake),
+        *await _node_lines(page_request),
+    ]
+    bars, picture = run_bars(runs, now_ms=page_request.now_ms)
+    return HomeNeeds(tuple(lines), bars, picture, tuple(runs))
+
+
+async def _or_none(reading: Awaitable[Part]) -> Part | None:
+    """Await a source. Returns None if the caller may not read it, or it fails."""
+    with suppress(LimnosError):
+        return await reading
+    return None
+
+
+def _run_lines(page_request: PageRequest, metalake: str, *, runs: Iterable[RunView]) -> Iterable[NeedLine]:
+    """Yield lines about held runs, and about pipelines whose newest run failed."""
+    seen: set[str] = set()
+    lines: list[NeedLine] = []
+    for view in runs:
+        is_newest = view.pipeline not in seen
+        seen.add(view.pipeline)
+        state = view.state
+        if state != "held" and not (state in _FAILED and is_newest):
+            continue
+        look, icon = ("warn", "alert") if state == "held" else ("bad", "cross")
+        href = page_request.base + run_path(metalake, run=view.run.uuid)
+        words = f"The run {view.run.uuid[:8]} of the pipeline {view.pipeline}"
+        at_ms = view.run.started_at if view.run.ended_at is None else view.run.ended_at
+        lines.append(NeedLine(state, look, icon, words, href, at_ms, view.run.message or ""))
+    return lines[:LINES_MAX]
+
+
+async def _table_lines(page_request: PageRequest, metalake: str, *, catalogs: Sequence[Node]) -> list[NeedLine]:
+    """Return a line for each of the first catalogs with tables that need maintenance."""
+    lines = []
+    for node in catalogs[:CATALOGS_READ]:
+        page = await _or_none(findings_list(page_request.ctx, RequestScope(metalake, node.name), after=0))
+        findings = [] if page is None else sorted(page.findings, key=lambda each: -each.row.score)
+        paths = list(dict.fromkeys(display.render((node.name, *each.path)) for each in findings))
+        if not paths:
+            continue
+        more = f" and {count_text(len(paths) - _NAMES)} more" if len(paths) > _NAMES else ""
+        text = f"{', '.join(paths[:_NAMES])}{more} need{'s' if len(paths) == 1 else ''} maintenance"
+        href = f"{page_request.base}/maintenance?{urlencode({'metalake': metalake, 'catalog': node.name})}"
+        lines.append(NeedLine("maintenance", "warn", "wrench", text, href, detail=findings[0].row.reason))
+    return lines
+
+
+async def _refusal_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:
+    """Return a line about the refusals among the newest audit records of the last day that the caller may read."""
+    since = page_request.now_ms - DAY_MS
+    filters = AuditFilter(since=since)
+    page = await _or_none(audit_read(page_request.ctx, metalake, filters=filters, limit=RECORDS_READ))
+    refused = [] if page is None else [each for each in page.lines if each.outcome == "refused"]
+    if not refused:
+        return []
+    users = Counter(each.user for each in refused)
+    names = ", ".join(f"{user or 'no user'} {count}" for user, count in users.most_common(_NAMES))
+    least = "at least " if page is not None and page.more else ""
+    text = f"{least}{count_text(len(refused))} refusal{'' if len(refused) == 1 else 's'} in the last day: {names}"
+    href = f"{page_request.base}/audit?{urlencode({'metalake': metalake, 'outcome': 'refused'})}"
+    return [NeedLine("refused", "info", "lock", text, href, max(each.at for each in refused))]
+
+
+async def _node_lines(page_request: PageRequest) -> list[NeedLine]:
+    """Return lines about silent nodes and failing background work, for those who may inspect the server."""
+    if INSPECTION not in page_request.needs:
+        return []
+    state = await _or_none(server_state(page_request.ctx))
+    if state is None:
+        return []
+    href = f"{page_request.base}/nodes"
+    lines = [
+        NeedLine("silent", "warn", "alert", f"The node {each.node.name} sends no heartbeat", href, each.node.seen_at)
+        for each in state.nodes
+        if each.is_silent
+    ]
+    failing = [each.name for each in state.failures]
+    failing += [each.name for line in state.nodes if not line.is_own for each in line.node.failing]
+    if failing:
+        names = ", ".join(dict.fromkeys(failing))
+        lines.append(NeedLine("failing", "bad", "alert", f"Background work of the nodes fails: {names}", href))
+    return lines
+
+
+def run_bars(runs: Sequence[RunView], *, now_ms: int) -> tuple[tuple[DayBar, ...], str]:
+    """Return the bars of the last fourteen days, in UTC and the oldest first, and the picture in words."""
+    today = now_ms // DAY_MS
+    started = [(DAYS - 1 - today + view.run.started_at // DAY_MS, view.state in _FAILED) for view in runs]
+    counts, failed = (
+        Counter(day for day, is_failed in started if 0 <= day < DAYS and (is_failed or not only))
+        for only in (False, True)
+    )
+    if not counts:
+        return (), ""
+    most = max(counts.values())
+    bars = tuple(_bar(day, counts[day], failed=failed[day], most=most) for day in range(DAYS))
+    total, bad = counts.total(), failed.total()
+    more = "the latest " if len(runs) == RUNS_READ else ""
+    return bars, f"{more}{count_text(total)} run{'' if total == 1 else 's'} in {DAYS} days, {count_text(bad)} failed"
+
+
+def _bar(day: int, count: int, *, failed: int, most: int) -> DayBar:
+    height = max(2, round(_HEIGHT * count / most)) if count else 1
+    bad = max(2, round(_HEIGHT * failed / most)) if failed else 0
+    ago = DAYS - 1 - day
+    when = "today" if not ago else f"{ago} day{'' if ago == 1 else 's'} ago"
+    return DayBar(
+        x=day * _BAR,
+        y=_HEIGHT - height,
+        height=height,
+        bad_y=_HEIGHT - bad,
+        bad_height=bad,
+        words=f"{when}: {count_text(count)} run{'' if count == 1 else 's'}, {count_text(failed)} failed",
+    )
