@@ -10,21 +10,27 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from http.cookiejar import CookieJar
 from pathlib import Path
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPCookieProcessor, Request, build_opener
 
+import lancedb
 import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 
+from conformance.engines.page import block
 from limnos.client import Client
 from limnos.client.values import NamedPrincipals
+from limnos.spark.jars import ensure_runtime, installed_pyspark, runtime_for
 from tests.integration.duckdb_client import EXTENSIONS
 from tests.integration.live import LIMNOS, LiveServer, serving
 
 TABLES = {"main": "raw.orders", "deep": "raw.caf é.or'ders"}
+VECTORS = ["ra w", "vec-tors.1"]
+"""Namespace and name of the Lance table in the catalog `lance`. LanceDB takes no other special characters in names."""
 BOB = NamedPrincipals(users=("bob",))
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64()), "card": ["1234-5678", "8765-4321"]})
 LOAD = """
@@ -43,8 +49,17 @@ duckdb.connect = connect
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    """A token-only server with two catalogs, tables of two rows, the reader `ana`, and the restricted reader `bob`."""
-    with serving(tmp_path_factory.mktemp("snippets") / "data", authentication="token") as server:
+    """A token-only server with the tables and their readers."""
+    with snippet_server(tmp_path_factory.mktemp("snippets") / "data") as server:
+        yield server
+
+
+@contextmanager
+def snippet_server(data: Path) -> Iterator[LiveServer]:
+    """Run a token-only server with two catalogs, tables of two rows, the reader `ana`, and the restricted reader
+    `bob`.
+    """
+    with serving(data, authentication="token") as server:
         with Client(server.uri, token=server.token) as admin:
             admin.catalogs.create("deep", type="relational", provider="lakehouse-iceberg")
             admin.roles.create("readers")
@@ -73,28 +88,40 @@ def snippets(server: LiveServer, token: str, catalog: str) -> dict[str, str]:
     browser = build_opener(HTTPCookieProcessor(CookieJar()))
     form = urlencode({"code": code, "next": ""}).encode()
     browser.open(Request(f"{server.uri}/console/enter", form, {"Origin": server.uri})).read()
-    path = "/".join(quote(part, safe="") for part in (catalog, *TABLES[catalog].split(".")))
+    levels = VECTORS if catalog == "lance" else TABLES[catalog].split(".")
+    path = "/".join(quote(part, safe="") for part in (catalog, *levels))
     page = browser.open(f"{server.uri}/console/o/table/lake/{path}?tab=connect").read().decode()
     blocks = re.findall(r'<pre id="snippet-(\w+)"[^>]*>(.*?)</pre>', page, re.DOTALL)
     return {name: html.unescape(text) for name, text in blocks}
 
 
-def run(server: LiveServer, user: str, catalog: str, client: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    """Run a snippet with a user's token, in an empty directory and HOME."""
+def run(
+    server: LiveServer, user: str, catalog: str, client: str, folder: Path, *, seen_by: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """Run a snippet with a user's token, in an empty directory and HOME.
+
+    The page is read with that token, or with another one, `seen_by`, for a user who cannot open it.
+    """
     with Client(server.uri, token=server.token) as admin:
         token = admin.tokens.create(user=user).token
-    text = snippets(server, token, catalog)[client]
-    if client == "limnos":
-        program = folder / "limnos"
-        program.write_text(f'#!/bin/sh\nexec {shlex.join(LIMNOS)} "$@"\n')
-        program.chmod(0o700)
+    text = snippets(server, seen_by or token, catalog)[client]
+    if client in ("limnos", "sqlpp", "spark"):
+        for name, words in (("limnos", LIMNOS), ("spark-sql", [str(Path(sys.executable).with_name("spark-sql"))])):
+            program = folder / name
+            program.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+            program.chmod(0o700)
+        if client == "spark":
+            runtime = runtime_for(installed_pyspark())
+            package = f"--packages {runtime.group}:{runtime.name}:{runtime.version}"
+            assert package in text
+            text = text.replace(package, f"--jars {shlex.quote(str(ensure_runtime()))}")
         command = ["bash", "-c", text]
     else:
         start = LOAD.format(extensions=EXTENSIONS) if client == "duckdb" else ""
         command = [sys.executable, "-c", start + text.replace("INSTALL iceberg; LOAD iceberg", "SELECT 1")]
     variables = {name: value for name, value in os.environ.items() if not name.startswith("LIMNOS")}
     variables |= {"LIMNOS_TOKEN": token, "HOME": str(folder), "PATH": f"{folder}:{os.environ['PATH']}"}
-    return subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, env=variables, cwd=folder, capture_output=True, text=True, check=False, timeout=300)
 
 
 @pytest.mark.parametrize("catalog", TABLES)
@@ -127,3 +154,35 @@ def test_duckdb_names_the_setting_to_a_restricted_user(lake: LiveServer, tmp_pat
 
     assert done.returncode != 0
     assert "read-restricted-set-scan-planning-mode-to-server" in done.stderr
+
+
+def test_trino_snippet_has_the_documented_settings(lake: LiveServer) -> None:
+    """Trino's snippet has the settings of the guide, which conformance runs use, and a catalog's own name."""
+    texts = snippets(lake, lake.token, "deep")
+    settings, _, statement = texts["trino"].partition("\n\n")
+    documented = block("Trino", uri=f"{lake.uri}/iceberg", token="${ENV:LIMNOS_TOKEN}", catalog="lake/deep")
+
+    assert settings.splitlines() == documented.splitlines()
+    assert statement.strip() == 'SELECT * FROM "deep"."raw.caf é"."or\'ders" LIMIT 10;'
+
+
+def test_lancedb_snippet_reads_the_table(lake: LiveServer, tmp_path: Path) -> None:
+    """LanceDB's snippet reads a Lance table for a user who may read it; another user is refused."""
+    with Client(lake.uri, token=lake.token) as admin:
+        admin.roles.create("searchers")
+        admin.roles.allow("searchers", ["USE_CATALOG", "USE_SCHEMA", "SELECT_TABLE"], on="lance", kind="catalog")
+        admin.roles.grant_to_user("ana", ["searchers"])
+    db = lancedb.connect("db://lance", api_key=lake.token, host_override=f"{lake.uri}/lance")
+    db.create_namespace(VECTORS[:1])
+    rows = pa.table({"id": [1, 2], "vector": pa.array([[0.0, 1.0], [1.0, 0.0]], pa.list_(pa.float32(), 2))})
+    db.create_table(VECTORS[1], rows, namespace_path=VECTORS[:1])
+
+    done = run(lake, "ana", "lance", "lancedb", tmp_path)
+    shown = run(lake, "ana", "lance", "limnos", tmp_path)
+    refused = run(lake, "bob", "lance", "lancedb", tmp_path, seen_by=lake.token)
+
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "'id': 2" in done.stdout
+    assert "vector" in shown.stdout, shown.stderr
+    assert refused.returncode != 0
+    assert "USE_CATALOG" in refused.stderr
