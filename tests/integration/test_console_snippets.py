@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 from pyiceberg.catalog import load_catalog
 
+from conformance.engines.duck import attached
 from conformance.engines.page import block
 from limnos.client import Client
 from limnos.client.values import NamedPrincipals
@@ -186,3 +187,26 @@ def test_lancedb_snippet_reads_the_table(lake: LiveServer, tmp_path: Path) -> No
     assert "vector" in shown.stdout, shown.stderr
     assert refused.returncode != 0
     assert "USE_CATALOG" in refused.stderr
+
+
+def test_clients_say_that_their_token_was_revoked(lake: LiveServer) -> None:
+    """A token that is revoked during a session of a client ends it with an error that says so."""
+    with Client(lake.uri, token=lake.token) as admin:
+        token = admin.tokens.create(user="ana")
+        iceberg = load_catalog("deep", type="rest", uri=f"{lake.uri}/iceberg", warehouse="deep", token=token.token)
+        table = iceberg.load_table(tuple(TABLES["deep"].split(".")))
+        lance = lancedb.connect("db://lance", api_key=token.token, host_override=f"{lake.uri}/lance")
+        own = Client(lake.uri, token=token.token)
+        with own, attached(f"{lake.uri}/iceberg", token.token, catalog="deep") as engine:
+            engine.execute("SHOW ALL TABLES").fetchall()
+            own.catalogs.list()
+            assert admin.tokens.revoke(token.id)
+
+            for call in (
+                table.refresh,
+                lance.list_namespaces,
+                own.catalogs.list,
+                lambda: engine.execute('SELECT * FROM lake."raw.caf é"."or\'ders"').fetchall(),
+            ):
+                with pytest.raises(Exception, match="The token was revoked: create a new one"):
+                    call()

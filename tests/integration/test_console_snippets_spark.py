@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyspark
 import pytest
 
 from limnos.spark.jars import cache_directory
@@ -22,6 +23,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("JAVA_HOME", str(find_java(cache=cache_directory()).home))
         patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+        patch.setenv("SPARK_HOME", str(Path(pyspark.__file__).parent))
         with snippet_server(tmp_path_factory.mktemp("snippets") / "data") as server:
             yield server
 
