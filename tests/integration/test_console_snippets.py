@@ -179,12 +179,12 @@ def test_lancedb_snippet_reads_the_table(lake: LiveServer, tmp_path: Path) -> No
     db.create_table(VECTORS[1], rows, namespace_path=VECTORS[:1])
 
     done = run(lake, "ana", "lance", "lancedb", tmp_path)
-    shown = run(lake, "ana", "lance", "limnos", tmp_path)
+    description = run(lake, "ana", "lance", "limnos", tmp_path)
     refused = run(lake, "bob", "lance", "lancedb", tmp_path, seen_by=lake.token)
 
     assert done.returncode == 0, done.stderr[-2000:]
     assert "'id': 2" in done.stdout
-    assert "vector" in shown.stdout, shown.stderr
+    assert "vector" in description.stdout, description.stderr
     assert refused.returncode != 0
     assert "USE_CATALOG" in refused.stderr
 
