@@ -211,8 +211,8 @@ def _config(built: ServerNode, settings: Settings) -> uvicorn.Config:
 COLLECTIONS: Final = (5_000, 1, 10_000)
 """When the garbage collector runs: after so many new objects, so many collections of these, and of those.
 
-The second kind examines up to 15,000 objects, 3 ms of the event loop, and 10 ms on a busy machine. One of 60,000 takes
-15 to 40 ms, one of all objects 50 or more.
+The second kind examines up to 15,000 objects, 3 to 6 ms of the event loop on a busy machine. One of 60,000 takes 15 to
+40 ms, one of all objects 50 or more.
 """
 
 
