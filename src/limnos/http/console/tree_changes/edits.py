@@ -89,8 +89,16 @@ async def edit_page(page_request: PageRequest) -> Response:
     )
     may_edit = "alter" in text.details.rights and text.properties is not _HIDDEN
     path = display.render((address.catalog, *address.levels))
-    sheets = (_properties_sheet(page_request, address, text=text), *_column_sheets(page_request, address, text=text))
-    forms = (_comment_form(page_request, address, comment=text.comment), _property_form(page_request, address))
+    description = SheetCell(form=_comment_form(page_request, address, comment=text.comment))
+    about = Sheet(
+        "Description", (SheetColumn("Shown below the name, and to clients as its comment"),), ((description,),)
+    )
+    sheets = (
+        about,
+        _properties_sheet(page_request, address, text=text),
+        *_column_sheets(page_request, address, text=text),
+    )
+    forms = (_property_form(page_request, address),)
     page = SheetPage(
         await object_frame(page_request, address),
         f"Edit {address.name}",
@@ -179,6 +187,7 @@ def _comment_form(page_request: PageRequest, address: ObjectAddress, *, comment:
         (FormInput("value", "Description", comment, rows=2),),
         title="Description",
         label="Save the description",
+        is_inline=True,
     )
 
 
