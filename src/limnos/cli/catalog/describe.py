@@ -9,7 +9,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from limnos.cli.output import Row
+from limnos.cli.output import Row, human_size
 from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
 from limnos.client.values import AuditInfo, Json, LanceTable, Parts
 from limnos.names import display
@@ -31,6 +31,7 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
             "comment": metalake.comment,
             "properties": metalake.properties,
             **_audit(metalake.audit),
+            **_owner(client, path, kind=kind),
         }
     if kind == "catalog":
         return _catalog(client, path) | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
@@ -47,7 +48,14 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
 def _namespace(client: Client, path: str) -> dict[str, object]:
     namespace = client.namespaces.load(path)
     name = display.render(namespace.path)
-    return {"kind": "namespace", "name": name, "path": namespace.path, "properties": namespace.properties}
+    comment = namespace.properties.get("comment")
+    return {
+        "kind": "namespace",
+        "name": name,
+        "path": namespace.path,
+        "comment": comment,
+        "properties": namespace.properties,
+    }
 
 
 def _source_object_fields(client: Client, parts: Parts) -> dict[str, object]:
@@ -117,8 +125,6 @@ def _source_column(column: Json) -> str:
 
 def _owner(client: Client, path: str, *, kind: str) -> dict[str, object]:
     """Return the field `owner`; empty without an owner or after an error of the server."""
-    if kind != "catalog" and kind not in _FOUND:
-        return {}
     try:
         owner = client.owners.get(path, kind=kind)
     except (ClientError, ArgumentError):
@@ -169,6 +175,7 @@ def _lance_table(client: Client, path: str) -> dict[str, object]:
         "format": "lance",
         "location": table.location,
         "version": table.version,
+        **lance_sizes(table),
         "columns": lance_columns(table.table_schema),
         "stats": table.stats,
         "properties": table.properties,
@@ -201,6 +208,7 @@ def _table(client: Client, path: str) -> dict[str, object]:
         "kind": "table",
         "name": display.render(table.path),
         "path": table.path,
+        "comment": _comment(metadata),
         "format": f"iceberg v{metadata.get('format-version')}",
         "uuid": metadata.get("table-uuid"),
         "location": metadata.get("location"),
@@ -227,6 +235,7 @@ def _view(client: Client, path: str) -> dict[str, object]:
         "kind": "view",
         "name": display.render(view.path),
         "path": view.path,
+        "comment": _comment(metadata),
         "format": f"iceberg v{metadata.get('format-version')}",
         "uuid": metadata.get("view-uuid"),
         "location": metadata.get("location"),
@@ -252,13 +261,21 @@ def table_contents(metadata: Json) -> dict[str, object]:
     snapshot = next((one for one in _items(metadata, "snapshots") if one.get("snapshot-id") == current), {})
     summary = snapshot.get("summary")
     entries = summary if isinstance(summary, dict) else {}
+    size = _number(entries.get("total-files-size"))
     return {
         "rows": _number(entries.get("total-records")),
-        "size_bytes": _number(entries.get("total-files-size")),
+        "size": None if size is None else human_size(size),
+        "size_bytes": size,
         "data_files": _number(entries.get("total-data-files")),
         "last_change": _time(metadata.get("last-updated-ms")),
         "last_operation": entries.get("operation"),
     }
+
+
+def _comment(metadata: Json) -> object:
+    """Return the comment of an Iceberg table or view, which is one of its properties."""
+    properties = metadata.get("properties")
+    return properties.get("comment") if isinstance(properties, dict) else None
 
 
 def lance_sizes(table: LanceTable) -> Row:

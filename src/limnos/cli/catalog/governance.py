@@ -14,7 +14,7 @@ from limnos.client import ArgumentError, ClientError
 if TYPE_CHECKING:
     from limnos.client import Client
 
-GOVERNED: Final = frozenset({"catalog", "namespace", "table", "view"})
+GOVERNED: Final = frozenset({"catalog", "namespace", "table", "view", "topic", "fileset", "model"})
 """Kinds of objects that have tags."""
 
 

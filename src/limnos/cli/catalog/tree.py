@@ -19,7 +19,7 @@ from limnos.cli.catalog.governance import GOVERNED, governance_of
 from limnos.cli.catalog.walk import Walk, tree_lines, walk
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, KindFlag
 from limnos.cli.failures import UsageError
-from limnos.cli.output import Row, drawable, human_size, show_done, show_fields, show_rows, visible
+from limnos.cli.output import Row, drawable, show_done, show_fields, show_rows, visible
 from limnos.client import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
 from limnos.client.catalog.children import ChildInfo
 from limnos.client.values import Catalog, Parts
@@ -196,11 +196,10 @@ def _sizes(client: Client, child: ChildInfo) -> Row:
         contents = table_contents(client.tables.load(child.path, snapshots="refs").metadata)
     except (ClientError, ArgumentError):
         return {}
-    size = contents["size_bytes"]
     return {
         "rows": contents["rows"],
-        "size_bytes": size,
-        "size": human_size(size) if isinstance(size, int) else None,
+        "size_bytes": contents["size_bytes"],
+        "size": contents["size"],
         "changed_at": contents["last_change"] or child.changed_at,
     }
 
