@@ -20,6 +20,7 @@ from typing import Final
 
 from limnos.access.policy import POLICY
 from limnos.access.rules import Rule
+from limnos.cli.exit_codes import TABLE as EXIT_CODES
 from limnos.config.report import reference
 from limnos.http.asterix import errors as asterix_errors
 from limnos.http.error_statuses import status_of
@@ -289,7 +290,19 @@ def pages() -> dict[Path, str]:
     tables["reference/settings.md"] = reference().rstrip("\n").split("\n")
     docs = ROOT / "docs"
     page_texts = {docs / name: _head(docs / name) + "\n".join(["", *rows, ""]) for name, rows in tables.items()}
+    page_texts[docs / "reference" / "cli.md"] = with_exit_codes((docs / "reference" / "cli.md").read_text("utf-8"))
     return page_texts | {ROOT / "src" / "limnos" / "pipeline" / "schema.json": build_schema_text()}
+
+
+def with_exit_codes(page: str) -> str:
+    """Return the page of the command line with the current table of exit codes in the place of the one it has."""
+    head = "| exit code | meaning | codes of errors |\n|---|---|---|\n"
+    before, found, after = page.partition(head)
+    if not found:
+        message = f"cli.md has lost the head of its table of exit codes: {head}"
+        raise SystemExit(message)
+    rows = [f"| {row.numbers} | {row.meaning} | {row.errors} |".replace("|  |", "| |") for row in EXIT_CODES]
+    return f"{before}{head}" + "\n".join([*rows, ""]) + after[after.index("\n\n") + 1 :]
 
 
 def function_rows() -> list[str]:

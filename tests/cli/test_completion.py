@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -45,3 +47,62 @@ def test_script_is_printed_for_each_shell(run: Run, shell: str) -> None:
     assert "limnos __complete" in script
     if shell == "bash" and (program := shutil.which("bash")):
         assert subprocess.run([program, "-n"], input=script, text=True, check=False).returncode == 0
+
+
+STUB = """#!/bin/sh
+printf '%s\\n' "$@" > "$ASKED"
+printf '%s\\n' main.raw 'main.`touch planted`' '*'
+"""
+"""A program `limnos` that notes its arguments, and answers with a plain name, one that a shell would run, and one that
+it would expand.
+"""
+ASKING = {
+    "bash": """source "$SCRIPT"
+COMP_WORDS=(limnos show ma) COMP_CWORD=2
+_limnos
+printf '%s\\n' "${COMPREPLY[@]}"
+""",
+    "zsh": """compdef() { }
+compadd() { print -rl -- "${(@q)found}" }
+source "$SCRIPT"
+words=(limnos show ma) CURRENT=3
+_limnos
+""",
+    "fish": """source "$SCRIPT"
+complete -C "limnos show ma" --escape
+""",
+}
+"""How each shell is asked for completions in a script. Zsh's `compadd` quotes what it gets; here a function does."""
+SHELLS = [shell for shell in ASKING if shutil.which(shell)]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_shell_completes_quoted_names(run: Run, tmp_path: Path, shell: str) -> None:
+    """The shell gives the words to `limnos __complete`, and inserts names of which it runs and expands no part."""
+    script, program = tmp_path / "script", tmp_path / "limnos"
+    script.write_text(run("completion", shell).out)
+    program.write_text(STUB)
+    program.chmod(0o755)
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "SCRIPT": str(script),
+        "ASKED": str(tmp_path / "asked"),
+    }
+
+    done = subprocess.run(
+        [shell, "-c", ASKING[shell]], capture_output=True, text=True, check=False, cwd=tmp_path, env=environ
+    )
+
+    assert (tmp_path / "asked").read_text().split() == ["__complete", "show", "ma"], done.stderr
+    unquoted = subprocess.run(
+        [shell, "-c", "printf '%s\\n' " + " ".join(done.stdout.splitlines())],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+        env=environ,
+    )
+    names = {"main.raw", "main.`touch planted`"} if shell == "fish" else {"main.raw", "main.`touch planted`", "*"}
+    assert set(unquoted.stdout.splitlines()) == names
+    assert not (tmp_path / "planted").exists()

@@ -38,6 +38,8 @@ class FakeServer:
     routes: dict[tuple[str, str], list[FakeAnswer]] = field(default_factory=dict)
     asked: list[FakeRequest] = field(default_factory=list)
     uri: str = ""
+    default: FakeAnswer | None = None
+    """The answer to a request without a route; None: not found, with the route in the message."""
 
     def on(
         self,
@@ -61,6 +63,8 @@ class FakeServer:
     def answer(self, method: str, target: str) -> FakeAnswer:
         """Return the next answer of a route."""
         waiting = self.routes.get((method, target))
+        if not waiting and self.default is not None:
+            return self.default
         if not waiting:
             message = f"the test has no route {method} {target}"
             return FakeAnswer(404, {"error": {"code": "not-found", "message": message, "request_id": "r-0"}})

@@ -21,10 +21,14 @@ ASK: Final = "__complete"
 NAMES_MAX: Final = 200
 TIMEOUT_S: Final = "1"
 
+# Names are others' input: each script quotes them, since a shell would run a back-quoted part of a path.
 _SCRIPTS: Final = {
     "bash": """_limnos() {
-    local IFS=$'\\n' cur="${COMP_WORDS[COMP_CWORD]}"
-    COMPREPLY=($(limnos __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+    local -a found
+    local each
+    mapfile -t found < <(limnos __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+    COMPREPLY=()
+    for each in "${found[@]}"; do COMPREPLY+=("$(printf %q "$each")"); done
     [[ "${COMPREPLY[0]}" == *. ]] && compopt -o nospace 2>/dev/null
 }
 complete -o default -F _limnos limnos
@@ -33,7 +37,8 @@ complete -o default -F _limnos limnos
 _limnos() {
     local -a found
     found=("${(@f)$(limnos __complete "${(@)words[2,CURRENT]}" 2>/dev/null)}")
-    compadd -S '' -a found
+    found=("${(@)found:#}")
+    (( $#found )) && compadd -a found
 }
 compdef _limnos limnos
 """,

@@ -9,9 +9,9 @@ from __future__ import annotations
 import errno
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import IntEnum
 
 from limnos.cli.errors import StoppedError, UsageError
+from limnos.cli.exit_codes import ExitCode
 from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
 from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import ArgumentError, ClientError
@@ -29,21 +29,6 @@ __all__ = [
     "unexpected_failure",
     "usage",
 ]
-
-
-class ExitCode(IntEnum):
-    """Exit codes of all commands. Commands on pipelines have further codes."""
-
-    OK = 0
-    FAILED = 1
-    USAGE = 2
-    NOT_FOUND = 3
-    DENIED = 4
-    CONFLICT = 5
-    UNAVAILABLE = 6
-    REFUSED = 7
-    """`access explain` only: the answer is that the action is refused."""
-    INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
