@@ -43,8 +43,8 @@ def governed(fake: FakeServer) -> FakeServer:
         "set_at": "2026-11-01T00:00:00Z",
     }
     fake.on("GET", f"{OWN}/objects/table/main.raw.t/restrictions", {"restrictions": [masks]})
-    said = [{"job": {"namespace": "limnos", "name": "taxi"}, "at": "2026-11-01T00:00:00Z", "by": "etl"}]
-    graph = {"root": "1", "nodes": [], "edges": [{"source": "0", "target": "1", "depth": 1, "said": said}]}
+    assertions = [{"job": {"namespace": "limnos", "name": "taxi"}, "at": "2026-11-01T00:00:00Z", "by": "etl"}]
+    graph = {"root": "1", "nodes": [], "edges": [{"source": "0", "target": "1", "depth": 1, "said": assertions}]}
     fake.on("GET", f"{OWN}/lineage?path=main.raw.t&depth=1&direction=up", graph)
     finding = {"table": "raw.t", "kind": "compact", "score": 1, "reason": "many small files"}
     report = {
@@ -67,7 +67,7 @@ def test_table_is_shown_with_all_that_governs_it(governed: FakeServer, limnos: R
     done = limnos("show", "main.raw.t", "--kind", "table")
 
     assert isinstance(done.result, dict), governed.calls
-    shown = {
+    description = {
         "comment": "trips by taxi",
         "columns": {"fare": "double required"},
         "column_comments": {"fare": "in EUR"},
@@ -80,7 +80,7 @@ def test_table_is_shown_with_all_that_governs_it(governed: FakeServer, limnos: R
         "written_by": ["taxi"],
         "maintenance": ["compact"],
     }
-    assert {key: done.result.get(key) for key in shown} == shown
+    assert {key: done.result.get(key) for key in description} == description
 
 
 def test_table_format_has_a_line_for_each_part(governed: FakeServer, limnos: Run) -> None:
@@ -110,11 +110,11 @@ def test_namespace_is_shown_with_comment_owner_tags_and_restrictions(fake: FakeS
     fake.on("GET", "/api/metalakes/lake/owners/schema/main.raw", {"owner": {"name": "crew", "type": "GROUP"}})
     fake.on("GET", f"{OBJECTS}/schema/main.raw/tags?details=true", {"tags": [{"name": "pii"}]})
 
-    shown = limnos("show", "main.raw", "--kind", "namespace").result
+    description = limnos("show", "main.raw", "--kind", "namespace").result
 
-    assert isinstance(shown, dict)
-    assert (shown["comment"], shown["owner"], shown["tags"]) == ("as sent", "group crew", ["pii"])
-    assert "maintenance" not in shown
+    assert isinstance(description, dict)
+    assert (description["comment"], description["owner"], description["tags"]) == ("as sent", "group crew", ["pii"])
+    assert "maintenance" not in description
 
 
 @pytest.mark.parametrize("kind", ["fileset", "model"])
@@ -125,10 +125,10 @@ def test_tags_of_other_objects_are_shown(fake: FakeServer, limnos: Run, kind: st
     fake.on("GET", f"{url}/versions?details=true", {"infos": []})
     fake.on("GET", f"{OBJECTS}/{kind}/main.raw.f/tags?details=true", {"tags": [{"name": "pii"}]})
 
-    shown = limnos("show", "main.raw.f", "--kind", kind).result
+    description = limnos("show", "main.raw.f", "--kind", kind).result
 
-    assert isinstance(shown, dict)
-    assert shown["tags"] == ["pii"]
+    assert isinstance(description, dict)
+    assert description["tags"] == ["pii"]
 
 
 def test_metalake_is_shown_with_its_owner(fake: FakeServer, limnos: Run) -> None:
@@ -136,7 +136,7 @@ def test_metalake_is_shown_with_its_owner(fake: FakeServer, limnos: Run) -> None
     fake.on("GET", "/api/metalakes/lake", {"metalake": {"name": "lake"}})
     fake.on("GET", "/api/metalakes/lake/owners/metalake/lake", {"owner": {"name": "ana", "type": "USER"}})
 
-    shown = limnos("show").result
+    description = limnos("show").result
 
-    assert isinstance(shown, dict)
-    assert shown["owner"] == "user ana"
+    assert isinstance(description, dict)
+    assert description["owner"] == "user ana"
