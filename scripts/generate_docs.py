@@ -297,8 +297,8 @@ def pages() -> dict[Path, str]:
 def with_exit_codes(page: str) -> str:
     """Return the page of the command line with the current table of exit codes in the place of the one it has."""
     head = "| exit code | meaning | codes of errors |\n|---|---|---|\n"
-    before, found, after = page.partition(head)
-    if not found:
+    before, separator, after = page.partition(head)
+    if not separator:
         message = f"cli.md has lost the head of its table of exit codes: {head}"
         raise SystemExit(message)
     rows = [f"| {row.numbers} | {row.meaning} | {row.errors} |".replace("|  |", "| |") for row in EXIT_CODES]
