@@ -4,7 +4,7 @@ SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .SUFFIXES:
-.PHONY: help setup console-shots demo test test-full test-orphans test-maintenance test-fast test-searches test-integration test-spark lint fix docs dist release bench conformance jars
+.PHONY: help setup console-shots demo test test-full test-orphans test-maintenance test-fast test-searches test-integration test-spark lint fix docs site dist release bench bench-peers conformance jars
 
 BIN := .venv/bin
 STAMP := .venv/.limnos-setup
@@ -83,6 +83,9 @@ docs: setup ## write the tables of docs/reference (errors, metrics, settings, ki
 	@$(BIN)/python scripts/generate_docs.py
 	@$(BIN)/python scripts/generate_openapi.py
 
+site: setup ## build the documentation site that a server of this checkout shows at /docs, and print its size
+	@$(BIN)/python scripts/build_site.py
+
 dist: setup ## build wheel, sdist and bill of materials into dist/, twice, and compare the bytes
 	@$(BIN)/python scripts/release.py build
 
@@ -91,6 +94,9 @@ release: setup ## check tree, versions and changelog, build as `dist`, and tag t
 
 bench: setup ## CPU per request, requests per second and latencies, per operation and store
 	@$(BIN)/python -m bench $(ARGS)
+
+bench-peers: setup ## Limnos beside Iceberg's reference server with 1 K, 100 K and 1 M objects: the table of benchmarks.md
+	@$(BIN)/python -m bench.peers $(ARGS)
 
 conformance: setup jars ## foreign test suites and clients against a running server
 	@conformance/run $(ARGS)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hatchling's hook: writes which commit was built, and when, into `limnos/build.json` of the wheel and the sdist.
+"""Hatchling's hook: adds the documentation site to the wheel, and to wheel and sdist which commit was built, and when.
 
 `scripts/release.py` states both by variables of the environment. Without them, as in an installation from a checkout,
 there is no such file, and `/api/version` says `unknown`. A wheel that is built from an sdist keeps the sdist's file.
@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,7 +26,12 @@ class BuildInfoHook(BuildHookInterface[Any]):
     PLUGIN_NAME = "custom"
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Write the file beside the build, for the commit of `LIMNOS_COMMIT` and the time of `SOURCE_DATE_EPOCH`."""
+        """Write the site, and the file for the commit of `LIMNOS_COMMIT` and the time of `SOURCE_DATE_EPOCH`."""
+        if version != "editable" and self.target_name == "wheel":
+            site = Path(self.directory) / "documentation.zip"
+            command = [sys.executable, Path(self.root) / "scripts" / "build_site.py", site]
+            subprocess.run(command, check=True, stdout=sys.stderr)  # noqa: S603 - a program of this project
+            build_data["force_include"][str(site)] = "limnos/documentation.zip"
         commit, seconds = os.environ.get("LIMNOS_COMMIT"), os.environ.get("SOURCE_DATE_EPOCH")
         if version == "editable" or not commit or not seconds or (Path(self.root) / "src" / FILE).exists():
             return
@@ -36,5 +43,6 @@ class BuildInfoHook(BuildHookInterface[Any]):
         build_data["force_include"][str(file)] = folder + FILE
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
-        """Remove the file from beside the build."""
-        (Path(self.directory) / "build.json").unlink(missing_ok=True)
+        """Remove both files from beside the build."""
+        for name in ("build.json", "documentation.zip"):
+            (Path(self.directory) / name).unlink(missing_ok=True)

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 RECEIVE_BYTES = 1 << 18
 SILENCE_MAX_S = 60.0
 """Seconds without an answer after which a run fails."""
+CHUNKED = -1
+"""The length of a body that comes in chunks."""
+LAST_CHUNK = b"\r\n0\r\n\r\n"
 _CHECK_EVERY_S = 0.1
 
 
@@ -89,7 +92,7 @@ class Clock(Protocol):
 class _Connection:
     """A keep-alive connection and its position in its requests."""
 
-    __slots__ = ("cursor", "head", "left", "once", "requests", "sent_ns", "socket", "total_bytes")
+    __slots__ = ("cursor", "end", "head", "left", "once", "requests", "sent_ns", "socket", "total_bytes")
 
     def __init__(self, load: Load, number: int) -> None:
         self.socket = socket.create_connection((load.host, load.port), timeout=SILENCE_MAX_S)
@@ -98,6 +101,7 @@ class _Connection:
         self.once = load.once
         self.cursor = 0
         self.head = b""
+        self.end = b""
         self.left = 0
         self.sent_ns = 0
         self.total_bytes = 0
@@ -120,6 +124,8 @@ class _Connection:
         if not data:
             raise LoadError(f"the server closed the connection after {self._request()}")
         self.total_bytes += len(data)
+        if self.left == CHUNKED:
+            return self._is_last_chunk(data)
         if self.left:
             self.left -= len(data)
             return self.left == 0
@@ -127,17 +133,28 @@ class _Connection:
         end = self.head.find(b"\r\n\r\n")
         if end < 0:
             return False
-        self.left = self._body_bytes(end) - (len(self.head) - end - 4)
+        size, body = self._body_bytes(end), self.head[end + 4 :]
+        self.left = CHUNKED if size == CHUNKED else size - len(body)
         if self.head[9:10] != b"2":
             self._fail()
         self.head = b""
-        return self.left == 0
+        return self._is_last_chunk(body) if size == CHUNKED else self.left == 0
+
+    def _is_last_chunk(self, data: bytes) -> bool:
+        """Return whether the body of an answer in chunks is complete; other bytes of it are not read."""
+        self.end = (self.end + data)[-len(LAST_CHUNK) :]
+        if self.end != LAST_CHUNK:
+            return False
+        self.left, self.end = 0, b""
+        return True
 
     def _body_bytes(self, end: int) -> int:
         if self.requests[self.cursor - 1].startswith(b"HEAD ") or self.head[9:12] == b"204":
             return 0
         head = self.head[:end].lower() + b"\r\n"
         start = head.find(b"\r\ncontent-length:")
+        if start < 0 and b"\r\ntransfer-encoding: chunked\r\n" in head:
+            return CHUNKED
         if start < 0:
             raise LoadError(f"no content-length in the response to {self._request()}")
         return int(head[start + 17 : head.index(b"\r\n", start + 17)])

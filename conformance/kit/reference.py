@@ -15,6 +15,7 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from conformance.kit.jars import cache_directory, class_path
 from limnos.model.errors import BadRequest
@@ -24,9 +25,23 @@ MAIN = "org.apache.iceberg.rest.RESTCatalogServer"
 READY_S = 120
 
 
+class ReferenceServer(NamedTuple):
+    """A running server."""
+
+    uri: str
+    pid: int
+
+
 @contextmanager
 def reference_server(java: Path, archives: str, *, work: Path, log: Path) -> Iterator[str]:
     """Run the server for the body of a `with`; yields its address. Its tables are below `work`."""
+    with running_reference(java, archives, work=work, log=log) as server:
+        yield server.uri
+
+
+@contextmanager
+def running_reference(java: Path, archives: str, *, work: Path, log: Path) -> Iterator[ReferenceServer]:
+    """Run the server for the body of a `with`. Its names are in `names.db` below `work`, as its tables are."""
     work.mkdir(parents=True, exist_ok=True)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -43,7 +58,7 @@ def reference_server(java: Path, archives: str, *, work: Path, log: Path) -> Ite
     try:
         uri = f"http://127.0.0.1:{port}"
         _wait_until_ready(server, uri, log)
-        yield uri
+        yield ReferenceServer(uri, server.pid)
     finally:
         server.terminate()
         server.wait()

@@ -24,7 +24,14 @@ PACKAGED = (
     "proto",
     "openapi",
     "examples/demo",
+    "examples/penguins",
+    "docs",
+    "scripts/build_site.py",
+    "scripts/site",
     "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
     "CHANGELOG.md",
     "LICENSE",
     "pyproject.toml",
@@ -118,7 +125,8 @@ def test_packages_have_the_same_bytes_in_another_checkout(tmp_path: Path) -> Non
         release.check_packages(first, later, POINT)
     with zipfile.ZipFile(next(file for file in first if file.suffix == ".whl")) as wheel:
         members = set(wheel.namelist())
-    assert {"limnos/openapi/iceberg.json", "limnos/bundled/examples/demo/run.py", release.BUILD_FILE} <= members
+    files = {"openapi/iceberg.json", "documentation.zip", "bundled/examples/demo/run.py"}
+    assert {release.BUILD_FILE, *(f"limnos/{name}" for name in files)} <= members
     assert sorted({name.partition("/")[0] for name in members}) == ["limnos", "limnos-0.1.0.dist-info"]
 
 

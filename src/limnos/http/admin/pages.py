@@ -34,6 +34,7 @@ _ROOTS: Final = (
     ("/query/service", "", "SQL++ (AsterixDB's query service)"),
     ("/api", "/api/version", "Gravitino REST (Gravitino's clients): their server uri is this page's"),
     ("/api/limnos/v1", "/api/limnos/v1/whoami", "Limnos' own API: moves, group members, tokens, explanations"),
+    ("/docs", "", "the documentation, with every operation of the API"),
     ("/openapi.json", "/openapi.json", "every operation, as OpenAPI"),
     ("/configs", "/configs", "the server's public settings"),
     ("/health", "/health", "UP, or the failed checks"),
@@ -65,7 +66,7 @@ _PAGE_HTML: Final = f"""<!doctype html>
 <dl>
 {chr(10).join(_row(root, link, words=words) for root, link, words in _ROOTS)}
 </dl>
-<p>The manual is the folder <code>docs/</code> of the source; <code>limnos --help</code> lists the commands.</p>
+<p><code>limnos --help</code> lists the commands.</p>
 </body>
 </html>
 """.encode()

@@ -6,7 +6,7 @@ It is the last protocol and handles the errors of unknown paths.
 
 from __future__ import annotations
 
-from limnos.http.admin import pages, service
+from limnos.http.admin import documentation, pages, service
 from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, pipelines, reports, runs, webhooks
 from limnos.http.admin.catalog import (
     children,
@@ -38,6 +38,7 @@ from limnos.services.request.request_scope import RequestScope
 
 _MODULES = (
     pages,
+    documentation,
     service,
     changes,
     children,
@@ -90,7 +91,7 @@ class AdminProtocol:
     """The admin API and the routes at the root, as a protocol of the HTTP application."""
 
     name = "admin"
-    anonymous = service.ANONYMOUS | pages.ANONYMOUS | logins.ANONYMOUS
+    anonymous = service.ANONYMOUS | pages.ANONYMOUS | documentation.ANONYMOUS | logins.ANONYMOUS
 
     def __init__(self) -> None:
         routes = [route for module in _MODULES for route in module.ROUTES]

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documentation site below `/docs`: static pages from one ZIP file, which `scripts/build_site.py` writes.
+
+May import `model` and the shared modules of `limnos.http`. The wheel contains the file; in a checkout `make site`
+writes it. A name is looked up among the members of the file, so no path leaves it. Everybody may read the pages: they
+are the same for all servers of a release.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from functools import cache
+from pathlib import Path
+from typing import Final
+
+import limnos
+from limnos.http.request import Request
+from limnos.http.response import Response
+from limnos.http.route_targets import Handler
+from limnos.http.routing import Route
+from limnos.model.errors import NotFound
+from limnos.services.request.context import Context
+
+FILES: Final = (
+    Path(limnos.__file__).parent / "documentation.zip",
+    Path(limnos.__file__).parents[2] / "build" / "documentation.zip",
+)
+"""The site's file in a wheel, and in a checkout."""
+_KINDS: Final = {
+    "html": b"text/html; charset=utf-8",
+    "css": b"text/css; charset=utf-8",
+    "js": b"text/javascript; charset=utf-8",
+    "json": b"application/json",
+}
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; form-action 'none'; "
+    "base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+)
+_SAFE: Final = (
+    (b"content-security-policy", _POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+_MISSING: Final = "This page does not exist"
+_NOT_BUILT: Final = "This installation has no documentation pages: run 'make site' in the checkout"
+
+
+@cache
+def _site(file: Path) -> zipfile.ZipFile:
+    return zipfile.ZipFile(file)
+
+
+def site_file() -> Path | None:
+    """Return the site's file, or None if this installation has none."""
+    return next((file for file in FILES if file.is_file()), None)
+
+
+async def first_page(_request: Request, _ctx: Context) -> Response:
+    """Redirect to the list of all pages."""
+    if site_file() is None:
+        raise NotFound(_NOT_BUILT, kind="route")
+    return Response(303, b"", ((b"location", b"docs/index.html"), *_SAFE))
+
+
+async def page(request: Request, _ctx: Context) -> Response:
+    """Return a file of the site, which changes only with the release."""
+    file = site_file()
+    if file is None:
+        raise NotFound(_NOT_BUILT, kind="route")
+    name = "/".join(part.decode("latin-1") for part in request.params)
+    kind = _KINDS.get(name.rpartition(".")[2])
+    try:
+        body = _site(file).read(name)
+    except KeyError:
+        kind = None
+    if kind is None:
+        raise NotFound(_MISSING, kind="route")
+    etag = b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode()
+    headers = ((b"content-type", kind), (b"etag", etag), (b"cache-control", b"public, no-cache"), *_SAFE)
+    if etag in request.headers.get(b"if-none-match", b"").replace(b"W/", b"").split(b", "):
+        return Response(304, b"", headers[1:])
+    return Response(200, body, headers)
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route("GET", "/docs", first_page, "documentation"),
+    Route("GET", "/docs/{page}", page, "documentation-page"),
+    Route("GET", "/docs/{folder}/{page}", page, "documentation-folder-page"),
+)
+ANONYMOUS = frozenset(route.operation for route in ROUTES)
