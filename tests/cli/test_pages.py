@@ -253,10 +253,13 @@ def test_commands_in_messages_exist(file: Path) -> None:
 @pytest.mark.integration
 @pytest.mark.parametrize("name", RUN)
 def test_snippets_run(name: str, tmp_path: Path) -> None:
-    """All commands of a page succeed in order, in an empty directory, and print what the page shows."""
+    """All commands of a page succeed in order, in an empty directory; Python prints what the page shows, and searches
+    find something.
+    """
     done = run_page(ROOT / name, tmp_path)
 
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
+    assert "no matching object" not in done.stderr
 
 
 @pytest.mark.integration
