@@ -22,7 +22,7 @@ from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 81
+ALLOWED_MAX = 87
 """The number of entries of the list. Lower it with every removed entry, and never raise it for an operation that should
 refuse.
 """
@@ -50,6 +50,8 @@ NAMES = {
     "id": "1",
     "p": "nyc",
     "step": "s",
+    "folder": "guides",
+    "page": "nope.html",
     "namespace_id": "lance$a",
     "table_id": "lance$a$t",
     "index_name": "i",
@@ -379,7 +381,8 @@ def test_caller_without_rights_is_refused_everywhere(
     answer = answers[key]
 
     if key in allowed():
-        assert 200 <= answer.status < 300
+        is_missing_page = operation.path.startswith("/docs") and answer.status == 404
+        assert 200 <= answer.status < 300 or answer.status == 303 or is_missing_page
     else:
         assert answer.status in ((401,) if caller == "wrong-token" else (401, 403, 404)), answer.body
         assert operation.method == "HEAD" or json.loads(answer.body)

@@ -166,7 +166,7 @@ def test_links_and_cookie_have_the_proxy_prefix(lake: DriverNode) -> None:
     ):
         page = visitor.read(path)
         assert page.hrefs
-        assert [href for href in page.hrefs if not href.startswith(("/lake/console/", "?", "#"))] == []
+        assert [href for href in page.hrefs if not href.startswith(("/lake/console/", "/lake/docs", "?", "#"))] == []
         assert [action for _, action in page.actions if not action.startswith("/lake/console/")] == []
     assert (
         "https://data.example.com/lake/iceberg"
