@@ -55,6 +55,29 @@ ACCESS_CALLS: list[tuple[str, Callable[[Client], object], str, str, object, obje
         {"user": "ben", "counts": {"read": {"table": 2}}, "objects": [{"kind": "table", "path": ["main", "a", "t"]}]},
     ),
     (
+        "access-diff",
+        lambda c: c.access.diff("ana", "ben", path="main.a", limit=5),
+        "GET",
+        f"{OWN}/metalakes/lake/access/diff?user=ana&other=ben&path=main.a&limit=5",
+        None,
+        {
+            "objects": [{"kind": "table", "path": ["main", "a", "t"], "user": {"may": ["read"]}}],
+            "differing": 1,
+        },
+    ),
+    (
+        "missing-privileges",
+        lambda c: c.access.missing("writer", "main.a.t", user="ana", kind="table"),
+        "GET",
+        f"{OWN}/metalakes/lake/access/missing?preset=writer&user=ana&path=main.a.t&kind=table",
+        None,
+        {
+            "user": "ana",
+            "kind": "table",
+            "missing": [{"privilege": "MODIFY_TABLE", "object": {"kind": "table", "name": "main.a.t"}}],
+        },
+    ),
+    (
         "what-if-granted",
         lambda c: c.access.what_if_granted("r", ["select_table"], path="main.a.t", kind="table", grants=False),
         "POST",

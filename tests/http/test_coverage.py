@@ -271,6 +271,8 @@ QUERIES = {
     "list-table-metrics": "?identifiers=main.a.t",
     "list-job-metrics": "?identifiers=maintenance-1",
     "list-access-reach": "?user=ana",
+    "list-access-differences": "?user=ana&other=dummy",
+    "list-missing-privileges": "?user=ana&preset=reader&path=main",
     "query-service-read": "?statement=select+value+1",
     "sqlpp-cancel": "?client_context_id=x",
     "sqlpp-connector": "?dataverseName=a&datasetName=t",

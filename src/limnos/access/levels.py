@@ -7,14 +7,14 @@ still decided by its own action.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
 from typing import Final
 
 from limnos.access.actions import Action, actions_named
 from limnos.access.decide import is_allowed
-from limnos.access.policy import POLICY
+from limnos.access.policy import POLICY, SERVER_ACTIONS
 from limnos.access.rules import HoldsRoleRule, MemberRule, PrivilegeRule, SelfRule, ServiceAdminRule
 from limnos.model.decisions import ChainLink
 from limnos.model.kinds import METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
@@ -64,6 +64,9 @@ _TABLE: Final[Mapping[str, Mapping[Kind, tuple[Action, ...]]]] = MappingProxyTyp
 )
 _USES: Final = frozenset({Privilege.USE_CATALOG, Privilege.USE_SCHEMA})
 _FOR_EVERYBODY: Final = (MemberRule, SelfRule, HoldsRoleRule, ServiceAdminRule)
+_ACTIONS: Final = {
+    kind: tuple(action for action in Action if kind in action.kinds and action not in SERVER_ACTIONS) for kind in Kind
+}
 _BY_KIND: Final = {kind: {level: table[kind] for level, table in _TABLE.items() if kind in table} for kind in Kind}
 
 
@@ -72,6 +75,16 @@ def levels_of(kind: Kind) -> Mapping[str, tuple[Action, ...]]:
     level.
     """
     return _BY_KIND[kind]
+
+
+def actions_on(kind: Kind) -> tuple[Action, ...]:
+    """Return every action on an object of a kind, those of the server excepted."""
+    return _ACTIONS[kind]
+
+
+def levels_in(actions: Collection[Action], kind: Kind) -> tuple[str, ...]:
+    """Return the access levels that a user has who may take these actions, in the order of `LEVELS`."""
+    return tuple(level for level, needed in levels_of(kind).items() if any(each in actions for each in needed))
 
 
 def deciding_privileges(actions: Iterable[Action], kind: Kind) -> frozenset[Privilege] | None:

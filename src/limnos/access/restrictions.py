@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.access.decide import is_allowed
 from limnos.access.rules import OwnerOf
 from limnos.model.decisions import KIND_WORDS, Decision, DecisionFactor, SecurableChain, display_names
 from limnos.model.kind_table import kinds_with
@@ -123,6 +124,21 @@ def restrictions_left(
     """
     links = chain if action is Action.TABLE_MOVE else chain[:1]
     return tuple(BindingRestriction(each, at) for at, link in enumerate(links) for each in by_object.get(link.id, ()))
+
+
+def may_leave(
+    subject: Subject,
+    action: Action,
+    *,
+    chain: SecurableChain,
+    by_object: Mapping[int, tuple[Restriction, ...]],
+    owner_of: OwnerOf,
+) -> bool:
+    """Return whether an action leaves no restricted object or name that the subject may not restrict."""
+    if action not in LEAVING_ACTIONS or not by_object:
+        return True
+    left = restrictions_left(action, chain, by_object=by_object)
+    return all(is_allowed(subject, Action.RESTRICT, chain=chain[each.at :], owner_of=owner_of) for each in left)
 
 
 def refuse_restricted(decision: Decision, result: tuple[BindingRestriction, ...], *, chain: SecurableChain) -> Decision:

@@ -18,11 +18,11 @@ SWITCHES: Final = frozenset(_SWITCHES.split())
 """Flags without a value."""
 
 _VALUED: Final = """
-    --access --action --admin --after --allow-endpoint --allow-root --allow-source --allowed-location --as --at-once
+    --access --action --admin --after --allow-endpoint --allow-root --allow-source --allowed-location --as --at --at-once
     --away --backfill --ca-file --cache --catalog --certificate --class --column --columns --command --comment
     --conf --config --connect --data --database --dataverse --depth --env --except --executor-wait --expires-in
     --file --filter --for --format --from --from-group --give-up --history --host-name --id --idle --ids --impl
-    --into --jar --key --kind --layout --lease --limit --listen --location --mask --master --metalake --name --on
+    --into --jar --key --kind --layout --lease --limit --listen --location --mask --master --metalake --missing --name --on
     --only --outcome --output --owner --param --profile --property --provider --remove-property --replacement
     --repository --request --results --resume --rows --rule --save --script --separator --since --snapshot --sqlpp
     --state --statement-timeout --step --storage --tag --threads --through --timeout --to --to-group --token

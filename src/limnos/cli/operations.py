@@ -127,7 +127,7 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "user secret": ("create", "accounts", "list", "end"),
     "group": ("create", "delete", "list", "describe", "add", "remove"),
     "role": ("create", "delete", "list", "describe"),
-    "access": ("explain", "holders", "reach", "what", "who"),
+    "access": ("explain", "who", "what", "diff", "simulate", "holders", "reach"),
     "owner": ("show", "set"),
     "tag": ("create", "delete", "list", "describe", "add", "remove"),
     "restriction": ("set", "show", "remove"),

@@ -155,7 +155,7 @@ def test_grant_and_revoke_with_what_if_change_no_rights(
     done = limnos(*words, "--what-if")
 
     assert isinstance(done.result, dict)
-    assert done.result["lines"] == [line]
+    assert done.result["lines"] == [{**line, "names": []}]
     assert [each.body["change"] for each in fake.asked] == [change]  # type: ignore[index]
 
 
@@ -167,3 +167,94 @@ def test_short_commands_list_holders_and_reach(fake: FakeServer, limnos: Run) ->
     assert limnos("access", "who", "main.raw").code == 0
     assert limnos("access", "what", "ana", "main.raw").code == 0
     assert len(fake.calls) == 2
+
+
+OWN_LINE = {"level": "read", "kind": "table", "gains": True, "users": 7, "objects": 3, "names": ["ana", "ben"]}
+
+
+@pytest.mark.parametrize(
+    "words,change",
+    [
+        (("grant", "--preset", "reader", "m.r.t", "--kind", "table", "--to", "user:ana"), "grant"),
+        (("revoke", "role", "readers", "--from", "ana"), "unassign"),
+        (("revoke", "select_table", "--on", "m.r.t", "--kind", "table", "--from", "readers", "--deny"), "revoke"),
+    ],
+)
+def test_simulate_takes_the_words_of_grant_and_revoke(
+    fake: FakeServer, limnos: Run, words: tuple[str, ...], change: str
+) -> None:
+    """`access simulate` requests the consequence of a change, prints who is affected, and changes nothing."""
+    fake.on("POST", f"{ACCESS}/what-if", {"users": 9, "gaining": 7, "lines": [OWN_LINE]})
+
+    done = limnos("access", "simulate", *words, "--output", "table")
+
+    assert [each.body["change"] for each in fake.asked] == [change]  # type: ignore[index]
+    assert "7 users would gain and 0 would lose access; nothing was changed" in done.out
+    assert "ana, ben and 5 more" in done.out
+
+
+def test_diff_shows_what_only_one_user_may(fake: FakeServer, limnos: Run) -> None:
+    """Each object has the levels that only one user has; where no level differs, the actions; and restrictions."""
+    first = {"kind": "table", "path": ["m", "t"], "user": {"may": ["read"], "actions": ["table_scan", "table_load"]}}
+    other = {"actions": ["view_create"], "restrictions": ["eu"]}
+    page = {"objects": [first], "after": "m.t", "differing": 2, "hidden": 1}
+    query = "user=ana&other=ben&path=m"
+    fake.on("GET", f"{ACCESS}/diff?{query}&limit=1000", page)
+    fake.on(
+        "GET",
+        f"{ACCESS}/diff?{query}&after=m.t&limit=1000",
+        {"objects": [{"kind": "namespace", "path": ["m", "u"], "other": other}], "differing": 2, "hidden": 1},
+    )
+
+    done = limnos("access", "diff", "ana", "ben", "--at", "m", "--output", "csv")
+    document = limnos("access", "diff", "ana", "ben", "m").result
+
+    assert done.out.splitlines() == [
+        "path,kind,only ana,only ben",
+        "m.t,table,read,",
+        'm.u,namespace,,"view_create, restricted by eu"',
+    ]
+    assert "1 differing objects are counted only" in done.err
+    assert isinstance(document, list)
+    assert document[0]["user"]["actions"] == ["table_scan", "table_load"]
+
+
+def test_missing_names_the_commands_that_grant_a_preset(fake: FakeServer, limnos: Run) -> None:
+    """What a user lacks for a preset is listed with the commands to type: denials are revoked first."""
+    denial = {"role": "night shift", "object": {"kind": "namespace", "name": "m.r"}}
+    missing = [
+        {"privilege": "USE_CATALOG", "object": {"kind": "catalog", "name": "m"}},
+        {"privilege": "MODIFY_TABLE", "object": {"kind": "table", "name": "m.r.t"}, "denials": [denial]},
+    ]
+    answer = {"user": "ana", "kind": "table", "missing": missing, "restrictions": ["eu"]}
+    fake.on("GET", f"{ACCESS}/missing?preset=writer&user=ana&path=m.r.t", answer)
+
+    done = limnos("access", "what", "ana", "--at", "m.r.t", "--missing", "writer", "--output", "table")
+    document = limnos("access", "what", "ana", "m.r.t", "--missing", "writer").result
+
+    commands = [
+        "limnos revoke modify_table --deny --on m.r --kind namespace --from 'role:night shift'",
+        "limnos grant --preset writer m.r.t --kind table --to user:ana",
+    ]
+    assert done.out.endswith("to grant it:\n" + "".join(f"  {command}\n" for command in commands))
+    assert "restriction eu applies to ana" in done.err
+    assert isinstance(document, dict)
+    assert document["commands"] == commands
+
+
+def test_nothing_is_missing_for_a_preset(fake: FakeServer, limnos: Run) -> None:
+    """A user who has the whole preset is told so, and no command is printed."""
+    fake.on("GET", f"{ACCESS}/missing?preset=admin&user=ana", {"user": "ana", "kind": "metalake"})
+
+    done = limnos("access", "what", "ana", "--missing", "admin", "--output", "table")
+
+    assert "ana has all of admin on metalake lake" in done.out + done.err
+    assert "limnos grant" not in done.out
+
+
+def test_kind_of_a_leaf_is_for_missing_only(limnos: Run) -> None:
+    """The objects of a user are listed below catalogs and namespaces, so another kind is refused at once."""
+    done = limnos("access", "what", "ana", "m.r.t", "--kind", "table")
+
+    assert done.code == 2
+    assert "--missing" in str(done.error["message"])

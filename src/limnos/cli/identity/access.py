@@ -1,26 +1,35 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`access explain | holders | reach`: the reasons of an access decision, the users with access to an object, and the
-objects that a user has access to.
+"""`access explain | who | what | diff | simulate`: the reasons of an access decision, the users with access to an
+object, the objects that a user has access to, differences between users, and effects of changes.
 
-The server returns the reasons; this module formats them.
+The server decides; this module formats the answers.
 """
 
 from __future__ import annotations
 
-import sys
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import ExitCode, UsageError
-from limnos.cli.output import Format, Row, show_done, show_rows, visible
-from limnos.client.identity.access import AccessConsequence, AccessHolder
+from limnos.cli.identity.comparisons import (
+    DiffQuestion,
+    MissingQuestion,
+    show_differences,
+    show_missing,
+    show_note,
+)
+from limnos.cli.output import Row, show_done, show_rows, visible
+from limnos.client.identity.access import AccessHolder
 from limnos.client.values import Decision, Explanation
+from limnos.model.presets import PresetName
 from limnos.names import display
 
 app = App(name="access")
+ContainerKind = Literal["metalake", "catalog", "namespace"]
+AtFlag = Annotated[str | None, Parameter(name="--at", help="The object, as `main.raw`; by default the metalake.")]
 ExplainedKind = Literal[
     "metalake", "catalog", "namespace", "table", "view", "role", "user", "group", "tag", "job_template"
 ]
@@ -100,7 +109,7 @@ def holders(
             if after is None:
                 break
     if not page.enforced:
-        _note("access control is off: every request is allowed")
+        show_note("access control is off: every request is allowed")
     show_rows(
         rows, ["user", "may", "through", "restricted"], output_format=common.output_format, empty="no user has access"
     )
@@ -129,7 +138,7 @@ def reach(
     for_: Annotated[
         str | None, Parameter(name="--for", help="Another user; needs the privilege to manage grants.")
     ] = None,
-    kind: Annotated[Literal["metalake", "catalog", "namespace"] | None, Parameter(help="What PATH is.")] = None,
+    kind: Annotated[ContainerKind | None, Parameter(help="What PATH is.")] = None,
     counts: Annotated[bool, Parameter(name="--counts", help="Only numbers by level and kind.", negative=())] = False,
     common: CommonFlags = DEFAULTS,
 ) -> None:
@@ -159,9 +168,9 @@ def reach(
             for kind, count in by_kind.items()
         ]
     if page.bounded:
-        _note(f"only the first {page.looked} objects were checked: name a catalog or namespace")
+        show_note(f"only the first {page.looked} objects were checked: name a catalog or namespace")
     if page.hidden:
-        _note(f"{page.hidden} objects are counted only: you may not see them")
+        show_note(f"{page.hidden} objects are counted only: you may not see them")
     columns = ["level", "kind", "objects"] if counts else ["path", "kind", "may"]
     show_rows(rows, columns, output_format=common.output_format, empty="no action is allowed there")
 
@@ -179,43 +188,107 @@ def who(path: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
 
 
 @app.command
-def what(user: str, path: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
+def what(
+    user: str,
+    /,
+    at: AtFlag = None,
+    *,
+    missing: Annotated[
+        PresetName | None, Parameter(help="Show what the user lacks for this preset, and the command that grants it.")
+    ] = None,
+    kind: KindFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
     """List the objects that a user may read, write, create in, drop or grant on. Needs the privilege to manage grants.
+
+    `limnos access what ana main.raw` · `limnos access what ana main.raw.nyc --missing writer`
 
     Parameters
     ----------
     user
         The user, such as `ana`.
-    path
-        A catalog or namespace, such as `main.raw`; by default the metalake.
     """
-    reach(path, for_=user, common=common)
-
-
-def _note(text: str) -> None:
-    print(visible(text), file=sys.stderr)
-
-
-def show_consequence(consequence: AccessConsequence, *, output_format: Format) -> None:
-    """Print the consequence of a change of rights: counts of users and objects by access level."""
-    rows: list[Row] = [
-        {
-            "change": "gain" if each.gains else "lose",
-            "level": each.level,
-            "kind": each.kind,
-            "users": each.users,
-            "objects": each.objects,
-        }
-        for each in consequence.lines
-    ]
-    if output_format == "json":
-        show_done("", msgspec.to_builtins(consequence), output_format="json")
+    if missing is not None:
+        show_missing(MissingQuestion(user, missing, at, kind), common)
         return
-    print(f"{consequence.gaining} users would gain and {consequence.losing} would lose access; nothing was changed")
-    if consequence.bounded:
-        print("there are more users or objects than were checked: the numbers are lower bounds")
-    if rows:
-        show_rows(rows, ["change", "level", "kind", "users", "objects"], output_format="table")
+    if kind not in {None, "metalake", "catalog", "namespace"}:
+        raise UsageError(f"a {kind} contains nothing: --kind is for catalogs and namespaces, or goes with --missing")
+    reach(at, for_=user, kind=cast("ContainerKind | None", kind), common=common)
+
+
+@app.command
+def diff(user: str, other: str, /, at: AtFlag = None, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+    """List the objects on which two users differ: what each may do there, and the other may not. Needs the privilege
+    to manage grants.
+
+    The levels are read, write, create, drop and grant; other words are actions. `--output json` has all actions.
+
+    Parameters
+    ----------
+    user
+        The user, such as `ana`.
+    other
+        The user to compare with.
+    """
+    show_differences(DiffQuestion(user, other, at, kind), common)
+
+
+@app.command
+def simulate(
+    change: Literal["grant", "revoke"],
+    /,
+    *what: str,
+    preset: Annotated[PresetName | None, Parameter(help="A preset, instead of privileges.")] = None,
+    to: Annotated[
+        str | None, Parameter(name=("--to", "--from"), help="Who gets or loses it: `user:ana`, `role:r`.")
+    ] = None,
+    on: Annotated[str | None, Parameter(help="The object of privileges, as `main.raw.nyc`.")] = None,
+    on_metalake: Annotated[
+        bool, Parameter(negative="", help="The metalake itself instead of an object in it.")
+    ] = False,
+    kind: KindFlag = None,
+    deny: Annotated[bool, Parameter(negative="", help="A denial instead of a grant.")] = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Show which users would gain or lose access by a grant or revoke, and change nothing. The words and options are
+    those of `grant` and `revoke`, which have `--what-if`, too.
+
+    `limnos access simulate grant --preset writer main.raw --to user:ana` · `limnos access simulate revoke role analyst
+    --from ana`
+
+    Parameters
+    ----------
+    change
+        The change.
+    what
+        With `--preset` the object; `role` and the names of roles; or privileges, as `select_table`.
+    """
+    from limnos.cli.identity import grants
+
+    if change == "grant":
+        grants.grant(
+            *what,
+            preset=preset,
+            to=to,
+            on=on,
+            on_metalake=on_metalake,
+            kind=kind,
+            deny=deny,
+            what_if=True,
+            common=common,
+        )
+    else:
+        grants.revoke(
+            *what,
+            preset=preset,
+            from_=to,
+            on=on,
+            on_metalake=on_metalake,
+            kind=kind,
+            deny=deny,
+            what_if=True,
+            common=common,
+        )
 
 
 def _list_actions(common: CommonFlags) -> None:

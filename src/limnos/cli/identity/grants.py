@@ -15,7 +15,7 @@ from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
-from limnos.cli.identity.access import show_consequence
+from limnos.cli.identity.comparisons import show_consequence
 from limnos.cli.identity.presets import PresetCommand, change_preset
 from limnos.cli.identity.principals import parse_holder
 from limnos.cli.output import show_done

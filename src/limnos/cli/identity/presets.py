@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from limnos.cli.common import CommonFlags
-from limnos.cli.identity.access import show_consequence
+from limnos.cli.identity.comparisons import show_consequence
 from limnos.cli.identity.principals import Holder, find_holder
 from limnos.cli.output import show_done
 from limnos.client.identity.access import PresetGrant, PresetOutcome

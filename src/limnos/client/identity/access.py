@@ -112,14 +112,75 @@ class AccessReach(msgspec.Struct, frozen=True):
     enforced: bool = True
 
 
+class OwnRights(msgspec.Struct, frozen=True):
+    """What only one of two users has on an object: access levels, actions, and read restrictions on the user."""
+
+    may: tuple[str, ...] = ()
+    actions: tuple[str, ...] = ()
+    restrictions: tuple[str, ...] = ()
+
+
+class DifferingObject(msgspec.Struct, frozen=True):
+    """An object on which two users differ."""
+
+    kind: str
+    path: Parts
+    user: OwnRights = OwnRights()
+    other: OwnRights = OwnRights()
+
+
+class AccessDifferences(msgspec.Struct, frozen=True, kw_only=True):
+    """A page of the objects on which two users differ, by path.
+
+    `differing` counts all of them, `hidden` those that the caller may not load. `bounded`: more objects exist that were
+    not examined.
+    """
+
+    objects: tuple[DifferingObject, ...] = ()
+    after: str | None = None
+    differing: int = 0
+    hidden: int = 0
+    looked: int = 0
+    bounded: bool = False
+    enforced: bool = True
+
+
+class PrivilegeDenial(msgspec.Struct, frozen=True):
+    """A denial of a role of a user, and the object that it is on."""
+
+    role: str
+    object: ObjectInfo
+
+
+class MissingPrivilege(msgspec.Struct, frozen=True):
+    """A privilege that a user lacks, the object that a preset grants it on, and the denials that override grants."""
+
+    privilege: str
+    object: ObjectInfo
+    denials: tuple[PrivilegeDenial, ...] = ()
+
+
+class MissingPrivileges(msgspec.Struct, frozen=True):
+    """What a user lacks for a preset on an object, and the read restrictions that apply to the user there."""
+
+    user: str
+    kind: str
+    missing: tuple[MissingPrivilege, ...] = ()
+    restrictions: tuple[str, ...] = ()
+    enforced: bool = True
+
+
 class ConsequenceLine(msgspec.Struct, frozen=True):
-    """The count of users who gain or lose an access level, and the count of affected objects of a kind."""
+    """The count of users who gain or lose an access level, and the count of affected objects of a kind. `names` are the
+    first users, without those that the caller may not load.
+    """
 
     level: str
     kind: str
     gains: bool
     users: int
     objects: int
+    names: tuple[str, ...] = ()
 
 
 class AccessConsequence(msgspec.Struct, frozen=True):
@@ -218,6 +279,34 @@ class Access(Resource[S]):
         """Return the access levels of a user, by default the caller, below a metalake, catalog or namespace."""
         query = {**_object_query(path, kind), "user": user, "after": after, "limit": str(limit)}
         return (yield from call("GET", self.own_url("access", "reach"), answer=AccessReach, query=query))
+
+    @verb
+    def diff(
+        self,
+        user: str,
+        other: str,
+        *,
+        path: str | Sequence[str] = (),
+        kind: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> Flow[AccessDifferences]:
+        """Return what each of two users may do on an object and below it, and the other may not."""
+        query = {"user": user, "other": other, **_object_query(path, kind), "after": after, "limit": str(limit)}
+        return (yield from call("GET", self.own_url("access", "diff"), answer=AccessDifferences, query=query))
+
+    @verb
+    def missing(
+        self,
+        preset: PresetName,
+        path: str | Sequence[str] = (),
+        *,
+        user: str | None = None,
+        kind: str | None = None,
+    ) -> Flow[MissingPrivileges]:
+        """Return the privileges that a user, by default the caller, lacks for a preset on an object."""
+        query = {"preset": preset, "user": user, **_object_query(path, kind)}
+        return (yield from call("GET", self.own_url("access", "missing"), answer=MissingPrivileges, query=query))
 
     @verb
     def what_if_granted(

@@ -7,12 +7,13 @@ Pure, except that it yields to other requests.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
+from limnos.access.actions import Action
 from limnos.access.decide import is_allowed
-from limnos.access.levels import levels_of
-from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, deny_inherited_on
+from limnos.access.levels import levels_in, levels_of
+from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, deny_inherited_on, may_leave
 from limnos.model.decisions import SecurableChain
 from limnos.model.principals import HeldRole, RoleRules, Subject
 from limnos.services.identity.access_objects import roles_of
@@ -148,14 +149,23 @@ async def classes_of(
 
 def decided_levels(subject: Subject, chain: SecurableChain, *, facts: SubtreeFacts) -> frozenset[str]:
     """Return the access levels, such as `read`, that a subject has on an object."""
+    levels = levels_of(chain[0].kind)
+    permitted = permitted_actions(
+        subject, chain, facts=facts, among=[each for some in levels.values() for each in some]
+    )
+    return frozenset(levels_in(permitted, chain[0].kind))
+
+
+def permitted_actions(
+    subject: Subject, chain: SecurableChain, *, facts: SubtreeFacts, among: Iterable[Action]
+) -> frozenset[Action]:
+    """Return those actions on an object that a request of the subject would be allowed."""
     subject = deny_inherited_on(subject, chain, by_object=facts.restrictions)
     binding = binding_restrictions(subject, chain, by_object=facts.restrictions, owner_of=facts.owner_of, active=None)
     return frozenset(
-        level
-        for level, actions in levels_of(chain[0].kind).items()
-        if any(
-            is_allowed(subject, action, chain=chain, owner_of=facts.owner_of)
-            and not (binding and action in RESTRICTED_ACTIONS)
-            for action in actions
-        )
+        action
+        for action in among
+        if is_allowed(subject, action, chain=chain, owner_of=facts.owner_of)
+        and not (binding and action in RESTRICTED_ACTIONS)
+        and may_leave(subject, action, chain=chain, by_object=facts.restrictions, owner_of=facts.owner_of)
     )

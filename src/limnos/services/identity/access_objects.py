@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from limnos.access.actions import Action
 from limnos.access.decide import decide, is_allowed
-from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions
+from limnos.access.restrictions import RESTRICTED_ACTIONS, binding_restrictions, may_leave
 from limnos.model.decisions import ChainLink, DecisionFactor, SecurableChain
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
@@ -120,12 +120,12 @@ def _kind_at(request_view: RequestView, path: tuple[str, ...], *, unknown: Kind)
     if request_view.settled.catalog is not None:
         for kind in (*NAMESPACE_OBJECTS, Kind.NAMESPACE):
             node, chain = request_view.find(path[1:], kind)
-            if node is not None and node.kind is kind and _may_know(request_view, chain):
+            if node is not None and node.kind is kind and may_know(request_view, chain):
                 return kind
     return unknown
 
 
-def _may_know(request_view: RequestView, chain: SecurableChain) -> bool:
+def may_know(request_view: RequestView, chain: SecurableChain) -> bool:
     """Return whether the caller may learn that the first object of `chain` exists."""
     actions = (Action.METADATA_LOAD, Action.EXPLAIN_OTHERS, Action.PRIVILEGE_GRANT)
     return any(request_view.decide(each, chain).allowed for each in actions if chain[0].kind in each.kinds)
@@ -226,6 +226,8 @@ class ObjectAccess:
             if not is_allowed(subject, action, chain=chain, owner_of=self.owner_of):
                 continue
             if action in RESTRICTED_ACTIONS and self.restrictions_of(subject):
+                continue
+            if not may_leave(subject, action, chain=chain, by_object=self.target.restrictions, owner_of=self.owner_of):
                 continue
             return decide(subject, action, chain, self.owner_of).factors
         return None

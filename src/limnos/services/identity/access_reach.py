@@ -8,9 +8,9 @@ owner and container share one decision.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from limnos.access.actions import Action
 from limnos.access.decide import is_allowed
@@ -124,12 +124,16 @@ class _ReachedClass:
     is_visible: bool
     size: int = 0
 
+    def entry(self, path: tuple[str, ...]) -> ReachedObject:
+        """Return an object of the class."""
+        return ReachedObject(self.kind, path, self.levels, self.is_restricted)
+
 
 async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachRequest) -> Reach:
     own = SubtreeDecisions(reach_view.user, facts)
     caller = own if reach_view.caller is reach_view.user else SubtreeDecisions(reach_view.caller, facts)
     classes: dict[object, _ReachedClass] = {}
-    page = _PageBuilder(request)
+    page = PageBuilder[ReachedObject](request.after, request.limit)
     looked, examined = len(facts.objects), 0
     while facts.objects:
         if examined >= EXAMINED_AT_ONCE:
@@ -146,7 +150,7 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
         known.size += 1
         examined += 1
         if known.is_visible:
-            page.add(each.chain, known)
+            page.add(each.chain, known.entry)
     counts: dict[str, dict[Kind, int]] = {}
     for of_class in classes.values():
         for level in of_class.levels:
@@ -166,26 +170,41 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
     )
 
 
-class _PageBuilder:
+class PageEntry(Protocol):
+    """An object of a page."""
+
+    @property
+    def kind(self) -> Kind:
+        """The kind of the object."""
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The path of the object from the catalog down."""
+
+
+E = TypeVar("E", bound=PageEntry)
+
+
+class PageBuilder(Generic[E]):
     """Collects the first objects of a page by path, without sorting all objects."""
 
-    def __init__(self, request: ReachRequest) -> None:
-        self._after, self._limit = request.after, request.limit
-        self._entries: list[ReachedObject] = []
+    def __init__(self, after: tuple[str, ...], limit: int) -> None:
+        self._after, self._limit = after, limit
+        self._entries: list[E] = []
         self._last: tuple[str, ...] | None = None
         """The path of the last object that may be in the page, as far as is known."""
         self._is_cut = False
         self._container_paths: dict[int, tuple[str, ...]] = {}
 
-    def add(self, chain: SecurableChain, of_class: _ReachedClass) -> None:
-        """Add an object in any order."""
+    def add(self, chain: SecurableChain, entry: Callable[[tuple[str, ...]], E]) -> None:
+        """Add an object, which `entry` builds from its path, in any order."""
         path = self._path_of(chain)
         if self._after and path <= self._after:
             return
         if self._last is not None and path > self._last:
             self._is_cut = True
             return
-        self._entries.append(ReachedObject(of_class.kind, path, of_class.levels, of_class.is_restricted))
+        self._entries.append(entry(path))
         if len(self._entries) > 4 * self._limit:
             self._cut()
 
@@ -207,7 +226,7 @@ class _PageBuilder:
             self._is_cut = self._is_cut or len(first) < len(self._entries)
             self._entries = first
 
-    def result(self) -> tuple[list[ReachedObject], tuple[str, ...] | None]:
+    def result(self) -> tuple[list[E], tuple[str, ...] | None]:
         """Return the page, and the path after which the next one begins; None at the end."""
         self._cut()
         return self._entries, self._entries[-1].path if self._is_cut else None

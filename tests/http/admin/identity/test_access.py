@@ -169,7 +169,9 @@ def test_revoke_what_if_counts_users_and_changes_nothing(node: DriverNode) -> No
 
     effect = node.done("POST", f"{ACCESS}/what-if", body)
 
-    assert effect["lines"] == [{"level": "read", "kind": "table", "gains": False, "users": 1, "objects": 1}]
+    assert effect["lines"] == [
+        {"level": "read", "kind": "table", "gains": False, "users": 1, "objects": 1, "names": ["ana"]}
+    ]
     assert node.done("GET", f"{ACCESS}/reach?path=main.a", user="ana")["counts"]["read"]["table"] == 1
     assert node.ask("POST", f"{ACCESS}/what-if", body, user="ana").status == 403
     assigned = {"change": "unassign", "roles": [role], "user": "ana"}
@@ -221,3 +223,42 @@ def test_hidden_objects_get_the_answers_of_missing_ones(
 def without_ids(text: str) -> str:
     """Return the text of an answer without ids of requests and objects."""
     return re.sub(r"'(request_id|id)': [^,}]+|[0-9a-f]{16,}", "", text)
+
+
+def test_user_who_may_not_lift_a_restriction_is_no_holder_of_renames(node: DriverNode) -> None:
+    """A user whom a restriction excepts may write to the table, and not rename it: that would leave the restriction.
+    Holders, differences and the user's own request agree.
+    """
+    _reader(node)
+    role = grant(node, "kim", "use_catalog", kind="catalog", on="main")
+    for privilege, kind, on in (("use_schema", "schema", "main.a"), ("modify_table", "table", "main.a.t")):
+        grant(node, "kim", privilege, kind=kind, on=on)
+    url = f"{OWN}/metalakes/lake/objects/table/main.a.t/restrictions/eu"
+    mask = {"columns": [], "filter": "1 = 0", "except": [{"kind": "role", "name": role}]}
+    answer = node.ask("PUT", url, mask)
+    assert answer.status < 300, answer.body
+
+    renamers = node.done("GET", f"{ACCESS}/holders?path=main.a.t&action=table_rename")["holders"]
+    (table,) = node.done("GET", f"{ACCESS}/diff?user=kim&other=ana&path=main.a.t")["objects"]
+    body = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
+
+    assert "kim" not in [each["user"] for each in renamers]
+    assert "table_commit" in table["user"]["actions"]
+    assert "table_rename" not in table["user"]["actions"]
+    assert table["other"]["restrictions"] == ["eu"]
+    assert node.ask("POST", f"{ICEBERG}/tables/rename", body, user="kim").status == 403
+
+
+def test_missing_privileges_of_a_preset_are_listed(node: DriverNode) -> None:
+    """What ana lacks to write a table is listed for an administrator and for herself; an unknown preset is 400."""
+    _reader(node)
+
+    lack = node.done("GET", f"{ACCESS}/missing?path=main.a.t&user=ana&preset=writer")
+
+    assert lack["missing"] == [
+        {"privilege": "MODIFY_TABLE", "object": {"kind": "table", "name": "main.a.t"}, "denials": []}
+    ]
+    assert node.done("GET", f"{ACCESS}/missing?path=main.a.t&preset=writer", user="ana") == lack
+    assert node.done("GET", f"{ACCESS}/missing?path=main.a.t&preset=reader", user="ana")["missing"] == []
+    assert node.ask("GET", f"{ACCESS}/missing?path=main.a.t&preset=king").status == 400
+    assert node.ask("GET", f"{ACCESS}/diff?path=main.a.t&user=ana").status == 400

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Access: explanations of decisions, holders, accessible objects of a user, previews of changes, and presets.
+"""Access: explanations of decisions, holders, rights of users and their differences, previews of changes, presets.
 
 Has no business rules.
 """
@@ -19,15 +19,17 @@ from limnos.http.routing import Route
 from limnos.model.entities import Grant
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind, KindGroup
-from limnos.model.presets import PresetName
+from limnos.model.presets import PresetName, parse_preset
 from limnos.model.privileges import Privilege, parse_condition, parse_privilege
 from limnos.names import display
 from limnos.names.parts import check_levels
 from limnos.services.identity import access_consequences, access_holders, access_reach
 from limnos.services.identity.access_consequences import Consequence
+from limnos.services.identity.access_differences import DiffRequest, OwnRights, access_diff
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_presets import PresetOutcome, PresetRequest, named_grants, preset_change
 from limnos.services.identity.explain import access_explain
+from limnos.services.identity.missing_privileges import missing_privileges
 from limnos.services.lookup.definer_rights import check_view_chain
 from limnos.services.lookup.securables import parse_kind
 from limnos.services.request.context import Context
@@ -181,6 +183,68 @@ async def reach(request: Request, ctx: Context) -> Response:
     )
 
 
+async def diff(request: Request, ctx: Context) -> Response:
+    """Return what each of two users may do on an object and below it, and the other may not, by path."""
+    user, other, after = (request.query(name) for name in ("user", "other", "after"))
+    if not user or not other:
+        raise BadRequest("Name two users, as user and other")
+    limit = _limit(request, access_reach.PAGE_MAX)
+    asked = DiffRequest(user, other, tuple(display.parse(after)) if after else (), limit)
+    page = await access_diff(ctx, _question(request), request=asked)
+    return json_response(
+        {
+            "objects": [
+                {
+                    "kind": each.kind.word,
+                    "path": each.path,
+                    "user": _own_rights(each.user),
+                    "other": _own_rights(each.other),
+                }
+                for each in page.objects
+            ],
+            "after": None if page.following is None else display.render(page.following),
+            "differing": page.differing,
+            "hidden": page.hidden,
+            "looked": page.looked,
+            "bounded": page.is_bounded,
+            "enforced": page.is_enforced,
+        }
+    )
+
+
+def _own_rights(rights: OwnRights) -> dict[str, object]:
+    return {
+        "may": rights.levels,
+        "actions": [action.word for action in rights.actions],
+        "restrictions": rights.restrictions,
+    }
+
+
+async def missing(request: Request, ctx: Context) -> Response:
+    """Return the privileges that a user, by default the caller, lacks for a preset on an object."""
+    preset = parse_preset(request.query("preset") or "")
+    lack = await missing_privileges(ctx, _question(request), user=request.query("user") or None, preset=preset)
+    return json_response(
+        {
+            "user": lack.user,
+            "kind": lack.kind.word,
+            "missing": [
+                {
+                    "privilege": each.privilege.name,
+                    "object": {"kind": each.kind.word, "name": each.object_name},
+                    "denials": [
+                        {"role": denial.role, "object": {"kind": denial.object_kind, "name": denial.object_name}}
+                        for denial in each.denials
+                    ],
+                }
+                for each in lack.missing
+            ],
+            "restrictions": lack.restrictions,
+            "enforced": lack.is_enforced,
+        }
+    )
+
+
 class PrivilegeBody(AdminRequestBody, frozen=True):
     """A privilege, allowed or denied."""
 
@@ -260,6 +324,7 @@ def _consequence(consequence: Consequence) -> dict[str, object]:
                 "gains": each.gains,
                 "users": each.users,
                 "objects": each.objects,
+                "names": each.names,
             }
             for each in consequence.lines
         ],
@@ -342,6 +407,20 @@ ROUTES: tuple[Route[Handler], ...] = (
     ),
     Route("GET", f"{_ACCESS}/rules", rules, "list-access-rules", query=("path", "kind", "after", "limit")),
     Route("GET", f"{_ACCESS}/reach", reach, "list-access-reach", query=("path", "kind", "user", "after", "limit")),
+    Route(
+        "GET",
+        f"{_ACCESS}/diff",
+        diff,
+        "list-access-differences",
+        query=("user", "other", "path", "kind", "after", "limit"),
+    ),
+    Route(
+        "GET",
+        f"{_ACCESS}/missing",
+        missing,
+        "list-missing-privileges",
+        query=("preset", "user", "path", "kind"),
+    ),
     Route("POST", f"{_ACCESS}/what-if", what_if, "what-if-access"),
     Route("POST", f"{_ACCESS}/presets", change_preset, "change-access-preset"),
 )
