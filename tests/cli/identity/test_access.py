@@ -207,7 +207,7 @@ def test_diff_shows_what_only_one_user_may(fake: FakeServer, limnos: Run) -> Non
     )
 
     done = limnos("access", "diff", "ana", "ben", "--at", "m", "--output", "csv")
-    document = limnos("access", "diff", "ana", "ben", "m").result
+    document = limnos("access", "diff", "ana", "ben", "--at", "m").result
 
     assert done.out.splitlines() == [
         "path,kind,only ana,only ben",
@@ -243,7 +243,7 @@ def test_missing_names_the_commands_that_grant_a_preset(fake: FakeServer, limnos
 
 
 def test_nothing_is_missing_for_a_preset(fake: FakeServer, limnos: Run) -> None:
-    """A user who has the whole preset is told so, and no command is printed."""
+    """For a user who has the whole preset the output says so, and no command is printed."""
     fake.on("GET", f"{ACCESS}/missing?preset=admin&user=ana", {"user": "ana", "kind": "metalake"})
 
     done = limnos("access", "what", "ana", "--missing", "admin", "--output", "table")

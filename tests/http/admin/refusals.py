@@ -454,13 +454,13 @@ def _explanations() -> Iterator[RefusalCase]:
         yield case(get_route, "of no catalog", "lake", query=f"?path=none.a&kind=namespace{more}")
         yield case(get_route, "of no metalake", "nolake", query=f"?path={path}{more}")
     yield case(f"GET {LAKE}/access/reach", "one's own", "lake", query="?path=main.there")
-    for name, asked in (("diff", "&user=dummy&other=laker"), ("missing", "&user=dummy&preset=reader")):
+    for name, more in (("diff", "&user=dummy&other=laker"), ("missing", "&user=dummy&preset=reader")):
         get_route = f"GET {LAKE}/access/{name}"
-        yield case(get_route, "of an object", "lake", query=f"?path=main.there.t{asked}")
-        yield case(get_route, "of nothing", "lake", query=f"?path=main.there.gone&kind=table{asked}")
-        yield case(get_route, "of no catalog", "lake", query=f"?path=none.a&kind=namespace{asked}")
-        yield case(get_route, "of no metalake", "nolake", query=f"?path=main.there.t{asked}")
-        nobody = asked.replace("dummy", "nobody else")
+        yield case(get_route, "of an object", "lake", query=f"?path=main.there.t{more}")
+        yield case(get_route, "of nothing", "lake", query=f"?path=main.there.gone&kind=table{more}")
+        yield case(get_route, "of no catalog", "lake", query=f"?path=none.a&kind=namespace{more}")
+        yield case(get_route, "of no metalake", "nolake", query=f"?path=main.there.t{more}")
+        nobody = more.replace("dummy", "nobody else")
         yield case(get_route, "of no user", "lake", query=f"?path=main.there.t{nobody}".replace(" ", "+"))
     own = "?path=main.there.t&preset=reader"
     yield case(f"GET {LAKE}/access/missing", "one's own", "lake", query=own)

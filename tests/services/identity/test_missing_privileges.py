@@ -108,8 +108,8 @@ def test_only_managers_ask_about_others(desk: ServiceDesk) -> None:
     """Everybody asks about themselves, and gets for a hidden object what a missing one gets. Others' privileges need
     MANAGE_GRANTS, and only then a missing user is NotFound.
     """
-    gone = (Kind.TABLE, ("main", "a", "gone"))
-    hidden, absent = (lack(desk, on=on, asks="ana", user=None) for on in (TABLE, gone))
+    absent_table = (Kind.TABLE, ("main", "a", "gone"))
+    hidden, absent = (lack(desk, on=on, asks="ana", user=None) for on in (TABLE, absent_table))
     assert [(each.privilege, each.kind) for each in hidden.missing] == [
         (each.privilege, each.kind) for each in absent.missing
     ]

@@ -217,7 +217,7 @@ def what(
 
 
 @app.command
-def diff(user: str, other: str, /, at: AtFlag = None, *, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
+def diff(user: str, other: str, /, *, at: AtFlag = None, kind: KindFlag = None, common: CommonFlags = DEFAULTS) -> None:
     """List the objects on which two users differ: what each may do there, and the other may not. Needs the privilege
     to manage grants.
 

@@ -154,7 +154,10 @@ def _class_of(deciders: tuple[SubtreeDecisions, ...], each: SubtreeObject, *, is
     kind, (first, second, caller) = each.chain[0].kind, deciders
     own, others = _rights(first, each.chain), _rights(second, each.chain)
     return _DifferenceClass(
-        kind, _own_rights(kind, own, others), _own_rights(kind, others, own), not is_enforced or caller.is_loaded(each)
+        kind,
+        _own_rights(kind, own=own, others=others),
+        _own_rights(kind, own=others, others=own),
+        not is_enforced or caller.is_loaded(each),
     )
 
 
@@ -174,7 +177,7 @@ def _rights(decider: SubtreeDecisions, chain: SecurableChain) -> _Rights:
     return _Rights(actions, frozenset([each.restriction.name for each in binding] if actions else []))
 
 
-def _own_rights(kind: Kind, own: _Rights, others: _Rights) -> OwnRights:
+def _own_rights(kind: Kind, *, own: _Rights, others: _Rights) -> OwnRights:
     other_levels = levels_in(others.actions, kind)
     return OwnRights(
         tuple([level for level in levels_in(own.actions, kind) if level not in other_levels]),

@@ -189,8 +189,8 @@ async def diff(request: Request, ctx: Context) -> Response:
     if not user or not other:
         raise BadRequest("Name two users, as user and other")
     limit = _limit(request, access_reach.PAGE_MAX)
-    asked = DiffRequest(user, other, tuple(display.parse(after)) if after else (), limit)
-    page = await access_diff(ctx, _question(request), request=asked)
+    diff_request = DiffRequest(user, other, tuple(display.parse(after)) if after else (), limit)
+    page = await access_diff(ctx, _question(request), request=diff_request)
     return json_response(
         {
             "objects": [
