@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Answers about rights of users as text: differences, missing privileges, and the effects of changes.
 
-May import `client`, `names`, `cli` and the names of presets in `model`. The server decides; this module formats the
-answers, with the command to type.
+The server decides; this module formats the answers, with the command to type.
 """
 
 from __future__ import annotations

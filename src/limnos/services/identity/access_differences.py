@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Differences between the rights of two users: the actions on each object that only one of them may take.
 
-May import the layers below, `identity.users` and this package's modules of access. Must not know any wire format. As
-in a user's reach, objects with the same grants, owner and container share one decision.
+As in a user's reach, objects with the same grants, owner and container share one decision.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Privileges of a preset that a user lacks on an object, the denials that take them away, and the restrictions.
 
-May import the layers below, `identity.access_objects` and `identity.users`. Must not know any wire format. Owners lack
-nothing that the policy gives to owners: of a metalake or catalog nothing at all, of a namespace at most USE_CATALOG.
+Owners lack nothing that the policy gives to owners: of a metalake or catalog nothing at all, of a namespace at most
+USE_CATALOG.
 """
 
 from __future__ import annotations
