@@ -17,7 +17,13 @@ def origin_of(
     target: tuple[str, str], headers: Mapping[bytes, bytes], *, peer: str, credential: Credential | None
 ) -> RequestOrigin:
     """Return the origin of a request. `target` has the names of the protocol and of the operation."""
-    return RequestOrigin(*target, _short_text(headers.get(b"user-agent", b"")[:TEXT_MAX]), peer, proof_of(credential))
+    return RequestOrigin(
+        protocol=target[0],
+        operation=target[1],
+        client=_short_text(headers.get(b"user-agent", b"")[:TEXT_MAX]),
+        peer=peer,
+        credential=proof_of(credential),
+    )
 
 
 @lru_cache(1024)

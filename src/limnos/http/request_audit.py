@@ -80,7 +80,9 @@ def audit_repeat(
         return
     method, path, peer, request_id = request
     origin = origin_of(observed[:2], headers, peer=peer, credential=None)
-    repeated_origin = type(origin)(origin.protocol, origin.operation, origin.client, peer, proven.proof)
+    repeated_origin = RequestOrigin(
+        protocol=origin.protocol, operation=origin.operation, client=origin.client, peer=peer, credential=proven.proof
+    )
     about = _AuditContext(
         user or "",
         proven.user_id,
@@ -135,27 +137,27 @@ def _lines(about: _AuditContext, decided: Iterable[Decision], *, at: int) -> lis
 def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDecision | None, user: str) -> AuditRecord:
     origin, decision = about.origin, AuditedDecision("", 0, "", "") if right is None else right
     return AuditRecord(
-        0,
-        metalake_id,
-        at,
-        user,
-        about.user_id,
-        about.outcome,
-        "",
-        decision.action,
-        decision.kind,
-        decision.object_id,
-        decision.name,
-        "",
-        about.detail,
-        rights_text(() if right is None else (right,)),
-        origin.protocol,
-        origin.operation,
-        about.status,
-        about.request_id,
-        origin.client,
-        origin.peer,
-        origin.credential,
+        id=0,
+        metalake_id=metalake_id,
+        at=at,
+        user=user,
+        user_id=about.user_id,
+        outcome=about.outcome,
+        change="",
+        action=decision.action,
+        kind=decision.kind,
+        object_id=decision.object_id,
+        path=decision.name,
+        new_path="",
+        detail=about.detail,
+        rights=rights_text(() if right is None else (right,)),
+        protocol=origin.protocol,
+        operation=origin.operation,
+        status=about.status,
+        request_id=about.request_id,
+        client=origin.client,
+        peer=origin.peer,
+        credential=origin.credential,
     )
 
 

@@ -125,7 +125,14 @@ class AuditLines:
         if count:
             text = f"{count} more requests were refused or failed, without records of their own"
             line = AuditRecord(
-                0, ROOT_ID, self.store.time.now_ms(), "", None, "refused", operation="left-out", detail=text
+                id=0,
+                metalake_id=ROOT_ID,
+                at=self.store.time.now_ms(),
+                user="",
+                user_id=None,
+                outcome="refused",
+                operation="left-out",
+                detail=text,
             )
             self._waiting.append(line)
 

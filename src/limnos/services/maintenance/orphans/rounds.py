@@ -203,16 +203,16 @@ class OrphanRound:
         search = await orphans_search(self.work, self.services, node_id=node_id)
         policy = None if terms.policy is None else terms.policy.name
         row = OrphanCheckRow(
-            node_id,
-            catalog_id,
-            0,
-            0,
-            len(search.names),
-            search.referenced,
-            len(search.candidates),
-            sum(each.size for each in search.candidates),
-            search.blocked,
-            policy,
+            node_id=node_id,
+            catalog_id=catalog_id,
+            epoch=0,
+            checked_at=0,
+            listed=len(search.names),
+            referenced=search.referenced,
+            candidates=len(search.candidates),
+            candidate_bytes=sum(each.size for each in search.candidates),
+            blocked=search.blocked,
+            policy=policy,
         )
         is_known = await self.work.submit(lambda tx: check_store(tx, row, search=search))
         fault_point("orphans-checked")
@@ -241,7 +241,18 @@ class OrphanRound:
 
     async def _store_blocked(self, node_id: int, catalog_id: int, *, reason: str, policy: str | None) -> None:
         CHECKS["failed",] += 1
-        row = OrphanCheckRow(node_id, catalog_id, 0, 0, 0, 0, 0, 0, reason[:2000], policy)
+        row = OrphanCheckRow(
+            node_id=node_id,
+            catalog_id=catalog_id,
+            epoch=0,
+            checked_at=0,
+            listed=0,
+            referenced=0,
+            candidates=0,
+            candidate_bytes=0,
+            blocked=reason[:2000],
+            policy=policy,
+        )
         await self.work.submit(lambda tx: check_put(tx, row))
 
     # ------------------------------------------------------------------------------------------- removal
