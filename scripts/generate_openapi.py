@@ -224,8 +224,10 @@ def unwrap(handler: object) -> HandlerFacts:
             known.functions, inside.get("shape", known.body), known.keyed or "plan" in inside, known.word
         )
     functions = tuple(_with_helpers(function))
-    kind = getattr(getattr(handler, "__self__", None), "kind", None)
-    return HandlerFacts(functions, _body_of(functions), word="" if kind is None else kind.word)
+    home = getattr(handler, "__self__", None)
+    kind, bodies = getattr(home, "kind", None), getattr(home, "bodies", {})
+    body = bodies.get(function.__name__) or _body_of(functions)
+    return HandlerFacts(functions, body, word="" if kind is None else kind.word)
 
 
 def _with_helpers(function: FunctionType, seen: frozenset[str] = frozenset()) -> Iterator[FunctionType]:

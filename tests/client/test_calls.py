@@ -11,6 +11,7 @@ from limnos.client import ArgumentError, Client, DeniedError, NotFoundError
 from limnos.client.values import MoveResult, Privilege
 from limnos.names import InvalidName
 from tests.client.access_calls import ACCESS_CALLS
+from tests.client.declared_calls import DECLARED_CALLS
 from tests.client.fake import FakeServer
 from tests.client.label_calls import LABELS
 
@@ -442,6 +443,7 @@ CALLS: list[tuple[str, Call, str, str, object, object]] = [
         None,
         {"id": "j-1", "template": "load", "state": "failed", "user": "ana", "stdout": "hello"},
     ),
+    *DECLARED_CALLS,
     *LABELS,
     *ACCESS_CALLS,
     (

@@ -14,7 +14,6 @@ from limnos.access.restrictions import RESTRICTED_KINDS
 from limnos.access.rules import ByKind, OwnerRule
 from limnos.cli import common
 from limnos.cli.catalog import describe, removal
-from limnos.cli.identity import access as cli_access
 from limnos.cli.identity import owners
 from limnos.client.catalog.objects import Objects
 from limnos.client.flow import ClientScope
@@ -76,7 +75,7 @@ OPERATIONS: Final = frozenset(str(each.__struct_config__.tag) for each in get_ar
 CLI_KINDS: Final = {
     "path": ("Kind in cli/common.py", frozenset(get_args(common.Kind))),
     "owner": ("OwnedKind in cli/identity/owners.py", frozenset(get_args(get_args(get_args(owners.OwnedKind)[0])[0]))),
-    "explain": ("ExplainedKind in cli/identity/access.py", frozenset(get_args(cli_access.ExplainedKind))),
+    "explain": ("ExplainedKind in cli/common.py", frozenset(get_args(common.ExplainedKind))),
     "drop": ("_DROPPED in cli/catalog/removal.py", frozenset(removal._DROPPED)),
     "describe": ("_FOUND in cli/catalog/describe.py", describe.DESCRIBED),
 }

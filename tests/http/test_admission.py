@@ -13,6 +13,7 @@ import pytest
 
 from limnos.http.application import Application
 from limnos.http.routing import LONG_BODY_BYTES, SHORT_BODY_BYTES, Route
+from tests.http import declared_requests
 from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg import wire
 from tests.http.test_coverage import NAMES
@@ -72,6 +73,7 @@ READ_FOR: dict[str, str] = {
             "gravitino create-topic",
             "gravitino alter-topic",
             "asterix query-service",
+            *declared_requests.READ_FOR,
         ),
         _USERS,
     ),

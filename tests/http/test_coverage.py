@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.http import declared_requests
 from tests.http.driver import API, PROGRAM, DriverAnswer, DriverNode
 from tests.http.gravitino.refusals import view_body
 from tests.http.iceberg import wire
@@ -71,6 +72,7 @@ NAMES = {
     "tag": "red",
     "o": "1",
     "name": "n",
+    **declared_requests.NAMES,
 }
 BUILT_IN = "builtin-iceberg-"
 """The prefix of the names of job templates that every metalake has."""
@@ -261,6 +263,7 @@ BODIES: dict[str, object] = {
     "alter-model-alias": {"updates": []},
     "put-step": {"attempt": 1, "state": "done"},
     "finish-run": {"attempt": 1, "state": "failed"},
+    **declared_requests.BODIES,
 }
 """A valid body for every operation that takes one, so that a refusal is about the caller and not about the body."""
 

@@ -14,6 +14,8 @@ from uuid import UUID
 
 import pytest
 
+from limnos.model.declared_kinds import DECLARED
+from tests.http import declared_requests
 from tests.http.driver import OWN, DriverAnswer, DriverNode, grant, let_jobs, node_at
 from tests.http.iceberg.wire import rows_of
 from tests.http.interference import InterferencePoint, Rows, interfere
@@ -224,7 +226,21 @@ TABLE, VIEW, SPACE, EMPTY = (
 PIPELINE_AWAY = Away(Write("DELETE", PIPELINE), (Write("PUT", PIPELINE, {"declaration": {}}),))
 MODEL = _renamed(f"{MODELS}/churn")
 RUN_2 = f"{OWN}/metalakes/lake/runs/{UUID(int=2)}"
+
+
+def _declared() -> dict[str, tuple[Away, ...]]:
+    """Return the renames of every declared kind: of the object by its own route, and of its namespace and catalog."""
+    away: dict[str, tuple[Away, ...]] = {}
+    for each in DECLARED:
+        above, word = declared_requests.collection(each), each.kind.word
+        own = Away(Write("PUT", f"{above}/x", {"name": "away"}), (Write("PUT", f"{above}/away", {"name": "x"}),))
+        away |= {f"create-{word}": (SPACE, MAIN_AWAY)}
+        away |= {f"{verb}-{word}": (own, SPACE, MAIN_AWAY) for verb in ("alter", "drop")}
+    return away
+
+
 AWAY: dict[str, tuple[Away, ...]] = {
+    **_declared(),
     "create-namespace": (MAIN_AWAY,),
     "drop-namespace": (EMPTY,),
     "drop-schema": (EMPTY,),
@@ -477,6 +493,7 @@ def test_nothing_is_created_in_a_metalake_dropped_meanwhile(
 
 
 PROTECTED = {
+    **declared_requests.PROTECTED,
     "drop-namespace": "SCHEMA/main.empty",
     "drop-schema": "SCHEMA/main.empty",
     **dict.fromkeys(("drop-table", "drop-schema-table", "unregister-table"), "TABLE/main.a.t"),

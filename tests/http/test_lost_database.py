@@ -20,6 +20,7 @@ from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.iceberg.protocol import IcebergProtocol
 from limnos.http.lance.protocol import LanceProtocol
 from limnos.model.errors import ServiceUnavailable
+from tests.http import declared_requests
 from tests.http.admin.operation.test_tasks import poisoned, work
 from tests.http.driver import API, OWN, PROGRAM, DriverNode, let_jobs, node_at
 from tests.http.gravitino.refusals import view_body as schema_view
@@ -338,6 +339,7 @@ WRITES: dict[str, Write] = {
     "cancel-maintenance-operation": Write("POST", f"{OWN}/metalakes/lake/maintenance/operations/OPERATION/cancel"),
     "rotate-storage-keys": Write("POST", f"{OWN}/storage/keys/rotate"),
     "retry-task": Write("POST", f"{OWN}/tasks/TASK/retry"),
+    **{operation: Write(*write) for operation, write in declared_requests.writes().items()},
 }
 
 
@@ -398,6 +400,7 @@ def furnish(node: DriverNode) -> dict[str, str]:
     )
     _furnish_runs(node)
     _furnish_leaves(node)
+    declared_requests.furnish(node)
     started_import, read = _furnish_imports(node)
     deferred = node.done("POST", "/query/service", {"statement": "select value 1", "mode": "deferred"})
     ids = {

@@ -5,8 +5,12 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import get_args
+
+import msgspec
 
 import limnos
+from limnos.model.declared_kinds import DECLARED, DECLARED_KINDS
 from limnos.model.kinds import (
     CONTAINERS,
     KINDS,
@@ -36,6 +40,7 @@ STORED = {
     "DATATYPE": 15,
     "SYNONYM": 16,
     "EXTERNAL_DATASET": 17,
+    "DASHBOARD": 18,
     "USER": 20,
     "GROUP": 21,
     "ROLE": 22,
@@ -47,6 +52,37 @@ def test_numbers_never_change() -> None:
     """The numbers of kinds are fixed, because they are stored."""
     assert {kind.name: kind.value for kind in Kind} == STORED
     assert {number: kind.name for number, kind in KINDS.items()} == {number: name for name, number in STORED.items()}
+
+
+def test_declared_kinds_have_a_declaration() -> None:
+    """A kind says that it is declared, if and only if it has a declaration with a plural and fields of its own."""
+    assert {kind for kind in Kind if kind.is_declared} == set(DECLARED_KINDS)
+    assert len({each.plural for each in DECLARED}) == len({each.fields for each in DECLARED}) == len(DECLARED)
+
+
+def test_own_fields_have_defaults_and_types_of_flags() -> None:
+    """The own fields of declared kinds have defaults, and types that a flag and JSON both have; none is a common
+    field.
+    """
+    common = {
+        "name",
+        "path",
+        "comment",
+        "properties",
+        "clears_comment",
+        "sets",
+        "removes",
+        "fields",
+        "kind",
+        "namespace",
+    }
+    for declared in DECLARED:
+        for field in msgspec.structs.fields(declared.fields):
+            assert not field.required, f"{declared.plural}: {field.name} has no default"
+            assert isinstance(field.default, str | bool | int | float | tuple), f"{declared.plural}: {field.name}"
+            notes = [each.description for each in get_args(field.type) if isinstance(each, msgspec.Meta)]
+            assert any(notes), f"{declared.plural}: {field.name} has no description"
+            assert field.name not in common, f"{declared.plural}: {field.name} is a field of every kind"
 
 
 def test_groups_follow_from_the_table() -> None:

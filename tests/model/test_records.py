@@ -24,6 +24,7 @@ from limnos.model.records import (
     MetalakeRecord,
     ModelRecord,
     NamespaceRecord,
+    ObjectRecord,
     PolicyRecord,
     Record,
     RoleRecord,
@@ -54,6 +55,7 @@ RECORDS = st.one_of(
     st.builds(TopicRecord, COMMENT, PROPERTIES),
     st.builds(PolicyRecord, COMMENT, PROPERTIES, TEXT, st.booleans(), TEXT),
     st.builds(JobTemplateRecord, COMMENT, PROPERTIES, st.integers(0, 2**53), TEXT, TEXT, TEXT),
+    st.builds(ObjectRecord, COMMENT, PROPERTIES, TEXT),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
     kind: kind.read for kind in (*NODE_RECORDS.values(), RoleRecord)
@@ -72,6 +74,7 @@ PLAIN: list[Record] = [
     TopicRecord("topic", {"a": "1"}),
     PolicyRecord("policy", {"a": "1"}, "custom", True, "{}"),
     JobTemplateRecord("template", {"a": "1"}, 2, "digest"),
+    ObjectRecord("object", {"a": "1"}, "{}"),
 ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Self
 
+from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import CONTAINERS, METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
@@ -153,6 +154,15 @@ class Action(StrEnum):
     EXTERNAL_DATASET_CREATE = "external_dataset_create", Kind.NAMESPACE
     EXTERNAL_DATASET_LOAD = "external_dataset_load", Kind.EXTERNAL_DATASET
     EXTERNAL_DATASET_DROP = "external_dataset_drop", Kind.EXTERNAL_DATASET
+
+    # The actions of declared kinds, named by `kind_action`.
+    _ignore_ = "_kind _verb"
+    for _kind in DECLARED_KINDS:
+        for _verb in ("list", "see", "create", "load", "alter", "drop"):
+            vars()[f"{_kind.name}_{_verb.upper()}"] = (
+                f"{_kind.word}_{_verb}",
+                Kind.NAMESPACE if _verb in ("list", "create") else _kind,
+            )
 
     USER_LIST = "user_list", Kind.METALAKE
     USER_MANAGE = "user_manage", Kind.METALAKE, Kind.USER

@@ -34,6 +34,7 @@ from limnos.access.rules import (
     ServiceAdminRule,
     UseSchemaRule,
 )
+from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import METALAKE_OBJECTS, NAMESPACE_OBJECTS, Kind
 from limnos.model.privileges import Privilege
@@ -228,6 +229,14 @@ _LEAF: Final[dict[Action, Rule]] = {
     ),
     **_namespace_object(Kind.SYNONYM, see=(Privilege.USE_SCHEMA,), create=Privilege.CREATE_VIEW, load=_NAMESPACE_LOAD),
     **_namespace_object(Kind.EXTERNAL_DATASET, see=(Privilege.SELECT_TABLE,), create=Privilege.CREATE_TABLE),
+    # Users of the namespace see objects of declared kinds, which have no data.
+    **{
+        action: rule
+        for kind, declared in DECLARED_KINDS.items()
+        for action, rule in _namespace_object(
+            kind, see=(Privilege.USE_SCHEMA,), create=Privilege[declared.create_right], load=_NAMESPACE_LOAD, alter=()
+        ).items()
+    },
 }
 
 _ROLE_LOAD: Final = AnyOf(PrivilegeRule(Privilege.MANAGE_GRANTS), _own(Kind.ROLE), HoldsRoleRule())

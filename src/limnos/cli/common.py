@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 from msgspec.structs import replace
@@ -22,6 +22,7 @@ from limnos.cli import profiles
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import Format, format_of, visible
 from limnos.cli.profiles import Profile
+from limnos.model.kind_table import kinds_with
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -31,7 +32,17 @@ URI_DEFAULT = "http://127.0.0.1:8090"
 SOON_S = 60.0
 """A session that expires within this many seconds is refreshed first."""
 
-Kind = Literal["metalake", "catalog", "namespace", "table", "view", "topic", "fileset", "model", "tag", "job_template"]
+if TYPE_CHECKING:
+    Kind: TypeAlias = str
+    OwnedWord: TypeAlias = str
+    ExplainedKind: TypeAlias = str
+else:
+    Kind, OwnedWord, ExplainedKind = (
+        Literal[tuple(kind.word for kind in kinds_with(lambda row, part=part: part in (row.cli or ())))]
+        for part in ("path", "owner", "explain")
+    )
+"""The kinds that the flag `--kind` of commands about paths, owners and explanations may have, from the table of kinds.
+"""
 KindFlag = Annotated[
     Kind | None,
     Parameter(

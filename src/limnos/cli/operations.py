@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from limnos.model.kinds import Kind
+
+DECLARED: Final = tuple(kind.word for kind in Kind if kind.is_declared)
+"""The words of declared kinds."""
 VERBS: Final = ("create", "list", "show", "set", "rename", "delete")
 """The verbs that take a kind; `grant` and `revoke` take a privilege or a role instead."""
 
@@ -117,7 +121,7 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
 """Every command, in the order of the help page. Modules are below `limnos.cli`."""
 
 GROUPS: Final[dict[str, tuple[str, ...]]] = {
-    "create": ("metalake", "catalog", "namespace", "fileset", "model"),
+    "create": ("metalake", "catalog", "namespace", "fileset", "model", *DECLARED),
     "trash": ("list", "delete"),
     "table": ("check", "mend"),
     "lineage": ("up", "down"),
@@ -199,7 +203,9 @@ def _operations(verb: str, kinds: str, *, arguments: str, command: str) -> list[
 
 OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("create", "metalake catalog", arguments="NAME", command="create KIND"),
-    *_operations("create", "namespace fileset model", arguments="PATH", command="create KIND"),
+    *_operations(
+        "create", " ".join(("namespace", "fileset", "model", *DECLARED)), arguments="PATH", command="create KIND"
+    ),
     *_operations("create", "user", arguments="NAME", command="user add"),
     *_operations("create", "group role tag", arguments="NAME", command="KIND create"),
     *_operations("create", "token", arguments="", command="token create"),
@@ -228,7 +234,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("list", "setting", arguments="", command="node settings"),
     *_operations(
         "show",
-        "metalake catalog namespace table view fileset model topic",
+        " ".join(("metalake catalog namespace table view fileset model topic", *DECLARED)),
         arguments="PATH",
         command="show --kind KIND",
     ),
@@ -254,7 +260,10 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
         "rename", "namespace table view fileset model", arguments="SOURCE TARGET", command="rename --kind KIND"
     ),
     *_operations(
-        "delete", "metalake catalog namespace table view fileset model", arguments="PATH", command="delete --kind KIND"
+        "delete",
+        " ".join(("metalake catalog namespace table view fileset model", *DECLARED)),
+        arguments="PATH",
+        command="delete --kind KIND",
     ),
     *_operations("delete", "user", arguments="NAME", command="user remove"),
     *_operations("delete", "group role tag", arguments="NAME", command="KIND delete"),

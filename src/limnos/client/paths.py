@@ -68,6 +68,15 @@ def namespace_url(metalake: str, parts: Parts) -> str:
     return f"{namespaces_url(metalake, parts[0])}/{iceberg.encode_path(parts[1:])}"
 
 
+def declared_url(metalake: str, plural: str, *, namespace: Sequence[str], name: str | None = None) -> str:
+    """Return the path of the objects of a declared kind in a namespace in Limnos' own API, or of one of them.
+    `namespace` begins with the catalog.
+    """
+    catalog, *levels = namespace
+    rest = () if name is None else (name,)
+    return own_url(metalake, "catalogs", catalog, plural, display.render(levels), *rest)
+
+
 def table_url(metalake: str, parts: Parts) -> str:
     """Return the Iceberg REST path of a table. `parts` begin with the catalog."""
     return f"{namespace_url(metalake, parts[:-1])}/tables/{iceberg.encode_name(parts[-1])}"

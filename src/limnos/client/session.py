@@ -29,6 +29,7 @@ from limnos.client.activity.runs import Pipelines, Runs
 from limnos.client.activity.webhooks import Webhooks
 from limnos.client.catalog.catalogs import Catalogs
 from limnos.client.catalog.children import Children
+from limnos.client.catalog.declared_objects import DeclaredObjects
 from limnos.client.catalog.filesets import Filesets
 from limnos.client.catalog.functions import Functions
 from limnos.client.catalog.lance_libraries import AsyncLance, Lance, LanceConnection
@@ -65,6 +66,7 @@ from limnos.client.operation.sqlpp import Statements
 from limnos.client.operation.storage import Storage
 from limnos.client.operation.tasks import Tasks
 from limnos.client.server import Server
+from limnos.model.declared_kinds import DashboardFields, DeclaredKind, ObjectFields
 
 T = TypeVar("T")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -91,6 +93,7 @@ class _Resources(Generic[S]):
         self.models = Models(sender, scope)
         self.filesets = Filesets(sender, scope)
         self.functions = Functions(sender, scope)
+        self.dashboards = DeclaredObjects(sender, scope, plural="dashboards", fields=DashboardFields)
         self.policies = Policies(sender, scope)
         self.transactions = Transactions(sender, scope)
         self.objects = Objects(sender, scope)
@@ -120,6 +123,10 @@ class _Resources(Generic[S]):
         self.job_templates = JobTemplates(sender, scope)
         self.jobs = Jobs(sender, scope)
         self.sqlpp = Statements(sender, scope)
+
+    def declared(self, declared: DeclaredKind) -> DeclaredObjects[S, ObjectFields]:
+        """Return the calls on the objects of a declared kind."""
+        return DeclaredObjects(self.objects.sender, self.objects.scope, plural=declared.plural, fields=declared.fields)
 
 
 class _ServerTarget:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Final, Literal, NamedTuple
 
+from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.kinds import (
     FILESET_PROVIDER,
     GENERIC_PROVIDER,
@@ -108,6 +109,7 @@ CLI_PARTS: Final = ("path", "owner", "explain", "drop", "describe")
 _CONTAINER_VERBS = ("list", "create", "load", "alter", "drop")
 _LEAF_VERBS = ("list", "see", "create", "load", "alter", "drop")
 _DECLARED_VERBS = ("list", "see", "create", "load", "drop")
+_NO_GRAVITINO = no("Gravitino has no such objects")
 _NO_TREE = no("it is not in a namespace")
 _NO_FILES = no("it has no files of its own")
 _NO_SQLPP = no("SQL++ has no statement for it")
@@ -178,7 +180,7 @@ def _namespace_object(kind: Kind) -> KindRow:
 def _statement_object(kind: Kind) -> KindRow:
     """Build the row of an object that only statements of SQL++ manage."""
     return _namespace_object(kind)._replace(
-        gravitino_error=no("Gravitino has no such objects"),
+        gravitino_error=_NO_GRAVITINO,
         sqlpp=kind.word,
         verbs=_DECLARED_VERBS,
         export="entity.declared",
@@ -341,6 +343,12 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
         privileges=no("SELECT_TABLE is granted on the namespace"),
         locations=no("no object of the server owns its files"),
     ),
+    **{
+        kind: _namespace_object(kind)._replace(
+            gravitino_error=_NO_GRAVITINO, catalogs=(ANY_CATALOG,), export="entity.object"
+        )
+        for kind in DECLARED_KINDS
+    },
     Kind.USER: _principal(Kind.USER),
     Kind.GROUP: _principal(Kind.GROUP),
     Kind.ROLE: _metalake_object(Kind.ROLE)._replace(

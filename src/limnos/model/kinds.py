@@ -44,12 +44,21 @@ class Kind(IntEnum):
     form: KindGroup
     is_node: bool
     """Whether it is a row of `node`. Other kinds have a table of their own, or none."""
+    is_declared: bool
+    """Whether everything else about it follows from its line in `declared_kinds`."""
 
-    def __new__(cls, number: int, home: ZoneKind, form: KindGroup, is_node: bool = True) -> Self:  # noqa: FBT001, FBT002 - a row of a table
+    def __new__(
+        cls,
+        number: int,
+        home: ZoneKind,
+        form: KindGroup,
+        is_node: bool = True,  # noqa: FBT001, FBT002 - a row of a table
+        is_declared: bool = False,  # noqa: FBT001, FBT002 - a row of a table
+    ) -> Self:
         """Create a member whose value is its code, so that it is stored and compared as an integer."""
         kind = int.__new__(cls, number)
         kind._value_ = number
-        kind.home, kind.form, kind.is_node = home, form, is_node
+        kind.home, kind.form, kind.is_node, kind.is_declared = home, form, is_node, is_declared
         return kind
 
     METALAKE = 1, ZoneKind.SERVER, KindGroup.CONTAINER
@@ -69,6 +78,7 @@ class Kind(IntEnum):
     DATATYPE = 15, ZoneKind.CATALOG, KindGroup.LEAF
     SYNONYM = 16, ZoneKind.CATALOG, KindGroup.LEAF
     EXTERNAL_DATASET = 17, ZoneKind.CATALOG, KindGroup.LEAF
+    DASHBOARD = 18, ZoneKind.CATALOG, KindGroup.LEAF, True, True
     USER = 20, ZoneKind.METALAKE, KindGroup.PRINCIPAL, False
     GROUP = 21, ZoneKind.METALAKE, KindGroup.PRINCIPAL, False
     ROLE = 22, ZoneKind.METALAKE, KindGroup.APART, False

@@ -12,10 +12,13 @@ minor version wrote and this version does not know. A newly built value would lo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+import msgspec
+
+from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.proto.limnos.v1 import records_pb2
@@ -172,6 +175,25 @@ class SqlppObjectRecord(StoredRecord):
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectRecord(StoredRecord):
+    """An object of a declared kind; `fields` are its own fields as JSON."""
+
+    MESSAGE = records_pb2.ObjectRecord
+    comment: str | None
+    properties: Mapping[str, str]
+    fields: str = "{}"
+
+    def own_fields(self) -> dict[str, object]:
+        """Return its own fields by name. A missing field has its default."""
+        return msgspec.json.decode(self.fields or b"{}", type=dict[str, object])
+
+    def with_fields(self, fields: Mapping[str, object]) -> ObjectRecord:
+        """Return the record with some own fields set. Fields of a newer release are preserved."""
+        text = msgspec.json.encode({**self.own_fields(), **fields}, order="sorted").decode()
+        return replace(self, fields=text)
+
+
+@dataclass(frozen=True, slots=True)
 class RoleRecord(StoredRecord):
     """A role, without its grants."""
 
@@ -192,6 +214,7 @@ NodeRecord = (
     | FilesetRecord
     | TopicRecord
     | PolicyRecord
+    | ObjectRecord
 )
 Record = NodeRecord | RoleRecord
 NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
@@ -207,6 +230,7 @@ NODE_RECORDS: Final[Mapping[Kind, type[NodeRecord]]] = {
     Kind.TOPIC: TopicRecord,
     Kind.POLICY: PolicyRecord,
     **dict.fromkeys((Kind.DATATYPE, Kind.SYNONYM, Kind.EXTERNAL_DATASET, Kind.FUNCTION), SqlppObjectRecord),
+    **dict.fromkeys(DECLARED_KINDS, ObjectRecord),
 }
 """The record class of each kind of node. A new kind of node needs a class above and a line here."""
 

@@ -66,6 +66,7 @@ RecordMessage = (
     | records_pb2.FilesetRecord
     | records_pb2.TopicRecord
     | records_pb2.PolicyRecord
+    | records_pb2.ObjectRecord
     | records_pb2.RoleRecord
 )
 

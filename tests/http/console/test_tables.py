@@ -153,3 +153,18 @@ def test_notice_of_a_restricted_table_names_the_masked_columns(lake: DriverNode)
 
     assert f"values of {column} are masked" in page
     assert "scan-planning-mode=server" in page
+
+
+def test_table_page_links_to_the_dashboards_that_show_it(admin: ConsoleVisitor) -> None:
+    """The page of a table has a link to each dashboard of its namespace that names it, and to no other."""
+    url = f"{OWN}/metalakes/lake/catalogs/main/dashboards/raw"
+    for name, tables in (("delays", ["flights"]), ("noise", ["hops"])):
+        body = {"name": name, "url": f"https://charts.example.com/{name}", "tables": tables}
+        admin.node.done("POST", url, body)
+    admin.node.done("POST", url, {"name": "draft", "tables": ["flights"]})
+
+    page = admin.read("/console/o/table/lake/main/raw/flights")
+
+    assert "https://charts.example.com/delays" in page.hrefs
+    assert "Dashboard draft" in page.text
+    assert "Dashboard noise" not in page.text

@@ -1,17 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`create metalake | catalog | namespace | fileset | model`.
+"""`create metalake | catalog | namespace | fileset | model`, and objects of declared kinds.
 
 Engines create tables: Spark, PyIceberg, Trino.
 """
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from inspect import Parameter as Argument
+from inspect import Signature
+from typing import Annotated, get_args
 
+import msgspec
 from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, Comment, CommonFlags, Property, pairs_of, properties_of
 from limnos.cli.output import show_done
+from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.names import display
 
 app = App(name="create")
@@ -143,3 +148,51 @@ def model(path: str, /, *, comment: Comment = None, property: Property = None, c
         register = client.models.register(path, comment=comment, properties=properties_of(property))
     result = {"kind": "model", "name": path, "properties": register.properties}
     show_done(f"created model {path}", result, output_format=common.output_format)
+
+
+def _flag_type(field: msgspec.structs.FieldInfo) -> object:
+    """Return the type of an own field's flag, with its help. A tuple's flag is repeated, and has no negative form."""
+    notes = [each.description for each in get_args(field.type) if isinstance(each, msgspec.Meta)]
+    help_text = "".join(filter(None, notes))
+    return Annotated[field.type, Parameter(help=help_text, negative="" if field.default == () else None)]
+
+
+def _create_command(declared: DeclaredKind) -> Callable[..., None]:
+    """Build `create <kind>`: a path, a flag for each own field, and the flags that all of these commands have."""
+    word = declared.kind.word
+
+    def create(
+        path: str,
+        /,
+        *,
+        comment: str | None = None,
+        property: list[str] | None = None,
+        common: CommonFlags = DEFAULTS,
+        **fields: object,
+    ) -> None:
+        with common.client() as client:
+            created = client.declared(declared).create(
+                path, declared.fields(**fields), comment=comment, properties=properties_of(property)
+            )
+        own = msgspec.structs.asdict(created.fields)
+        result = {"kind": word, "name": path, "properties": created.properties, **own}
+        show_done(f"created {word} {path}", result, output_format=common.output_format)
+
+    flags = [
+        *((each.name, each.default, _flag_type(each)) for each in msgspec.structs.fields(declared.fields)),
+        ("comment", None, Comment),
+        ("property", None, Property),
+        ("common", DEFAULTS, CommonFlags),
+    ]
+    arguments = [
+        Argument("path", Argument.POSITIONAL_ONLY, annotation=str),
+        *(Argument(name, Argument.KEYWORD_ONLY, default=default, annotation=type_) for name, default, type_ in flags),
+    ]
+    create.__signature__ = Signature(arguments)  # type: ignore[attr-defined]
+    create.__annotations__ = {each.name: each.annotation for each in arguments}
+    create.__doc__ = f"Create a {word.replace('_', ' ')}: {declared.about}"
+    return create
+
+
+for _declared in DECLARED:
+    app.command(_create_command(_declared), name=_declared.kind.word)

@@ -6,12 +6,16 @@ Must not know the output formats.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from limnos.cli.output import Row, human_size
 from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
 from limnos.client.values import AuditInfo, Json, LanceTable, Parts
+from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -42,6 +46,8 @@ def fields_of(client: Client, kind: str, path: str) -> dict[str, object]:
         if kind not in ("namespace", "table", "view") or not 1 < len(parts) < 4 or not client.schemas.holding(parts[0]):
             raise
         source_object_fields = _source_object_fields(client, tuple(parts))
+    if kind in ("table", "view"):
+        source_object_fields |= _dashboards(client, path)
     return source_object_fields | _owner(client, path, kind=kind) | _protection(client, path, kind=kind)
 
 
@@ -115,6 +121,38 @@ def _model(client: Client, path: str) -> dict[str, object]:
         "aliases": {alias: each.version for each in versions for alias in each.aliases},
         **_audit(model.audit),
     }
+
+
+def _declared(declared: DeclaredKind) -> Callable[[Client, str], dict[str, object]]:
+    """Return the function that loads the fields of an object of a declared kind."""
+
+    def load(client: Client, path: str) -> dict[str, object]:
+        result = client.declared(declared).get(path)
+        return {
+            "kind": declared.kind.word,
+            "name": display.render(result.path),
+            "path": result.path,
+            **msgspec.structs.asdict(result.fields),
+            "comment": result.comment,
+            "properties": result.properties,
+            "created_by": result.created_by,
+            "created_at": result.created_at,
+        }
+
+    return load
+
+
+def _dashboards(client: Client, path: str) -> dict[str, object]:
+    """Return the field `dashboards`: name and URL of the dashboards in its namespace that show a table or view; empty
+    if there is none or after an error of the server.
+    """
+    *namespace, name = display.parse(path)
+    try:
+        results = client.dashboards.list(namespace)
+    except (ClientError, ArgumentError):  # a table directly in a Lance catalog has no namespace
+        return {}
+    urls = {each.name: each.fields.url for each in results if name in each.fields.tables}
+    return {"dashboards": urls} if urls else {}
 
 
 def _source_column(column: Json) -> str:
@@ -333,6 +371,7 @@ _FOUND = {
     "topic": _topic,
     "fileset": _fileset,
     "model": _model,
+    **{each.kind.word: _declared(each) for each in DECLARED},
 }
 DESCRIBED = frozenset({"metalake", "catalog", *_FOUND})
 """The kinds of objects that `describe` shows."""

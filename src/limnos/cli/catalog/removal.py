@@ -20,6 +20,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.client import ClientError, ConflictError, NotFoundError
+from limnos.model.declared_kinds import DECLARED, DeclaredKind
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -192,6 +193,10 @@ def _holds_something(client: Client, kind: str, *, name: str, common: CommonFlag
         return bool(inside.catalogs.list())
 
 
+def _drop_declared(declared: DeclaredKind) -> Callable[[Client, str, _DropFlags], None]:
+    return lambda client, path, _: client.declared(declared).drop(path)
+
+
 _DROPPED: Final[dict[str, Callable[[Client, str, _DropFlags], None]]] = {
     "metalake": lambda client, path, flags: _drop_container(client, path, kind="metalake", flags=flags),
     "catalog": lambda client, path, flags: _drop_container(client, path, kind="catalog", flags=flags),
@@ -200,5 +205,6 @@ _DROPPED: Final[dict[str, Callable[[Client, str, _DropFlags], None]]] = {
     "view": lambda client, path, _: client.views.drop(path),
     "fileset": lambda client, path, _: require(client.filesets.delete(path), "fileset", path),
     "model": lambda client, path, _: require(client.models.delete(path), "model", path),
+    **{each.kind.word: _drop_declared(each) for each in DECLARED},
 }
 """For each kind the function by which the command drops an object. Other kinds are refused."""

@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
+from limnos.cli.common import DEFAULTS, CommonFlags, ExplainedKind, KindFlag
 from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.identity.comparisons import (
     DiffQuestion,
@@ -30,9 +30,6 @@ from limnos.names import display
 app = App(name="access")
 ContainerKind = Literal["metalake", "catalog", "namespace"]
 AtFlag = Annotated[str | None, Parameter(name="--at", help="The object, as `main.raw`; by default the metalake.")]
-ExplainedKind = Literal[
-    "metalake", "catalog", "namespace", "table", "view", "role", "user", "group", "tag", "job_template"
-]
 
 
 @app.command

@@ -3,18 +3,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.common import DEFAULTS, CommonFlags, OwnedWord
 from limnos.cli.output import show_done, show_fields
 from limnos.client import NotFoundError
 
 app = App(name="owner")
 
 OwnedKind = Annotated[
-    Literal["metalake", "catalog", "namespace", "table", "view", "role", "tag", "job_template"] | None,
+    OwnedWord | None,
     Parameter(
         help="Kind of PATH, if it is ambiguous: outside of catalogs, as `role` or `job_template` (a pipeline), PATH is its name."
     ),

@@ -15,6 +15,7 @@ from limnos.client.flow import ClientScope, Flow, Resource, S, request, verb
 from limnos.client.paths import (
     APART_WORDS,
     LEAVES,
+    declared_url,
     full_name,
     metalake_url,
     namespace_url,
@@ -26,6 +27,7 @@ from limnos.client.paths import (
 )
 from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import Json, Parts
+from limnos.model.declared_kinds import DECLARED
 from limnos.names import display
 from limnos.names.logical import LogicalCodec
 
@@ -47,8 +49,8 @@ class Objects(Resource[S]):
 
     @verb
     def kind(self, path: str | Sequence[str]) -> Flow[str]:
-        """Return the kind of the object with a path: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset` or
-        `model`.
+        """Return the kind of the object with a path: `catalog`, `namespace`, `table`, `view`, `topic`, `fileset`,
+        `model`, or a declared kind.
 
         Raises NotFoundError, DeniedError, or ArgumentError if objects of two kinds have the path.
         """
@@ -133,8 +135,12 @@ class Objects(Resource[S]):
         namespace = ("namespace", namespace_url(self.scope.metalake, parts))
         if len(parts) == 2:
             return (namespace,)
+        declared = tuple(
+            (each.kind.word, declared_url(self.scope.metalake, each.plural, namespace=parts[:-1], name=parts[-1]))
+            for each in DECLARED
+        )
         table = ("table", f"{table_url(self.scope.metalake, parts)}?snapshots=refs")
-        return (namespace, ("view", view_url(self.scope.metalake, parts)), table)
+        return (namespace, *declared, ("view", view_url(self.scope.metalake, parts)), table)
 
 
 def _most_specific(parts: Parts, problems: list[ClientError]) -> ClientError:

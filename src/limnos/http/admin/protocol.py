@@ -10,6 +10,7 @@ from limnos.http.admin import documentation, pages, service
 from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, pipelines, reports, runs, webhooks
 from limnos.http.admin.catalog import (
     children,
+    declared_objects,
     filesets,
     moves,
     nesting,
@@ -52,6 +53,7 @@ _MODULES = (
     reports,
     previews,
     filesets,
+    declared_objects,
     table_checks,
     maintenance,
     rewrites,

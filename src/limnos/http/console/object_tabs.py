@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.kinds import Kind
 
 TABLE_TABS: Final = {
@@ -43,7 +44,7 @@ _BY_KIND: Final = {
 }
 
 DROPPABLE: Final = frozenset(
-    {Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.MODEL, Kind.TOPIC}
+    {Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW, Kind.FILESET, Kind.MODEL, Kind.TOPIC, *DECLARED_KINDS}
 )
 """The kinds whose objects the console can drop."""
 RENAMABLE: Final = frozenset({Kind.CATALOG, Kind.NAMESPACE, Kind.TABLE, Kind.VIEW})

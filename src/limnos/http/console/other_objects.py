@@ -21,6 +21,7 @@ from limnos.http.console.tabs import (
     Fact,
     ObjectHeading,
     Property,
+    dashboard_facts,
     facts_of,
     heading_of,
     object_frame,
@@ -28,6 +29,8 @@ from limnos.http.console.tabs import (
 )
 from limnos.http.response import Response
 from limnos.model.kinds import Kind
+from limnos.model.records import ObjectRecord
+from limnos.services.catalog.dashboards import dashboards_of
 from limnos.services.catalog.models import versions_list
 from limnos.services.catalog.views import view_load
 from limnos.services.governance.details import ObjectDetails, details_load
@@ -102,7 +105,7 @@ class _ViewMetadata(msgspec.Struct, frozen=True, rename="kebab"):
 
 async def object_page(page_request: PageRequest, address: ObjectAddress) -> Response:
     """Show an object with its definition, lists and properties."""
-    details, document = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
+    details, document, dashboards = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     record = details.node.record
     view = None if document is None else msgspec.json.decode(document, type=_ViewMetadata)
     blocks = _declared_blocks(details) if view is None else _view_blocks(view)
@@ -119,24 +122,38 @@ async def object_page(page_request: PageRequest, address: ObjectAddress) -> Resp
         chips=(Chip(address.kind.word.replace("_", " ")),),
         comment=getattr(record, "comment", None) or properties.get("comment", ""),
     )
+    facts = (*facts_of(details), *dashboard_facts(dashboards))
     page = ObjectPage(
-        await object_frame(page_request, address), heading, facts_of(details), blocks, lists, properties_of(properties)
+        await object_frame(page_request, address), heading, facts, blocks, lists, properties_of(properties)
     )
     return html_response(page_request.request, render("object.html", page))
 
 
-def _read(view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, bytes | None]:
+def _read(view: RequestView, address: ObjectAddress) -> tuple[ObjectDetails, bytes | None, Mapping[str, str]]:
     details = details_load(view, address.kind, levels=address.levels)
     if address.kind is not Kind.VIEW:
-        return details, None
-    return details, view_load(view, address.levels[:-1], address.levels[-1]).body
+        return details, None, {}
+    document = view_load(view, address.levels[:-1], address.levels[-1]).body
+    return details, document, dashboards_of(view, address.levels)
 
 
 def _declared_blocks(details: ObjectDetails) -> tuple[TextBlock, ...]:
+    record = details.node.record
+    if isinstance(record, ObjectRecord):
+        return tuple(
+            TextBlock(name.replace("_", " ").capitalize(), _field_text(value))
+            for name, value in record.own_fields().items()
+            if value
+        )
     statements: tuple[str, ...] = getattr(details.node.record, "statements", ())
     definition: str = getattr(details.node.record, "definition", "")
     blocks = tuple(TextBlock("Declared by", statement) for statement in statements)
     return (*blocks, TextBlock("Definition", definition)) if definition else blocks
+
+
+def _field_text(value: object) -> str:
+    """Return the text of an own field of a declared kind; several texts are separated by commas."""
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def _view_blocks(view: _ViewMetadata) -> tuple[TextBlock, ...]:

@@ -8,6 +8,7 @@ restriction.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 import msgspec
@@ -39,6 +40,7 @@ from limnos.http.console.tabs import (
     Fact,
     ObjectHeading,
     Property,
+    dashboard_facts,
     facts_of,
     heading_of,
     object_frame,
@@ -47,6 +49,7 @@ from limnos.http.console.tabs import (
 )
 from limnos.http.response import Response
 from limnos.model.kinds import Kind
+from limnos.services.catalog.dashboards import dashboards_of
 from limnos.services.governance.details import ObjectDetails, details_load
 from limnos.services.iceberg.restricted_tables import TableVisibility, document_for_caller, table_visibility
 from limnos.services.iceberg.unreadable_documents import reader_problems
@@ -117,6 +120,7 @@ class TablePage(msgspec.Struct, frozen=True):
 class _TableState(NamedTuple):
     details: ObjectDetails
     visible: TableVisibility
+    dashboards: Mapping[str, str]
 
 
 async def table_page(page_request: PageRequest, address: ObjectAddress) -> Response:
@@ -130,7 +134,8 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
         if format_of(view) == LANCE:
             return None
         visible = table_visibility(view, address.levels)
-        return _TableState(details_load(view, Kind.TABLE, levels=address.levels), visible)
+        details = details_load(view, Kind.TABLE, levels=address.levels)
+        return _TableState(details, visible, dashboards_of(view, address.levels))
 
     state = await page_request.ctx.read(address.scope, read)
     if state is None:
@@ -178,7 +183,7 @@ async def _page(
         await object_frame(page_request, address),
         heading,
         tab,
-        _facts(state.details, metadata, columns=count),
+        _facts(state, metadata, columns=count),
         columns if tab == "columns" else [],
         count,
         snapshot_lines(metadata) if tab == "snapshots" else (),
@@ -206,11 +211,11 @@ async def _tab_part(page_request: PageRequest, address: ObjectAddress, *, metada
     return TabPart() if reader is None else await reader(page_request, address)
 
 
-def _facts(details: ObjectDetails, metadata: MetadataPart, *, columns: int) -> tuple[Fact, ...]:
+def _facts(state: _TableState, metadata: MetadataPart, *, columns: int) -> tuple[Fact, ...]:
     last = max((each.timestamp_ms for each in metadata.snapshots), default=None)
     current = next((each for each in metadata.snapshots if each.snapshot_id == metadata.current_snapshot_id), None)
     rows = None if current is None else current.summary.get("total-records")
-    owner, *_ = facts_of(details)
+    owner, *_ = facts_of(state.details)
     return (
         Fact("Columns", str(columns)),
         *(() if rows is None or not rows.isdigit() else (Fact("Rows", count_text(int(rows))),)),
@@ -219,6 +224,7 @@ def _facts(details: ObjectDetails, metadata: MetadataPart, *, columns: int) -> t
         Fact("Last write", "", last) if last is not None else Fact("Last write", "none yet"),
         Fact("Changed", "", metadata.last_updated_ms),
         Fact("Location", metadata.location, is_code=True),
+        *dashboard_facts(state.dashboards),
     )
 
 

@@ -50,12 +50,13 @@ class Property(msgspec.Struct, frozen=True):
 
 
 class Fact(msgspec.Struct, frozen=True):
-    """A fact shown under the tabs: a label with its text, or with a time."""
+    """A fact shown under the tabs: a label with its text, or with a time. `href` is the URL that the text links to."""
 
     label: str
     text: str = ""
     at_ms: int | None = None
     is_code: bool = False
+    href: str = ""
 
 
 class ObjectHeading(msgspec.Struct, frozen=True):
@@ -198,6 +199,16 @@ def rights_chip(details: ObjectDetails) -> Chip:
     last = words.pop()
     text = f"{', '.join(words)} and {last}" if words else last
     return Chip(f"You may {text}", "ok", "check")
+
+
+def dashboard_facts(dashboards: Mapping[str, str]) -> tuple[Fact, ...]:
+    """Return a fact for each dashboard that shows a table or view, from its name and URL. Only a URL of HTTP is a link:
+    an import may bring any text.
+    """
+    return tuple(
+        Fact("Dashboard", name, href=url if url.startswith(("https://", "http://")) else "")
+        for name, url in dashboards.items()
+    )
 
 
 def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:

@@ -18,6 +18,7 @@ from limnos.formats.exchange.messages import RESTS
 from limnos.formats.gravitino.polaris_policies import translate_policy
 from limnos.formats.gravitino.policies import content_text
 from limnos.model import errors
+from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.entities import MetadataDocument
 from limnos.model.kinds import TABLE_FORMATS, Kind
 from limnos.model.proto.limnos.v1 import records_pb2
@@ -29,6 +30,7 @@ from limnos.model.records import (
     FilesetRecord,
     NamespaceRecord,
     NodeRecord,
+    ObjectRecord,
     PolicyRecord,
     TableRecord,
 )
@@ -222,7 +224,22 @@ async def _entity(
         stored = replace(fileset_record, locations=locations)
     if kind is Kind.POLICY:
         stored = _policy(cast("PolicyRecord", stored))
+    if kind in DECLARED_KINDS:
+        check_own_fields(kind, cast("ObjectRecord", stored), name=message.name)
     return checked_record._replace(stored=stored)
+
+
+def check_own_fields(kind: Kind, record: ObjectRecord, *, name: str) -> None:
+    """Check the own fields of an object of a declared kind as its routes do. Fields of a newer release are accepted.
+
+    Raises BadRequest for a value that the kind does not allow.
+    """
+    shape = DECLARED_KINDS[kind].fields
+    try:
+        own = record.own_fields()
+        msgspec.convert({each: own[each] for each in shape.__struct_fields__ if each in own}, shape)
+    except msgspec.DecodeError as error:
+        raise errors.BadRequest(f"{kind.word} {name} has own fields that this version cannot import: {error}") from None
 
 
 def _policy(record: PolicyRecord) -> PolicyRecord:

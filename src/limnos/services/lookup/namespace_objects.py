@@ -7,7 +7,7 @@ a caller who could perform the action on an existing object gets NotFound, any o
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -16,7 +16,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.records import NodeRecord
+from limnos.model.records import NodeRecord, ObjectRecord
 from limnos.names.iceberg import render
 from limnos.names.path import Levels, check_gravitino_name
 from limnos.services.request.authorized_object import AuthorizedObject
@@ -42,10 +42,11 @@ class NamespaceObjectCreate(msgspec.Struct, frozen=True):
 
 
 class NamespaceObjectAlter(msgspec.Struct, frozen=True):
-    """The command to change an object's name within its namespace, its comment or properties."""
+    """The command to change an object's name within its namespace, its comment, properties or declared `fields`."""
 
     node: Node
     edits: PropertyEdits
+    fields: Mapping[str, object] = msgspec.field(default_factory=dict)
 
 
 class NamespaceObjectDrop(msgspec.Struct, frozen=True):
@@ -167,9 +168,15 @@ def namespace_object_insert(tx: Tx, permit: Permit[NamespaceObjectCreate]) -> No
 
 
 async def namespace_object_alter(
-    ctx: Context, scope: RequestScope, *, path: Levels, kind: Kind, edits: PropertyEdits
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    path: Levels,
+    kind: Kind,
+    edits: PropertyEdits,
+    fields: Mapping[str, object] | None = None,
 ) -> Node:
-    """Rename an object within its namespace, or change its comment and properties.
+    """Rename an object within its namespace, or change its comment, properties and, of a declared kind, own `fields`.
 
     Raises the errors of `namespace_object_find`, AlreadyExists if the new name is taken, InvalidName if it is not
     allowed.
@@ -179,7 +186,9 @@ async def namespace_object_alter(
 
     def decide(request_view: RequestView) -> Permit[NamespaceObjectAlter]:
         namespace_object = namespace_object_find(request_view, path, kind=kind, action=kind_action(kind, "alter"))
-        return request_view.permit(NamespaceObjectAlter(namespace_object.entity, edits), namespace_object.decision)
+        return request_view.permit(
+            NamespaceObjectAlter(namespace_object.entity, edits, fields or {}), namespace_object.decision
+        )
 
     try:
         return await ctx.write(scope, decide, namespace_object_update)
@@ -189,7 +198,11 @@ async def namespace_object_alter(
 
 def namespace_object_update(tx: Tx, permit: Permit[NamespaceObjectAlter]) -> Node:
     """Write the edited record, then the new name."""
-    return object_edit(tx, tx.nodes.confirm(permit.command.node), edits=permit.command.edits)
+    command = permit.command
+    node = tx.nodes.confirm(command.node)
+    if isinstance(node.record, ObjectRecord):
+        node = msgspec.structs.replace(node, record=node.record.with_fields(command.fields))
+    return object_edit(tx, node, edits=command.edits)
 
 
 async def namespace_object_drop(

@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from limnos.access.actions import Action
+from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest, NotEmpty
 from limnos.model.kinds import FILESET_PROVIDER, GENERIC_PROVIDER, MODEL_PROVIDER, Kind
@@ -89,7 +90,7 @@ def _drop(tx: Tx, node: Node, *, keep_ms: int) -> None:
         fileset_drop_confirmed(tx, node, keep_ms=keep_ms)
     elif node.format == LANCE:
         lance_drop_confirmed(tx, node, keep_ms=keep_ms, purges=True)
-    elif node.kind in (Kind.NAMESPACE, Kind.MODEL, Kind.FUNCTION):
+    elif node.kind in (Kind.NAMESPACE, Kind.MODEL, Kind.FUNCTION, *DECLARED_KINDS):
         tx.nodes.drop(node, keep_ms=keep_ms)
     else:
         raise NotEmpty(

@@ -18,6 +18,7 @@ from limnos.http.console.sheets import FormView, SheetPage, sheet_response
 from limnos.http.console.tabs import Fact, drop_path, facts_of, object_frame
 from limnos.http.console.trash.readers import readers_sheets
 from limnos.http.response import Response
+from limnos.model.declared_kinds import DECLARED_KINDS
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names import display
@@ -56,8 +57,10 @@ _DROPS: Final[Mapping[Kind, Drop]] = {
     Kind.VIEW: lambda ctx, at: view_drop(ctx, at.scope, namespace=at.levels[:-1], name=at.levels[-1]),
     Kind.NAMESPACE: lambda ctx, at: namespace_drop(ctx, at.scope, levels=at.levels),
     Kind.FILESET: lambda ctx, at: fileset_drop(ctx, at.scope, path=at.levels),
-    Kind.MODEL: lambda ctx, at: namespace_object_drop(ctx, at.scope, path=at.levels, kind=Kind.MODEL),
-    Kind.TOPIC: lambda ctx, at: namespace_object_drop(ctx, at.scope, path=at.levels, kind=Kind.TOPIC),
+    **dict.fromkeys(
+        (Kind.MODEL, Kind.TOPIC, *DECLARED_KINDS),
+        lambda ctx, at: namespace_object_drop(ctx, at.scope, path=at.levels, kind=at.kind),
+    ),
 }
 
 

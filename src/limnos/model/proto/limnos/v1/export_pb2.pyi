@@ -103,7 +103,7 @@ class Principal(_message.Message):
     def __init__(self, id: _Optional[int] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., external_id: _Optional[str] = ..., enabled: _Optional[bool] = ..., audit_info: _Optional[_Union[_schema_pb2.AuditInfo, _Mapping]] = ..., version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., successor: _Optional[bool] = ...) -> None: ...
 
 class Entity(_message.Message):
-    __slots__ = ("id", "parent_id", "catalog_id", "kind", "name", "format", "audit_info", "version", "view", "fileset", "topic", "model", "declared", "tag", "policy", "job_template")
+    __slots__ = ("id", "parent_id", "catalog_id", "kind", "name", "format", "audit_info", "version", "view", "fileset", "topic", "model", "declared", "tag", "policy", "job_template", "object")
     ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_ID_FIELD_NUMBER: _ClassVar[int]
     CATALOG_ID_FIELD_NUMBER: _ClassVar[int]
@@ -120,6 +120,7 @@ class Entity(_message.Message):
     TAG_FIELD_NUMBER: _ClassVar[int]
     POLICY_FIELD_NUMBER: _ClassVar[int]
     JOB_TEMPLATE_FIELD_NUMBER: _ClassVar[int]
+    OBJECT_FIELD_NUMBER: _ClassVar[int]
     id: int
     parent_id: int
     catalog_id: int
@@ -136,7 +137,8 @@ class Entity(_message.Message):
     tag: _records_pb2.TagRecord
     policy: _records_pb2.PolicyRecord
     job_template: _records_pb2.JobTemplateRecord
-    def __init__(self, id: _Optional[int] = ..., parent_id: _Optional[int] = ..., catalog_id: _Optional[int] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., format: _Optional[str] = ..., audit_info: _Optional[_Union[_schema_pb2.AuditInfo, _Mapping]] = ..., version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., view: _Optional[_Union[_records_pb2.ViewRecord, _Mapping]] = ..., fileset: _Optional[_Union[_records_pb2.FilesetRecord, _Mapping]] = ..., topic: _Optional[_Union[_records_pb2.TopicRecord, _Mapping]] = ..., model: _Optional[_Union[_records_pb2.ModelRecord, _Mapping]] = ..., declared: _Optional[_Union[_records_pb2.DeclaredRecord, _Mapping]] = ..., tag: _Optional[_Union[_records_pb2.TagRecord, _Mapping]] = ..., policy: _Optional[_Union[_records_pb2.PolicyRecord, _Mapping]] = ..., job_template: _Optional[_Union[_records_pb2.JobTemplateRecord, _Mapping]] = ...) -> None: ...
+    object: _records_pb2.ObjectRecord
+    def __init__(self, id: _Optional[int] = ..., parent_id: _Optional[int] = ..., catalog_id: _Optional[int] = ..., kind: _Optional[str] = ..., name: _Optional[str] = ..., format: _Optional[str] = ..., audit_info: _Optional[_Union[_schema_pb2.AuditInfo, _Mapping]] = ..., version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., view: _Optional[_Union[_records_pb2.ViewRecord, _Mapping]] = ..., fileset: _Optional[_Union[_records_pb2.FilesetRecord, _Mapping]] = ..., topic: _Optional[_Union[_records_pb2.TopicRecord, _Mapping]] = ..., model: _Optional[_Union[_records_pb2.ModelRecord, _Mapping]] = ..., declared: _Optional[_Union[_records_pb2.DeclaredRecord, _Mapping]] = ..., tag: _Optional[_Union[_records_pb2.TagRecord, _Mapping]] = ..., policy: _Optional[_Union[_records_pb2.PolicyRecord, _Mapping]] = ..., job_template: _Optional[_Union[_records_pb2.JobTemplateRecord, _Mapping]] = ..., object: _Optional[_Union[_records_pb2.ObjectRecord, _Mapping]] = ...) -> None: ...
 
 class Pointer(_message.Message):
     __slots__ = ("uuid", "location", "metadata_location")

@@ -285,3 +285,22 @@ class JobTemplateRecord(_message.Message):
     job_type: str
     content: str
     def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., declared: _Optional[int] = ..., digest: _Optional[str] = ..., job_type: _Optional[str] = ..., content: _Optional[str] = ...) -> None: ...
+
+class ObjectRecord(_message.Message):
+    __slots__ = ("version", "comment", "properties", "fields")
+    class PropertiesEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    COMMENT_FIELD_NUMBER: _ClassVar[int]
+    PROPERTIES_FIELD_NUMBER: _ClassVar[int]
+    FIELDS_FIELD_NUMBER: _ClassVar[int]
+    version: _schema_pb2.SchemaVersion
+    comment: str
+    properties: _containers.ScalarMap[str, str]
+    fields: str
+    def __init__(self, version: _Optional[_Union[_schema_pb2.SchemaVersion, _Mapping]] = ..., comment: _Optional[str] = ..., properties: _Optional[_Mapping[str, str]] = ..., fields: _Optional[str] = ...) -> None: ...

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`create`, `describe` and `delete` of objects of declared kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+from limnos.model.declared_kinds import DECLARED, DeclaredKind
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+IDS = [each.kind.word for each in DECLARED]
+
+
+def _url(declared: DeclaredKind) -> str:
+    return f"/api/limnos/v1/metalakes/lake/catalogs/main/{declared.plural}/raw"
+
+
+def _answer(declared: DeclaredKind) -> dict[str, object]:
+    return {"name": "x", "path": ["main", "raw", "x"], "comment": "c", "properties": {}, **declared.example}
+
+
+@pytest.mark.parametrize("declared", DECLARED, ids=IDS)
+def test_create_sends_the_own_fields_of_its_flags(fake: FakeServer, limnos: Run, declared: DeclaredKind) -> None:
+    """`create <kind>` has a flag for each own field, and sends the values."""
+    fake.on("POST", _url(declared), _answer(declared))
+    flags = [
+        text
+        for name, value in declared.example.items()
+        for each in (value if isinstance(value, list) else [value])
+        for text in ([f"--{name.replace('_', '-')}"] if each is True else [f"--{name.replace('_', '-')}", str(each)])
+    ]
+
+    done = limnos("create", declared.kind.word, "main.raw.x", *flags, "--comment", "c")
+
+    assert done.code == 0, done
+    (call,) = fake.asked
+    assert isinstance(call.body, dict)
+    assert {"name": "x", "comment": "c", **declared.example}.items() <= call.body.items()
+    assert isinstance(done.result, dict)
+    assert set(declared.example) <= set(done.result)
+
+
+@pytest.mark.parametrize("declared", DECLARED, ids=IDS)
+def test_describe_and_delete_find_the_kind_of_the_path(fake: FakeServer, limnos: Run, declared: DeclaredKind) -> None:
+    """Without `--kind`, `describe` shows the own fields of the object at a path, and `delete` drops it."""
+    fake.on("GET", f"{_url(declared)}/x", _answer(declared))
+    fake.on("DELETE", f"{_url(declared)}/x", {"dropped": "main.raw.x"})
+
+    described = limnos("describe", "main.raw.x").result
+    deleted = limnos("delete", "main.raw.x", "--yes")
+
+    assert isinstance(described, dict)
+    assert {"kind": declared.kind.word, **declared.example}.items() <= described.items()
+    assert deleted.code == 0
+    assert f"DELETE {_url(declared)}/x" in fake.calls
+
+
+def test_describe_of_a_table_has_its_dashboards(fake: FakeServer, limnos: Run) -> None:
+    """`describe` of a table has name and URL of the dashboards that name it."""
+    metadata = {"format-version": 2, "location": "/w/t", "schemas": [], "current-schema-id": 0, "properties": {}}
+    answer = {"metadata-location": "/w/t/1.json", "metadata": metadata}
+    fake.on("GET", "/iceberg/v1/lake.main/namespaces/raw/tables/t?snapshots=refs", answer)
+    fake.on("GET", "/iceberg/v1/lake.main/namespaces/raw/tables/t", answer)
+    rows = [
+        {"name": name, "path": ["main", "raw", name], "url": f"https://charts.example.com/{name}", "tables": [table]}
+        for name, table in (("delays", "t"), ("noise", "other"))
+    ]
+    fake.on("GET", "/api/limnos/v1/metalakes/lake/catalogs/main/dashboards/raw", {"dashboards": rows})
+
+    described = limnos("describe", "main.raw.t", "--kind", "table").result
+
+    assert isinstance(described, dict)
+    assert described["dashboards"] == {"delays": "https://charts.example.com/delays"}
