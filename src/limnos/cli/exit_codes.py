@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exit codes of all commands, in one table: docs/reference/cli.md is written from it.
-
-May import the standard library only.
-"""
+"""The exit codes of all commands, in one table: docs/reference/cli.md is written from it."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Declared kinds: objects in a namespace with a comment, properties and a few fields of their own.
 
-May import msgspec and `kinds`. A declaration is all that packages must know about such a kind: its row of the table of
-kinds, its record, actions, rules, routes, calls and commands follow from it. A declaration has no functions: a kind
-that needs one has modules of its own.
+A declaration is all that packages must know about such a kind: its row of the table of kinds, its record, actions,
+rules, routes, calls and commands follow from it. A declaration has no functions: a kind that needs one has modules of
+its own.
 """
 
 from __future__ import annotations

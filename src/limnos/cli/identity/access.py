@@ -7,7 +7,7 @@ The server decides; this module formats the answers.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, cast
 
 import msgspec
 from cyclopts import App, Parameter
@@ -210,7 +210,7 @@ def what(
         return
     if kind not in {None, "metalake", "catalog", "namespace"}:
         raise UsageError(f"a {kind} contains nothing: --kind is for catalogs and namespaces, or goes with --missing")
-    reach(at, for_=user, kind=kind, common=common)
+    reach(at, for_=user, kind=cast("ContainerKind | None", kind), common=common)
 
 
 @app.command

@@ -1,8 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls on objects of declared kinds (Limnos' own API), such as `client.dashboards`.
-
-May import `client` and the declarations in `model`.
-"""
+"""Calls on objects of declared kinds (Limnos' own API), such as `client.dashboards`."""
 
 from __future__ import annotations
 

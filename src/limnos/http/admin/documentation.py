@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The documentation site below `/docs`: static pages from one ZIP file, which `scripts/build_site.py` writes.
 
-May import `model` and the shared modules of `limnos.http`. The wheel contains the file; in a checkout `make site`
-writes it. A name is looked up among the members of the file, so no path leaves it. Everybody may read the pages: they
-are the same for all servers of a release.
+The wheel contains the file; in a checkout `make site` writes it. A name is looked up among the members of the file, so
+no path leaves it. Everybody may read the pages: they are the same for all servers of a release.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The dashboards that show a table or view.
 
-May import the layers below. Must not know wire formats. A dashboard names tables and views of its own namespace.
+Must not know wire formats. A dashboard names tables and views of its own namespace.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Objects of declared kinds: list, create, load, alter and drop them in a namespace.
 
-May import `access`, `model`, `names`, `services` and this package. Must not know any kind: the declaration of each has
-its fields.
+Must not know any kind: the declaration of each has its fields.
 """
 
 from __future__ import annotations
