@@ -206,7 +206,13 @@ def test_describe_shows_properties_of_namespace(fake: FakeServer, limnos: Run) -
 
     result = limnos("describe", "main.raw").result
 
-    assert result == {"kind": "namespace", "name": "main.raw", "path": ["main", "raw"], "properties": {"k": "v"}}
+    assert result == {
+        "kind": "namespace",
+        "name": "main.raw",
+        "path": ["main", "raw"],
+        "comment": None,
+        "properties": {"k": "v"},
+    }
 
 
 def test_describe_shows_columns_owner_and_location_of_table(fake: FakeServer, limnos: Run) -> None:
