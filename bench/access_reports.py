@@ -43,12 +43,25 @@ class Report(NamedTuple):
 
 
 REPORTS: Final = (
-    Report("holders", "who has access to a catalog, 1,000", "admin", f"{_ACCESS}/holders?path=main&limit=1000"),
-    Report("holders-all", "the same, all pages", "admin", f"{_ACCESS}/holders?path=main&limit=1000", has_pages=True),
-    Report("rules", "rules of a catalog, 1,000", "admin", f"{_ACCESS}/rules?path=main&limit=1000"),
-    Report("reach", "own reach, 5,000 roles", HOLDER, f"{_ACCESS}/reach?path=main"),
-    Report("reach-of", "reach of another user", "admin", f"{_ACCESS}/reach?path=main&user=user00001"),
-    Report("reach-admin", "own reach, admin", "admin", f"{_ACCESS}/reach?path=main&limit=1000"),
+    Report(
+        key="holders",
+        title="who has access to a catalog, 1,000",
+        user="admin",
+        path=f"{_ACCESS}/holders?path=main&limit=1000",
+    ),
+    Report(
+        key="holders-all",
+        title="the same, all pages",
+        user="admin",
+        path=f"{_ACCESS}/holders?path=main&limit=1000",
+        has_pages=True,
+    ),
+    Report(key="rules", title="rules of a catalog, 1,000", user="admin", path=f"{_ACCESS}/rules?path=main&limit=1000"),
+    Report(key="reach", title="own reach, 5,000 roles", user=HOLDER, path=f"{_ACCESS}/reach?path=main"),
+    Report(
+        key="reach-of", title="reach of another user", user="admin", path=f"{_ACCESS}/reach?path=main&user=user00001"
+    ),
+    Report(key="reach-admin", title="own reach, admin", user="admin", path=f"{_ACCESS}/reach?path=main&limit=1000"),
 )
 
 

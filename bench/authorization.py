@@ -101,7 +101,13 @@ def measured(server: Server, method: str, *, seconds: float, connections: int) -
         answered, (used_ns,) = generator.run_warm([TreeCpu(server.pids)])
         after = counters(server)
     counted = {word: after[word] - before[word] for word in before}
-    return RunResult(answered.count, used_ns / 1000 / answered.count, answered.p50_ms, answered.p99_ms, counted)
+    return RunResult(
+        requests=answered.count,
+        cpu_us=used_ns / 1000 / answered.count,
+        p50_ms=answered.p50_ms,
+        p99_ms=answered.p99_ms,
+        counted=counted,
+    )
 
 
 @contextmanager

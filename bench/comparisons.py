@@ -132,13 +132,13 @@ def compare(comparisons: Sequence[Comparison], *, rounds: int, seconds: float) -
         first = best[each.sides[0].title]
         yield [
             SideResult(
-                each.key,
-                each.title,
-                side.title,
-                best[side.title],
-                best[side.title] / first,
-                aim,
-                None if side.peak_mb is None else side.peak_mb(),
+                key=each.key,
+                title=each.title,
+                side=side.title,
+                cpu_us=best[side.title],
+                times=best[side.title] / first,
+                aim=aim,
+                peak_mb=None if side.peak_mb is None else side.peak_mb(),
             )
             for side, aim in zip(each.sides, each.aims, strict=True)
         ]

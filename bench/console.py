@@ -68,14 +68,24 @@ def pages(lake: Lake) -> list[ConsolePage]:
     namespace = "/".join(lake.namespace(0))
     table = lake.tables(0)[0]
     return [
-        ConsolePage("home", "/console/", 3, is_large=False),
-        ConsolePage("namespace, its first 100 of 200 tables", f"/console/o/namespace/lake/main/{namespace}", 3),
-        ConsolePage("search for a word", f"/console/search?q={quote(table.name.partition('_')[0])}", 3),
-        ConsolePage(f"table of {WIDE} columns", f"/console/o/table/lake/main/{CROWD}/wide", 3),
-        ConsolePage("lineage of 100 nodes", f"/console/lineage/table/lake/main/{CROWD}/t00000?depth=6", 8),
-        ConsolePage(f"lineage of {LINKED} nodes", f"/console/lineage/table/lake/main/{CROWD}/t00000?depth=10", 10),
-        ConsolePage("namespace of 10,000 tables", f"/console/o/namespace/lake/main/{CROWD}"),
-        ConsolePage(f"{USERS:,} users", "/console/people"),
+        ConsolePage(title="home", path="/console/", cpu_ms=3, is_large=False),
+        ConsolePage(
+            title="namespace, its first 100 of 200 tables", path=f"/console/o/namespace/lake/main/{namespace}", cpu_ms=3
+        ),
+        ConsolePage(
+            title="search for a word", path=f"/console/search?q={quote(table.name.partition('_')[0])}", cpu_ms=3
+        ),
+        ConsolePage(title=f"table of {WIDE} columns", path=f"/console/o/table/lake/main/{CROWD}/wide", cpu_ms=3),
+        ConsolePage(
+            title="lineage of 100 nodes", path=f"/console/lineage/table/lake/main/{CROWD}/t00000?depth=6", cpu_ms=8
+        ),
+        ConsolePage(
+            title=f"lineage of {LINKED} nodes",
+            path=f"/console/lineage/table/lake/main/{CROWD}/t00000?depth=10",
+            cpu_ms=10,
+        ),
+        ConsolePage(title="namespace of 10,000 tables", path=f"/console/o/namespace/lake/main/{CROWD}"),
+        ConsolePage(title=f"{USERS:,} users", path="/console/people"),
     ]
 
 

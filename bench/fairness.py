@@ -57,14 +57,34 @@ def requests_of(nodes: int) -> tuple[ExpensiveRequest, ...]:
     """Return the expensive requests for a tree of so many nodes."""
     listed = max(size for size in (1_000, 100_000) if size <= nodes)
     return (
-        ExpensiveRequest("facets", "search with facets, 5,000 roles", HOLDER, f"{_LAKE}/search?q=table&facets=true"),
-        ExpensiveRequest("facets-admin", "search with facets, admin", ADMIN, f"{_LAKE}/search?q=table&facets=true"),
-        ExpensiveRequest("holders", "access holders", ADMIN, f"{_LAKE}/access/holders?path=main&limit=1000"),
-        ExpensiveRequest("rules", "access rules", ADMIN, f"{_LAKE}/access/rules?path=main&limit=1000"),
-        ExpensiveRequest("list", f"whole list of {listed:,}", ADMIN, f"{PREFIX}/namespaces/crowd{listed}/tables"),
-        ExpensiveRequest("count", "count of Metadata.Dataset", ADMIN, "/query/service", _STATEMENT),
-        ExpensiveRequest("reach", "own reach", HOLDER, f"{_LAKE}/access/reach?path=main"),
-        ExpensiveRequest("reach-admin", "own reach, admin", ADMIN, f"{_LAKE}/access/reach?path=main"),
+        ExpensiveRequest(
+            key="facets",
+            title="search with facets, 5,000 roles",
+            user=HOLDER,
+            path=f"{_LAKE}/search?q=table&facets=true",
+        ),
+        ExpensiveRequest(
+            key="facets-admin",
+            title="search with facets, admin",
+            user=ADMIN,
+            path=f"{_LAKE}/search?q=table&facets=true",
+        ),
+        ExpensiveRequest(
+            key="holders", title="access holders", user=ADMIN, path=f"{_LAKE}/access/holders?path=main&limit=1000"
+        ),
+        ExpensiveRequest(
+            key="rules", title="access rules", user=ADMIN, path=f"{_LAKE}/access/rules?path=main&limit=1000"
+        ),
+        ExpensiveRequest(
+            key="list", title=f"whole list of {listed:,}", user=ADMIN, path=f"{PREFIX}/namespaces/crowd{listed}/tables"
+        ),
+        ExpensiveRequest(
+            key="count", title="count of Metadata.Dataset", user=ADMIN, path="/query/service", body=_STATEMENT
+        ),
+        ExpensiveRequest(key="reach", title="own reach", user=HOLDER, path=f"{_LAKE}/access/reach?path=main"),
+        ExpensiveRequest(
+            key="reach-admin", title="own reach, admin", user=ADMIN, path=f"{_LAKE}/access/reach?path=main"
+        ),
     )
 
 

@@ -55,7 +55,7 @@ Body = dict[str, Any] | bytes | Iterator[bytes] | None
 SCHEMA = pa.schema([("id", pa.int64()), ("text", pa.string()), ("vector", pa.list_(pa.float32(), SIZE))])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Side:
     """A measured server: its process, its address, and the prefixes of its identifiers and requests."""
 
@@ -82,7 +82,7 @@ def adapter(folder: Path) -> Iterator[Side]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
         try:
             port = next(line.split()[1] for line in process.stdout or () if line.startswith("ready"))
-            yield Side("reference", process.pid, f"127.0.0.1:{port}", "/v1", ())
+            yield Side(name="reference", pid=process.pid, address=f"127.0.0.1:{port}", root="/v1", home=())
         finally:
             process.kill()
 
@@ -95,7 +95,14 @@ def ours(folder: Path) -> Iterator[Side]:
         with Client(uri, token=token) as client:
             client.namespaces.create("lance.bench")
         headers = {"Authorization": f"Bearer {token}"}
-        yield Side("limnos", pid, urlsplit(uri).netloc, "/lance/v1", ("lance", "bench"), headers)
+        yield Side(
+            name="limnos",
+            pid=pid,
+            address=urlsplit(uri).netloc,
+            root="/lance/v1",
+            home=("lance", "bench"),
+            headers=headers,
+        )
 
 
 class RequestRefused(Exception):

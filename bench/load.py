@@ -70,7 +70,7 @@ def head_load(host: str, port: int, *, token: str, path: str) -> Load:
     )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoadResult:
     """The result: number of responses, wall seconds, latencies in milliseconds, mean bytes of a response."""
 
@@ -247,7 +247,11 @@ class _Run:
         ordered = sorted(latencies)
         total_bytes = sum(each.total_bytes for each in self.connections.values())
         return LoadResult(
-            len(ordered), seconds, _at(ordered, 0.50) / 1e6, _at(ordered, 0.99) / 1e6, total_bytes / len(ordered)
+            count=len(ordered),
+            seconds=seconds,
+            p50_ms=_at(ordered, 0.50) / 1e6,
+            p99_ms=_at(ordered, 0.99) / 1e6,
+            bytes_mean=total_bytes / len(ordered),
         )
 
 

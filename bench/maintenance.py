@@ -73,7 +73,7 @@ def _snapshot(number: int, *, location: str, at_ms: int) -> list[object]:
 
 
 async def _make_tables(node: ServerNode, snapshots: dict[str, int], *, first_ms: int) -> None:
-    ctx = Context(node.services, Credential("admin"), "bench")
+    ctx = Context(node.services, Credential(user="admin"), "bench")
     await namespace_create(ctx, MAIN, levels=("a",), properties={})
     for name, count in snapshots.items():
         document, _ = await table_create(ctx, MAIN, namespace=("a",), request=new_table(name))
@@ -126,7 +126,7 @@ async def _measure(node: ServerNode, *, tables: int) -> list[Figure]:
     figures.append(Figure("a round in which nothing changed", (time.process_time() - began) * 1000, "ms", 5))
     position = msgspec.json.encode(at).decode()
     await services.store.submit(upkeep_permit("bench"), lambda tx: tx.tasks.create(ASSESS_TABLES, position))
-    ctx = Context(services, Credential("admin"), "bench")
+    ctx = Context(services, Credential(user="admin"), "bench")
     spent_ms = []
     for name in EXPIRED:
         began = time.process_time()

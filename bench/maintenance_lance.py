@@ -128,10 +128,10 @@ def _look(location: str, vectors: Any) -> LanceFigures:  # noqa: ANN401 - an arr
     scan_ms = (time.process_time() - began) * 1000
     missing = sum(dataset.count_rows() - each.num_rows_indexed for each in dataset.describe_indices())
     return LanceFigures(
-        len(dataset.get_fragments()),
-        len(dataset.versions()),
-        missing,
-        hits / (SEARCHES * NEAREST),
-        statistics.median(spent),
-        scan_ms,
+        fragments=len(dataset.get_fragments()),
+        versions=len(dataset.versions()),
+        missing_rows=missing,
+        recall=hits / (SEARCHES * NEAREST),
+        search_ms=statistics.median(spent),
+        scan_ms=scan_ms,
     )

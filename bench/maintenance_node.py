@@ -138,7 +138,7 @@ def measure_growth(folder: Path, *, commits: int) -> list[Figure]:
         services.defaults = services.defaults._replace(maintenance=maintenance)
         content = dict(_POLICIES["system_iceberg_snapshot_expiration"])
         add_policy(node, "keep", "system_iceberg_snapshot_expiration", content, on="main", kind="catalog")
-        at = MaintenancePosition(1, 0)
+        at = MaintenancePosition(epoch=1, since_ms=0)
         for number in range(commits):
             _append(table, at_ms=clock.at_ms)
             clock.at_ms += DAY_MS // 100

@@ -49,7 +49,7 @@ _TICK_S = 0.001
 """The shortest tick of kernels; most tick every 4 ms."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """A request in the form of an ASGI server."""
 
@@ -67,7 +67,7 @@ def call_of(request: bytes) -> Call:
     method, target, _ = line.split(b" ")
     path, _, query = target.partition(b"?")
     headers = tuple((name.lower(), value) for name, _, value in (field.partition(b": ") for field in fields))
-    return Call(method.decode(), path, query, headers, body)
+    return Call(method=method.decode(), raw_path=path, query_string=query, headers=headers, body=body)
 
 
 class Caller:

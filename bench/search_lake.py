@@ -176,7 +176,7 @@ def _write_words(filler: Filler, texts: list[tuple[int, int, str, str, str]], *,
     columns = ("object_id", "zone", "name", "columns", "comment")
     filler.copy("search_text" if is_sqlite else "planted", columns, texts)
     if is_sqlite:
-        entries = [indexed_entry(IndexedText(*each)) for each in texts]
+        entries = [indexed_entry(IndexedText._make(each)) for each in texts]
         filler.copy(
             "search_words",
             ("rowid", "name", "columns", "comment"),

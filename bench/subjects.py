@@ -69,7 +69,7 @@ class Turns:
 
 async def measured(built: ServerNode) -> tuple[float, float]:
     """Read the user's subject once. Returns CPU ms on this thread, and the longest time without yielding."""
-    ctx = Context(built.services, Credential(USER), "bench")
+    ctx = Context(built.services, Credential(user=USER), "bench")
     turns = Turns()
     looking = asyncio.create_task(turns.look())
     await asyncio.sleep(0)
@@ -84,7 +84,7 @@ async def measured(built: ServerNode) -> tuple[float, float]:
 async def measure_all(built: ServerNode, rounds: int) -> None:
     """Print the best of some rounds of each case."""
     settle_memory()
-    admin = Context(built.services, Credential("admin"), "bench")
+    admin = Context(built.services, Credential(user="admin"), "bench")
     cold, warm = [], []
     for number in range(rounds):
         built.services.view.reset(built.services.view.epoch)

@@ -87,7 +87,7 @@ _SIGNED_BY_LENT = [
 """The signed fields, one per line; @ is the directory."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class AdlsServer:
     """The server: host, objects, sign-ins, issued signatures and refusals."""
 

@@ -245,7 +245,15 @@ class StoreLab:
         It writes to the last one, or to `zone`.
         """
         stamps = tuple((each, self.clock(each)[1]) for each in zones)
-        return Permit(None, (), zones[-1] if zone is None else zone, stamps, actor, None, "request-1")
+        return Permit(
+            command=None,
+            decisions=(),
+            zone=zones[-1] if zone is None else zone,
+            stamps=stamps,
+            actor=actor,
+            actor_id=None,
+            request_id="request-1",
+        )
 
     # -- content of the rows -------------------------------------------------------------------------------------
 

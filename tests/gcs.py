@@ -33,7 +33,7 @@ _NAMED = re.compile(r"resource\.name\.startsWith\('([^']*)'\)")
 _LISTED = re.compile(r"api\.getAttribute\('storage\.googleapis\.com/objectListPrefix', ''\)\.startsWith\('([^']*)'\)")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class GcsServer:
     """The server: address, objects, issued tokens with their boundaries, and refusals."""
 

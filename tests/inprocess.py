@@ -73,7 +73,15 @@ class Node:
                 access, frozenset({ADMIN}), accepted_trusts(access_enabled=access, believes_basic=believes_basic)
             ),
             authenticator=Authenticator(believes_basic=believes_basic),
-            defaults=RequestDefaults(LAKE, "main", warehouse, ":", "restricted", verify, allow_everything()),
+            defaults=RequestDefaults(
+                metalake=LAKE,
+                catalog="main",
+                warehouse=warehouse,
+                separator=":",
+                separator_policy="restricted",
+                verify_metadata_file=verify,
+                allowed=allow_everything(),
+            ),
             files=files or NoFiles(allow_everything()),
             wake_worker=self._wake,
         )
@@ -83,7 +91,7 @@ class Node:
 
     def ctx(self, user: str | Credential = ADMIN, request_id: str = "r") -> Context:
         """A request context of a user, or of a credential."""
-        return Context(self.services, user if isinstance(user, Credential) else Credential(user), request_id)
+        return Context(self.services, user if isinstance(user, Credential) else Credential(user=user), request_id)
 
 
 async def fill(ctx: Context) -> None:
@@ -101,4 +109,6 @@ async def add_catalog(ctx: Context, name: str, *, metalake: str = LAKE, provider
 
 def new_table(name: str, location: str | None = None) -> TableRequest:
     """Return the request body that creates a table of one column."""
-    return TableRequest(name, location, SCHEMA, None, None, None)
+    return TableRequest(
+        name=name, location=location, schema=SCHEMA, partition_spec=None, write_order=None, properties=None
+    )

@@ -92,14 +92,14 @@ def by_code(issuer: Issuer, person: type[Any]) -> type[grants.AuthorizationCodeG
         def save_authorization_code(self, code: str, request: Any) -> None:  # noqa: ANN401 - Authlib's
             form = request.payload.data
             issuer.codes[code] = AuthorizationCode(
-                code,
-                request.client.client_id,
-                request.user.name,
-                form["redirect_uri"],
-                form["scope"],
-                form.get("nonce"),
-                form.get("code_challenge"),
-                form.get("code_challenge_method"),
+                text=code,
+                client=request.client.client_id,
+                user=request.user.name,
+                redirect_uri=form["redirect_uri"],
+                scope=form["scope"],
+                nonce=form.get("nonce"),
+                code_challenge=form.get("code_challenge"),
+                code_challenge_method=form.get("code_challenge_method"),
             )
 
         def query_authorization_code(self, code: str, client: Any) -> AuthorizationCode | None:  # noqa: ANN401 - Authlib's

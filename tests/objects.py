@@ -40,7 +40,7 @@ Environ = dict[str, Any]
 _ACCESS_KEY = re.compile(r"Credential=([^/]+)/\d+/([^/]+)/([^/]+)/")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class RequestFault:
     """Refuses requests of a method whose names match a pattern, with a status: the given number, after others that
     pass.
@@ -61,7 +61,7 @@ class RequestFault:
         return self.spared < self.seen <= self.spared + self.times
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ObjectStoreServer:
     """The server: its address, its received requests, and its refusals."""
 

@@ -154,29 +154,65 @@ class Change(NamedTuple):
 
 
 CHANGES = (
-    Change("a role is taken from a user", _has, lambda home: home.give("revoke"), ALLOWED, REFUSED),
-    Change("a role is given to a user", Home.right, Home.give, REFUSED, ALLOWED),
-    Change("a privilege is taken from a role", _has, lambda home: home.right("revoke"), ALLOWED, REFUSED),
-    Change("a privilege is given to a role", Home.give, Home.right, REFUSED, ALLOWED),
     Change(
-        "a role is taken from a group", _has_by_group, lambda home: home.give("revoke", to="groups"), ALLOWED, REFUSED
+        title="a role is taken from a user",
+        prepare=_has,
+        does=lambda home: home.give("revoke"),
+        before=ALLOWED,
+        after=REFUSED,
+    ),
+    Change(title="a role is given to a user", prepare=Home.right, does=Home.give, before=REFUSED, after=ALLOWED),
+    Change(
+        title="a privilege is taken from a role",
+        prepare=_has,
+        does=lambda home: home.right("revoke"),
+        before=ALLOWED,
+        after=REFUSED,
+    ),
+    Change(title="a privilege is given to a role", prepare=Home.give, does=Home.right, before=REFUSED, after=ALLOWED),
+    Change(
+        title="a role is taken from a group",
+        prepare=_has_by_group,
+        does=lambda home: home.give("revoke", to="groups"),
+        before=ALLOWED,
+        after=REFUSED,
     ),
     Change(
-        "a role is given to a group",
-        lambda home: (home.right(), home.join())[0],
-        lambda home: home.give(to="groups"),
-        REFUSED,
-        ALLOWED,
+        title="a role is given to a group",
+        prepare=lambda home: (home.right(), home.join())[0],
+        does=lambda home: home.give(to="groups"),
+        before=REFUSED,
+        after=ALLOWED,
     ),
-    Change("a user leaves a group", _has_by_group, Home.leave, ALLOWED, REFUSED),
-    Change("a user is disabled", _has, lambda home: home.enabled(is_so=False), ALLOWED, REFUSED),
+    Change(title="a user leaves a group", prepare=_has_by_group, does=Home.leave, before=ALLOWED, after=REFUSED),
     Change(
-        "another is made the owner", lambda home: home.own(home.user), lambda home: home.own("admin"), ALLOWED, REFUSED
+        title="a user is disabled",
+        prepare=_has,
+        does=lambda home: home.enabled(is_so=False),
+        before=ALLOWED,
+        after=REFUSED,
     ),
-    Change("the user is made the owner", _nothing, lambda home: home.own(home.user), REFUSED, ALLOWED),
-    Change("renamed: by the old name", _has_on_all, Home.rename, ALLOWED, MISSING),
-    Change("renamed: by the new name", _asks_for_new, Home.rename, MISSING, ALLOWED),
-    Change("dropped", _has_on_all, Home.drop, ALLOWED, MISSING),
-    Change("dropped, and another of its name made", _has, Home.recreate, ALLOWED, REFUSED),
-    Change("a role is taken while the store is away", _has, _goes_away, ALLOWED, REFUSED),
+    Change(
+        title="another is made the owner",
+        prepare=lambda home: home.own(home.user),
+        does=lambda home: home.own("admin"),
+        before=ALLOWED,
+        after=REFUSED,
+    ),
+    Change(
+        title="the user is made the owner",
+        prepare=_nothing,
+        does=lambda home: home.own(home.user),
+        before=REFUSED,
+        after=ALLOWED,
+    ),
+    Change(title="renamed: by the old name", prepare=_has_on_all, does=Home.rename, before=ALLOWED, after=MISSING),
+    Change(title="renamed: by the new name", prepare=_asks_for_new, does=Home.rename, before=MISSING, after=ALLOWED),
+    Change(title="dropped", prepare=_has_on_all, does=Home.drop, before=ALLOWED, after=MISSING),
+    Change(
+        title="dropped, and another of its name made", prepare=_has, does=Home.recreate, before=ALLOWED, after=REFUSED
+    ),
+    Change(
+        title="a role is taken while the store is away", prepare=_has, does=_goes_away, before=ALLOWED, after=REFUSED
+    ),
 )

@@ -56,7 +56,7 @@ def tried(world: World, face: Face, change: Change) -> Cell:
         wrong = f"WRONG: {before}, then {answer}, then {once_more}; right: {change.before}, {change.after}"
     elif max(hot, again) > face.hot_max:
         wrong = f"WRONG: {hot} statements before, {again} after; {face.hot_max} at most"
-    return Cell(answer, hot, following, again, wrong)
+    return Cell(told=answer, hot=hot, following=following, again=again, wrong=wrong)
 
 
 def _settled(home: Home) -> tuple[str, int]:

@@ -98,7 +98,7 @@ def _choose(cases: list[Case], options: argparse.Namespace, *, root: Path) -> tu
         if reason is None:
             eligible.append(case)
         else:
-            ineligible.append(CaseOutcome(case.key, case.group, NOT_ELIGIBLE, reason))
+            ineligible.append(CaseOutcome(key=case.key, group=case.group, outcome=NOT_ELIGIBLE, reason=reason))
     if options.sample is not None and options.sample < len(eligible):
         drawn = {case.key for case in random.Random(options.seed).sample(eligible, options.sample)}
         eligible = [case for case in eligible if case.key in drawn]

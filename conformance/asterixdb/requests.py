@@ -56,7 +56,7 @@ RESULT_KINDS: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepRequest:
     """A request to send: to a path, or with a statement to the query service."""
 
@@ -107,7 +107,9 @@ def request_of(step: Step, *, files: str) -> StepRequest:
     kind = step.kind.removesuffix(".sqlpp")
     statement = with_local_paths(text, files)
     part = "signature" if kind == "signature" else ""
-    return StepRequest(kind, statement, parameters, as_json, handle=handle, status=status, part=part)
+    return StepRequest(
+        kind=kind, statement=statement, parameters=parameters, as_json=as_json, handle=handle, status=status, part=part
+    )
 
 
 def _web_request(kind: str, text: str, *, handle: str, status: int | None, part: str) -> StepRequest:
@@ -122,7 +124,7 @@ def _web_request(kind: str, text: str, *, handle: str, status: int | None, part:
     if query_string and method == "GET":
         path = f"{path}?{query_string}"
     return StepRequest(
-        kind,
+        kind=kind,
         method=method,
         path=path,
         handle=handle,

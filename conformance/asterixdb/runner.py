@@ -50,7 +50,7 @@ ACCEPTS: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CaseOutcome:
     """The outcome of a case, the step that decided it, and the reason.
 
@@ -74,7 +74,7 @@ class _Failure(Exception):
         self.outcome, self.reason = outcome, reason
 
 
-@dataclass
+@dataclass(kw_only=True)
 class _CaseRun:
     case: Case
     service: QueryService
@@ -199,12 +199,23 @@ def run_case(case: Case, service: QueryService, *, root: Path) -> CaseOutcome:
     """
     began = time.monotonic()
     files = f"{service.file_scheme}://{root}/"
-    run = _CaseRun(case, service, files, began + service.limit_s * max(2.0, len(case.steps) / 10))
+    run = _CaseRun(
+        case=case, service=service, files=files, until=began + service.limit_s * max(2.0, len(case.steps) / 10)
+    )
     at = ""
 
     def ended(outcome: str, reason: str = "") -> CaseOutcome:
         seconds = round(time.monotonic() - began, 2)
-        return CaseOutcome(case.key, case.group, outcome, reason, at, seconds, run.texts, run.text_differences)
+        return CaseOutcome(
+            key=case.key,
+            group=case.group,
+            outcome=outcome,
+            reason=reason,
+            step=at,
+            seconds=seconds,
+            texts=run.texts,
+            text_differences=run.text_differences,
+        )
 
     try:
         for step in case.steps:

@@ -37,7 +37,7 @@ class Step:
         return self.file.read_bytes().decode("utf-8", "replace")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Case:
     """One case of the suite: the location of its files, and the expected errors."""
 

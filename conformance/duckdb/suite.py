@@ -15,7 +15,7 @@ STATEMENTS = ("statement", "query")
 _CONDITION = re.compile(r"(onlyif|skipif)\s+(\w+)=(\S+)")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
     """One command: its words, its SQL and the lines after `----`, or, for a loop, the commands in it."""
 
@@ -46,12 +46,12 @@ def _commands(lines: Iterator[tuple[int, str]]) -> Iterator[Command]:
         if words[0] == "endloop":
             return
         if words[0] in LOOPS:
-            yield Command(number, words, body=tuple(_commands(lines)), condition=condition)
+            yield Command(line=number, words=words, body=tuple(_commands(lines)), condition=condition)
         elif words[0] in STATEMENTS:
             sql, expected = _statement(lines)
-            yield Command(number, words, sql, expected, condition=condition)
+            yield Command(line=number, words=words, sql=sql, expected=expected, condition=condition)
         else:
-            yield Command(number, words, condition=condition)
+            yield Command(line=number, words=words, condition=condition)
         condition = None
 
 

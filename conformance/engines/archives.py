@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 UV = Path(sys.executable).with_name("uv")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Tarball(KitArtifact):
     """An archive that is not a JAR."""
 

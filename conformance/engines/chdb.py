@@ -42,7 +42,7 @@ def run(lake: Lake) -> list[Check]:
 @contextmanager
 def _started(lake: Lake, catalog: str) -> Iterator[Remote]:
     command, environment = hosted("chdb", "chdb")()
-    remote = Remote(command, environment, log=lake.work / "chdb.log")
+    remote = Remote(command=command, environment=environment, log=lake.work / "chdb.log")
     try:
         remote.start(place_of(lake, catalog, folder=f"chdb-deeper-{catalog}"))
         remote.ask("be", "admin")

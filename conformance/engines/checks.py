@@ -21,7 +21,7 @@ class Check:
     told: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lake:
     """A running server for an engine: tokens by user, and directories for files."""
 

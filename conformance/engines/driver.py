@@ -25,7 +25,7 @@ class Absent(Exception):
     """The engine has no operation for a verb."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
     """The catalog for an engine: address, name, a token for each caller, and a folder for its own files."""
 

@@ -105,7 +105,7 @@ class Lines:
         self._pump.join(timeout=_STOP_S)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Remote(Lines):
     """A driver in another process: `ask("create", levels, name)`."""
 

@@ -115,7 +115,7 @@ class Runner:
         """Start an engine, run a part, stop it. An engine that does not start has failed."""
         print(f"== {name} on {catalog}", file=sys.stderr, flush=True)
         command, environment = ENGINES[name]()
-        remote = Remote(command, environment, log=self.output / f"engines-{name}.log")
+        remote = Remote(command=command, environment=environment, log=self.output / f"engines-{name}.log")
         story = Story(name, remote, witness=witness_of(self.lake, catalog), lake=self.lake, warehouse=catalog)
         try:
             remote.start(place_of(self.lake, catalog, folder=f"{name}-{catalog}"))

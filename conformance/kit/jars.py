@@ -19,7 +19,7 @@ from limnos.spark.jars import Artifact, ensure
 LOCK = Path(__file__).with_name("jars.lock")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class KitArtifact(Artifact):
     """An archive with an optional classifier, such as `tests`."""
 

@@ -157,7 +157,7 @@ def reference(root: Path) -> Iterator[Server]:
     adapter.start()
     try:
         with closing(Server(f"http://127.0.0.1:{adapter.port}")) as server:
-            server.answer(ReferenceRequest("the catalog", "POST", "namespace/lance/create", {}))
+            server.answer(ReferenceRequest(name="the catalog", method="POST", path="namespace/lance/create", body={}))
             yield server
     finally:
         adapter.stop()

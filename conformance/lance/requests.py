@@ -60,16 +60,26 @@ _ONE: Final[Json] = {"single_vector": NEAR}
 
 
 def _space(action: str, name: str, body: object = None, *, why: str = "", at: str = A) -> ReferenceRequest:
-    return ReferenceRequest(f"namespace {action}: {name}", "POST", f"{at}/{action}", {} if body is None else body, why)
+    return ReferenceRequest(
+        name=f"namespace {action}: {name}",
+        method="POST",
+        path=f"{at}/{action}",
+        body={} if body is None else body,
+        why=why,
+    )
 
 
 def _listed(name: str, path: str, *, why: str = "") -> ReferenceRequest:
-    return ReferenceRequest(f"list: {name}", "GET", path, None, why)
+    return ReferenceRequest(name=f"list: {name}", method="GET", path=path, body=None, why=why)
 
 
 def _table(action: str, name: str, body: object = None, *, why: str = "", at: str = T) -> ReferenceRequest:
     return ReferenceRequest(
-        f"table {action.partition('?')[0]}: {name}", "POST", f"{at}/{action}", {} if body is None else body, why
+        name=f"table {action.partition('?')[0]}: {name}",
+        method="POST",
+        path=f"{at}/{action}",
+        body={} if body is None else body,
+        why=why,
     )
 
 
@@ -113,14 +123,27 @@ SPACES: Final = (
     _space("describe", "the root", at="namespace/$"),
     _space("describe", "another delimiter", at="namespace/lance::a", body={}),
     ReferenceRequest(
-        "namespace describe: by another delimiter", "POST", "namespace/lance::a/describe?delimiter=::", {}
+        name="namespace describe: by another delimiter",
+        method="POST",
+        path="namespace/lance::a/describe?delimiter=::",
+        body={},
     ),
-    ReferenceRequest("namespace describe: by a dot", "POST", "namespace/lance.a/describe?delimiter=.", {}),
     ReferenceRequest(
-        "namespace describe: by an empty delimiter", "POST", "namespace/lance$a/describe?delimiter=", {}, "delimiters"
+        name="namespace describe: by a dot", method="POST", path="namespace/lance.a/describe?delimiter=.", body={}
     ),
     ReferenceRequest(
-        "namespace describe: the root without an id", "POST", "namespace/describe?delimiter=.", {}, "root"
+        name="namespace describe: by an empty delimiter",
+        method="POST",
+        path="namespace/lance$a/describe?delimiter=",
+        body={},
+        why="delimiters",
+    ),
+    ReferenceRequest(
+        name="namespace describe: the root without an id",
+        method="POST",
+        path="namespace/describe?delimiter=.",
+        body={},
+        why="root",
     ),
     _space("exists", "a namespace"),
     _space("exists", "none", at="namespace/lance$none"),
@@ -147,11 +170,15 @@ SPACES: Final = (
     _space("create", "one to go", {}, at="namespace/lance$gone"),
     _space("create", "one in it", {}, at="namespace/lance$gone$b"),
     _space("drop", "all in it", {"behavior": "Cascade"}, at="namespace/lance$gone", why="modes"),
-    ReferenceRequest("a trailing slash", "POST", "namespace/lance$a/describe/", {}),
-    ReferenceRequest("a doubled slash", "POST", "/namespace/lance$a/describe", {}, "slashes"),
-    ReferenceRequest("no such route", "POST", "namespace/lance$a/dance", {}, "error bodies"),
-    ReferenceRequest("no such method", "PUT", "namespace/lance$a/describe", {}, "error bodies"),
-    ReferenceRequest("GET where POST is meant", "GET", "namespace/lance$a/describe", None, "error bodies"),
+    ReferenceRequest(name="a trailing slash", method="POST", path="namespace/lance$a/describe/", body={}),
+    ReferenceRequest(name="a doubled slash", method="POST", path="/namespace/lance$a/describe", body={}, why="slashes"),
+    ReferenceRequest(name="no such route", method="POST", path="namespace/lance$a/dance", body={}, why="error bodies"),
+    ReferenceRequest(
+        name="no such method", method="PUT", path="namespace/lance$a/describe", body={}, why="error bodies"
+    ),
+    ReferenceRequest(
+        name="GET where POST is meant", method="GET", path="namespace/lance$a/describe", body=None, why="error bodies"
+    ),
 )
 """Requests about namespaces."""
 
@@ -347,8 +374,8 @@ INSIDE: Final = (
     _table("index/list", "none", {}, at="table/lance$a$none"),
     _table("index/id_idx/stats", "of one", {}),
     _table("index/none/stats", "of none", {}),
-    ReferenceRequest("table index/drop: one", "POST", f"{T}/index/id_idx/drop", None),
-    ReferenceRequest("table index/drop: none", "POST", f"{T}/index/none/drop", None),
+    ReferenceRequest(name="table index/drop: one", method="POST", path=f"{T}/index/id_idx/drop", body=None),
+    ReferenceRequest(name="table index/drop: none", method="POST", path=f"{T}/index/none/drop", body=None),
     _table("stats", "of a table", why="stats"),
     _table("stats", "of none", {}, at="table/lance$a$none"),
     _table("add_columns", "one", {"new_columns": [{"name": "twice", "expression": "id * 2"}]}),
@@ -382,7 +409,7 @@ INSIDE: Final = (
         {"updates": [{"path": "none", "metadata": {"u": "one"}}]},
         why="unserved",
     ),
-    ReferenceRequest("table tags/list: none yet", "POST", f"{T}/tags/list", None),
+    ReferenceRequest(name="table tags/list: none yet", method="POST", path=f"{T}/tags/list", body=None),
     _table("tags/create", "a tag", {"tag": "first", "version": 1}),
     _table("tags/create", "a taken name", {"tag": "first", "version": 1}),
     _table("tags/create", "no such version", {"tag": "other", "version": 99}),
@@ -394,7 +421,7 @@ INSIDE: Final = (
     _table("tags/update", "none", {"tag": "none", "version": 2}),
     _table("tags/update", "no such version", {"tag": "first", "version": 99}),
     _table("describe", "a tag", {"tag": "first", "load_detailed_metadata": True}, why="full describes"),
-    ReferenceRequest("table tags/list: one", "POST", f"{T}/tags/list", None),
+    ReferenceRequest(name="table tags/list: one", method="POST", path=f"{T}/tags/list", body=None),
     _table("tags/delete", "a tag", {"tag": "first"}),
     _table("tags/delete", "none", {"tag": "none"}),
     _table("branches/create", "a branch", {"name": "dev"}),
@@ -403,17 +430,27 @@ INSIDE: Final = (
     _table("branches/create", "of no branch", {"name": "late", "from_branch": "none"}, why="branches"),
     _table("branches/create", "a name that is none", {"name": "../x"}),
     _table("branches/create", "no name", {}),
-    ReferenceRequest("table branches/list: one", "POST", f"{T}/branches/list", None),
-    ReferenceRequest("table insert: into a branch", "POST", f"{T}/insert?branch=dev", FEW),
+    ReferenceRequest(name="table branches/list: one", method="POST", path=f"{T}/branches/list", body=None),
+    ReferenceRequest(name="table insert: into a branch", method="POST", path=f"{T}/insert?branch=dev", body=FEW),
     _table("count_rows", "of a branch", {"branch": "dev"}, why="branches"),
     _table("branches/delete", "a branch", {"name": "dev"}),
     _table("branches/delete", "none", {"name": "none"}),
-    ReferenceRequest("table version/list: all", "POST", f"{T}/version/list", None, "e_tags"),
+    ReferenceRequest(name="table version/list: all", method="POST", path=f"{T}/version/list", body=None, why="e_tags"),
     ReferenceRequest(
-        "table version/list: newest first", "POST", f"{T}/version/list?descending=true&limit=2", None, "e_tags"
+        name="table version/list: newest first",
+        method="POST",
+        path=f"{T}/version/list?descending=true&limit=2",
+        body=None,
+        why="e_tags",
     ),
-    ReferenceRequest("table version/list: no such branch", "POST", f"{T}/version/list?branch=none", None, "branches"),
-    ReferenceRequest("table version/list: none", "POST", "table/lance$a$none/version/list", None),
+    ReferenceRequest(
+        name="table version/list: no such branch",
+        method="POST",
+        path=f"{T}/version/list?branch=none",
+        body=None,
+        why="branches",
+    ),
+    ReferenceRequest(name="table version/list: none", method="POST", path="table/lance$a$none/version/list", body=None),
     _table("version/describe", "one", {"version": 2}, why="e_tags"),
     _table("version/describe", "none", {"version": 99}),
     _table("version/describe", "the newest", {}, why="e_tags"),
@@ -432,36 +469,55 @@ INSIDE: Final = (
     _table("restore", "no such version", {"version": 99}, why="bad versions"),
     _table("restore", "no version", {}),
     ReferenceRequest(
-        "transaction/describe: none", "POST", "transaction/lance$a$t$00000000-0000-0000-0000-000000000000/describe", {}
+        name="transaction/describe: none",
+        method="POST",
+        path="transaction/lance$a$t$00000000-0000-0000-0000-000000000000/describe",
+        body={},
     ),
-    ReferenceRequest("transaction/describe: of no table", "POST", "transaction/lance$a$none$x/describe", {}),
     ReferenceRequest(
-        "transaction/alter: none",
-        "POST",
-        "transaction/lance$a$t$x/alter",
-        {"actions": [{"setStatusAction": {"status": "Canceled"}}]},
+        name="transaction/describe: of no table", method="POST", path="transaction/lance$a$none$x/describe", body={}
+    ),
+    ReferenceRequest(
+        name="transaction/alter: none",
+        method="POST",
+        path="transaction/lance$a$t$x/alter",
+        body={"actions": [{"setStatusAction": {"status": "Canceled"}}]},
     ),
     _table("backfill_column", "a column", {"column": "id"}, why="unserved"),
     ReferenceRequest(
-        "materialized_view/create: a view",
-        "POST",
-        "materialized_view/lance$a$v/create",
-        {"kind": "query", "source_query": "q", "output_schema": "s"},
-        "unserved",
+        name="materialized_view/create: a view",
+        method="POST",
+        path="materialized_view/lance$a$v/create",
+        body={"kind": "query", "source_query": "q", "output_schema": "s"},
+        why="unserved",
     ),
     ReferenceRequest(
-        "materialized_view/refresh: a view", "POST", "materialized_view/lance$a$v/refresh", {}, "unserved"
+        name="materialized_view/refresh: a view",
+        method="POST",
+        path="materialized_view/lance$a$v/refresh",
+        body={},
+        why="unserved",
     ),
-    ReferenceRequest("batch-create: nothing", "POST", "table/version/batch-create", {"entries": []}, "unserved"),
-    ReferenceRequest("batch-commit: nothing", "POST", "table/batch-commit", {"operations": []}, "unserved"),
+    ReferenceRequest(
+        name="batch-create: nothing",
+        method="POST",
+        path="table/version/batch-create",
+        body={"entries": []},
+        why="unserved",
+    ),
+    ReferenceRequest(
+        name="batch-commit: nothing", method="POST", path="table/batch-commit", body={"operations": []}, why="unserved"
+    ),
     _table("rename", "a table", {"new_table_name": "s2"}, at="table/lance$w$s", why="unserved"),
     _table("rename", "none", {"new_table_name": "p2"}, at="table/lance$a$none", why="unserved"),
     _table("rename", "no name", {}, at="table/lance$a$t", why="unserved"),
     _table("deregister", "a declared one", {}, at="table/lance$a$d"),
     _table("deregister", "none", {}, at="table/lance$a$none"),
-    ReferenceRequest("table drop: a table", "POST", f"{T}/drop", None),
-    ReferenceRequest("table drop: it again", "POST", f"{T}/drop", None),
-    ReferenceRequest("table drop: with a body", "POST", "table/lance$a$p/drop", {"id": ["lance", "a", "p"]}),
+    ReferenceRequest(name="table drop: a table", method="POST", path=f"{T}/drop", body=None),
+    ReferenceRequest(name="table drop: it again", method="POST", path=f"{T}/drop", body=None),
+    ReferenceRequest(
+        name="table drop: with a body", method="POST", path="table/lance$a$p/drop", body={"id": ["lance", "a", "p"]}
+    ),
     _listed("what is left", "namespace/lance$a/table/list"),
 )
 """Requests about the content of a table, and its end."""

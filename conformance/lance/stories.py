@@ -20,7 +20,7 @@ NO_CALL = ("update_field_metadata", "batch_create_table_versions", "batch_commit
 Outcome = Literal["ok", "FAILED", "no call"]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
     """One operation by one client in one depth group: the outcome of its calls, and the answer to the first that
     failed.
@@ -57,14 +57,21 @@ def _result(client: str, group: str, operation: str, problems: list[str | None],
     wrong = next((each for each in problems if each is not None), None)
     if operation in missing:
         outcome: Outcome = "no call" if operation in NO_CALL else "FAILED"
-        return Result(operation, client, group, outcome, 0, " ".join(missing[operation].split())[:200])
+        return Result(
+            operation=operation,
+            client=client,
+            group=group,
+            outcome=outcome,
+            calls=0,
+            told=" ".join(missing[operation].split())[:200],
+        )
     return Result(
-        operation,
-        client,
-        group,
-        "ok" if wrong is None else "FAILED",
-        len(problems),
-        " ".join((wrong or "").split())[:600],
+        operation=operation,
+        client=client,
+        group=group,
+        outcome="ok" if wrong is None else "FAILED",
+        calls=len(problems),
+        told=" ".join((wrong or "").split())[:600],
     )
 
 

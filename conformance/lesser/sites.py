@@ -128,15 +128,15 @@ def sites(source: Path) -> list[Site]:
                 asks = beside if is_door and isinstance(node, ast.Attribute) else ()
                 uses.append(
                     Site(
-                        len(uses),
-                        name,
-                        node.lineno,
-                        node.col_offset,
-                        word,
-                        lesser,
-                        is_early,
-                        asks,
-                        key,
+                        number=len(uses),
+                        path=name,
+                        line=node.lineno,
+                        column=node.col_offset,
+                        action=word,
+                        lesser=lesser,
+                        is_early=is_early,
+                        asks=asks,
+                        key=key,
                     )
                 )
     return uses

@@ -196,7 +196,7 @@ def _ask(
             return  # an invalid request that cannot be sent
         except requests.exceptions.RequestException as error:
             key = (operation.label, 0, "No answer")
-            results.wrong.setdefault(key, Wrong(*key, caller.name, f"{error}\n{case.as_curl_command()}"))
+            results.wrong.setdefault(key, _wrong(key, caller, detail=f"{error}\n{case.as_curl_command()}"))
             return
         done.append(response.status_code)
         results.statuses[caller.name, response.status_code] += 1
@@ -204,6 +204,11 @@ def _ask(
 
     send()
     return operation.method not in ("get", "head") and any(status < 300 or status >= 500 for status in done)
+
+
+def _wrong(key: tuple[str, int, str], caller: Caller, *, detail: str) -> Wrong:
+    label, status, title = key
+    return Wrong(operation=label, status=status, title=title, caller=caller.name, detail=detail)
 
 
 def _judge(case: Case, response: Response, caller: Caller, results: ProtocolResults) -> None:
@@ -215,7 +220,7 @@ def _judge(case: Case, response: Response, caller: Caller, results: ProtocolResu
             title = failure.title if isinstance(failure, Failure) else str(failure)
             key = (case.operation.label, response.status_code, title)
             detail = f"{failure}\n{case.as_curl_command()}\n{response.text[:500]}"
-            results.wrong.setdefault(key, Wrong(*key, caller.name, detail))
+            results.wrong.setdefault(key, _wrong(key, caller, detail=detail))
 
 
 def _cases(operation: APIOperation) -> SearchStrategy[Case]:

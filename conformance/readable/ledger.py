@@ -15,7 +15,7 @@ _VERSION = re.compile('"format-version":([0-9]+)')
 FILE = Path(__file__).with_name("ledger.toml")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Lack:
     """A valid part of documents that a reader does not know, and what it would know in its place."""
 
@@ -73,7 +73,13 @@ def load_ledger(text: str) -> Ledger:
         raise ValueError(f"no reason: {', '.join(unexplained)}")
     return Ledger(
         tuple(
-            Lack(r["name"], r["reader"], re.compile(r["part"]), r["instead"], tuple(r.get("versions", (1, 2, 3))))
+            Lack(
+                name=r["name"],
+                reader=r["reader"],
+                part=re.compile(r["part"]),
+                instead=r["instead"],
+                versions=tuple(r.get("versions", (1, 2, 3))),
+            )
             for r in tables["lack"]
         ),
         tuple(Refusal(r["name"], re.compile(r["message"])) for r in tables["refusal"]),

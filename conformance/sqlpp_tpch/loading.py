@@ -69,7 +69,7 @@ def loaded(asking: EngineDataverse, *, files: Path, dates: str) -> dict[str, flo
         )
         times[name] = time.monotonic() - began
         asking.refs[name] = DatasetRef(
-            ("main", *asking.dataverse, name), f"closed {{ {fields} }}", tuple((key,) for key in keys)
+            path=("main", *asking.dataverse, name), type=f"closed {{ {fields} }}", key=tuple((key,) for key in keys)
         )
         counts = answered(asking, f"USE {dataverse}; SELECT VALUE count(*) FROM {name};")
         with file.open("rb") as lines:

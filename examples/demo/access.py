@@ -52,7 +52,7 @@ class TableAccess:
     ask: Callable[[], AccessAnswer]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AccessTrial:
     """One request of `ana`: the table, the client, the server process, the administrator's preceding change, and the
     answer.

@@ -67,7 +67,7 @@ class Delivery:
             self.expectations += [f"{event.step}: {finding['message']}" for finding in event.findings]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class DemoSummary:
     """The content of the report. `directory` has the server's data and the page."""
 

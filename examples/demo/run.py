@@ -51,7 +51,7 @@ _SPARK_SETTINGS = {
 }
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class DemoRun:
     """A run in progress: its output directory, its progress display, and the report so far."""
 

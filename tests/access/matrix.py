@@ -27,7 +27,7 @@ ALL: Rules = frozenset((p, LAKE) for p in Privilege)
 LEVELS = {"m": LAKE, "c": MAIN, "o": OUTER, "i": INNER, "t": TARGET}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Situation:
     """A column of the matrix: a caller with certain privileges."""
 
@@ -70,41 +70,51 @@ def _denied(level: int, *privileges: Privilege) -> Rules:
 WORK = _without(Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
 
 WHO = (
-    Situation("no user of the metalake, though a role allows everything", member=False, allow=ALL),
-    Situation("no user of the metalake, but a service admin", member=False, admin=True),
-    Situation("a user without any right"),
-    Situation("a user and service admin", admin=True),
-    Situation("is the target, is in it, or holds it (user, group, role)", itself=True),
-    Situation("owns the metalake", owns=LAKE),
-    Situation("owns the catalog", owns=MAIN),
-    Situation("owns the outer namespace", owns=OUTER),
-    Situation("owns the outer namespace, has USE_CATALOG", owns=OUTER, allow=USE_CATALOG),
-    Situation("owns the inner namespace, has USE_CATALOG", owns=INNER, allow=USE_CATALOG),
-    Situation("owns the pipeline of the run", owns=TEMPLATE),
-    Situation("owns the target", owns=TARGET),
-    Situation("owns the target, has USE_CATALOG", owns=TARGET, allow=USE_CATALOG),
-    Situation("owns the target, has USE_CATALOG and USE_SCHEMA", owns=TARGET, allow=USE),
-    Situation("is in the group that owns the metalake", owns=LAKE, group_owns=True),
+    Situation(text="no user of the metalake, though a role allows everything", member=False, allow=ALL),
+    Situation(text="no user of the metalake, but a service admin", member=False, admin=True),
+    Situation(text="a user without any right"),
+    Situation(text="a user and service admin", admin=True),
+    Situation(text="is the target, is in it, or holds it (user, group, role)", itself=True),
+    Situation(text="owns the metalake", owns=LAKE),
+    Situation(text="owns the catalog", owns=MAIN),
+    Situation(text="owns the outer namespace", owns=OUTER),
+    Situation(text="owns the outer namespace, has USE_CATALOG", owns=OUTER, allow=USE_CATALOG),
+    Situation(text="owns the inner namespace, has USE_CATALOG", owns=INNER, allow=USE_CATALOG),
+    Situation(text="owns the pipeline of the run", owns=TEMPLATE),
+    Situation(text="owns the target", owns=TARGET),
+    Situation(text="owns the target, has USE_CATALOG", owns=TARGET, allow=USE_CATALOG),
+    Situation(text="owns the target, has USE_CATALOG and USE_SCHEMA", owns=TARGET, allow=USE),
+    Situation(text="is in the group that owns the metalake", owns=LAKE, group_owns=True),
     Situation(
-        "is in the group that owns the outer namespace, has USE_CATALOG", owns=OUTER, group_owns=True, allow=USE_CATALOG
+        text="is in the group that owns the outer namespace, has USE_CATALOG",
+        owns=OUTER,
+        group_owns=True,
+        allow=USE_CATALOG,
     ),
     Situation(
-        "is in the group that owns the target, has USE_CATALOG and USE_SCHEMA", owns=TARGET, group_owns=True, allow=USE
+        text="is in the group that owns the target, has USE_CATALOG and USE_SCHEMA",
+        owns=TARGET,
+        group_owns=True,
+        allow=USE,
     ),
-    Situation("has USE_CATALOG and USE_SCHEMA on the metalake", allow=USE),
-    Situation("has every privilege on the metalake", allow=ALL),
+    Situation(text="has USE_CATALOG and USE_SCHEMA on the metalake", allow=USE),
+    Situation(text="has every privilege on the metalake", allow=ALL),
 )
 
 DENIED = (
     *(
         Situation(
-            f"every privilege, USE_CATALOG denied on the {word}", allow=ALL, deny=_denied(level, Privilege.USE_CATALOG)
+            text=f"every privilege, USE_CATALOG denied on the {word}",
+            allow=ALL,
+            deny=_denied(level, Privilege.USE_CATALOG),
         )
         for word, level in (("metalake", LAKE), ("catalog", MAIN))
     ),
     *(
         Situation(
-            f"every privilege, USE_SCHEMA denied on the {word}", allow=ALL, deny=_denied(level, Privilege.USE_SCHEMA)
+            text=f"every privilege, USE_SCHEMA denied on the {word}",
+            allow=ALL,
+            deny=_denied(level, Privilege.USE_SCHEMA),
         )
         for word, level in (
             ("metalake", LAKE),
@@ -114,7 +124,7 @@ DENIED = (
         )
     ),
     *(
-        Situation(f"every privilege, all but USE_* denied on the {word}", allow=ALL, deny=_denied(level, *WORK))
+        Situation(text=f"every privilege, all but USE_* denied on the {word}", allow=ALL, deny=_denied(level, *WORK))
         for word, level in (
             ("metalake", LAKE),
             ("catalog", MAIN),
@@ -123,18 +133,31 @@ DENIED = (
             ("target", TARGET),
         )
     ),
-    Situation("owns the metalake, everything denied on it", owns=LAKE, deny=_denied(LAKE, *Privilege)),
-    Situation("owns the catalog, everything denied on it", owns=MAIN, deny=_denied(MAIN, *Privilege)),
-    Situation("owns the outer namespace, everything denied on it", owns=OUTER, allow=USE, deny=_denied(OUTER, *WORK)),
+    Situation(text="owns the metalake, everything denied on it", owns=LAKE, deny=_denied(LAKE, *Privilege)),
+    Situation(text="owns the catalog, everything denied on it", owns=MAIN, deny=_denied(MAIN, *Privilege)),
     Situation(
-        "owns the outer namespace, USE_CATALOG denied", owns=OUTER, allow=USE, deny=_denied(MAIN, Privilege.USE_CATALOG)
-    ),
-    Situation("owns the target, has USE_*, all else denied on it", owns=TARGET, allow=USE, deny=_denied(TARGET, *WORK)),
-    Situation(
-        "owns the target, USE_SCHEMA denied above", owns=TARGET, allow=USE, deny=_denied(OUTER, Privilege.USE_SCHEMA)
+        text="owns the outer namespace, everything denied on it", owns=OUTER, allow=USE, deny=_denied(OUTER, *WORK)
     ),
     Situation(
-        "owns the target, USE_CATALOG denied above", owns=TARGET, allow=USE, deny=_denied(MAIN, Privilege.USE_CATALOG)
+        text="owns the outer namespace, USE_CATALOG denied",
+        owns=OUTER,
+        allow=USE,
+        deny=_denied(MAIN, Privilege.USE_CATALOG),
+    ),
+    Situation(
+        text="owns the target, has USE_*, all else denied on it", owns=TARGET, allow=USE, deny=_denied(TARGET, *WORK)
+    ),
+    Situation(
+        text="owns the target, USE_SCHEMA denied above",
+        owns=TARGET,
+        allow=USE,
+        deny=_denied(OUTER, Privilege.USE_SCHEMA),
+    ),
+    Situation(
+        text="owns the target, USE_CATALOG denied above",
+        owns=TARGET,
+        allow=USE,
+        deny=_denied(MAIN, Privilege.USE_CATALOG),
     ),
 )
 
@@ -192,11 +215,11 @@ def _singles() -> list[str]:
 
 
 def _ways(action: Action, kind: Kind) -> list[str]:
-    if Situation("").may(action, kind):
+    if Situation(text="").may(action, kind):
         return ["membership is enough"]
     alone = _sufficient(action, kind, frozenset())
     lines = [f"alone: {alone}"] if alone else []
-    if Situation("", allow=USE).may(action, kind):
+    if Situation(text="", allow=USE).may(action, kind):
         return [*lines, "used : enough without more"]
     used = _sufficient(action, kind, USE)
     pairs = ", ".join(_pairs(action, kind))
@@ -207,7 +230,9 @@ def _ways(action: Action, kind: Kind) -> list[str]:
 
 def _sufficient(action: Action, kind: Kind, more: Rules) -> str:
     def may(privilege: Privilege, letter: str, level: int) -> bool:
-        return _binds(privilege, kind, letter) and Situation("", allow=more | {(privilege, level)}).may(action, kind)
+        return _binds(privilege, kind, letter) and Situation(text="", allow=more | {(privilege, level)}).may(
+            action, kind
+        )
 
     def levels(privilege: Privilege) -> str:
         return "".join(letter for letter, level in LEVELS.items() if may(privilege, letter, level))
@@ -221,9 +246,9 @@ def _binds(privilege: Privilege, kind: Kind, letter: str) -> bool:
 
 
 def _pairs(action: Action, kind: Kind) -> Iterator[str]:
-    single = {p for p in Privilege if Situation("", allow=USE | {(p, LAKE)}).may(action, kind)}
+    single = {p for p in Privilege if Situation(text="", allow=USE | {(p, LAKE)}).may(action, kind)}
     for one, two in combinations([p for p in Privilege if p not in single], 2):
-        if Situation("", allow=USE | {(one, LAKE), (two, LAKE)}).may(action, kind):
+        if Situation(text="", allow=USE | {(one, LAKE), (two, LAKE)}).may(action, kind):
             yield f"{one.name} + {two.name}"
 
 

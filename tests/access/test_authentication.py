@@ -33,7 +33,7 @@ def test_api_token_is_accepted_as_the_password_of_basic(believes_basic: bool) ->
     for password in ("", "x", f"Bearer {secret}"):
         header = b"Basic " + base64.b64encode(f"ana:{password}".encode())
         if believes_basic:
-            assert authenticator.credential(header) == Credential("ana")
+            assert authenticator.credential(header) == Credential(user="ana")
         else:
             with pytest.raises(AuthenticationFailed):
                 authenticator.credential(header)
@@ -47,7 +47,7 @@ def test_basic_user_is_refused_in_token_only_mode(scheme: bytes) -> None:
     """If only tokens are accepted, a user named by Basic is refused."""
     header = scheme + base64.b64encode(b"admin:x")
 
-    assert Authenticator(believes_basic=True).credential(header) == Credential("admin")
+    assert Authenticator(believes_basic=True).credential(header) == Credential(user="admin")
     with pytest.raises(AuthenticationFailed, match=r"send a token as 'Bearer lim_…'$"):
         Authenticator(believes_basic=False).credential(header)
 
@@ -91,7 +91,7 @@ def test_user_names_with_control_characters_are_refused(mark: str) -> None:
 )
 def test_user_names_of_all_scripts_are_accepted(name: str) -> None:
     """Letters of any script are accepted, joiners inside a word included."""
-    assert Authenticator(believes_basic=True).credential(basic(name)) == Credential(name)
+    assert Authenticator(believes_basic=True).credential(basic(name)) == Credential(user=name)
 
 
 def test_long_names_are_refused() -> None:
@@ -108,6 +108,6 @@ def test_header_cache_is_bounded() -> None:
     for i in range(REMEMBERED_MAX + 10):
         authenticator.credential(basic(f"u{i}"))
 
-    assert authenticator.credential(long) == Credential("ana")
+    assert authenticator.credential(long) == Credential(user="ana")
     assert long not in authenticator._remembered
     assert len(authenticator._remembered) <= REMEMBERED_MAX

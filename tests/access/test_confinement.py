@@ -15,7 +15,15 @@ CHAIN = (ChainLink(7, Kind.TABLE, "t"), ChainLink(3, Kind.NAMESPACE, "a"), Chain
 
 def decision(action: Action, *, allowed: bool = True) -> Decision:
     """Return a decision for the user, by ownership."""
-    return Decision(allowed, action.word, 7, "main.a.t", "ana", (DecisionFactor("owner"),), ())
+    return Decision(
+        allowed=allowed,
+        action=action.word,
+        target_id=7,
+        target="main.a.t",
+        user="ana",
+        factors=(DecisionFactor(kind="owner"),),
+        revision=(),
+    )
 
 
 @pytest.mark.parametrize("action", Action)
@@ -24,7 +32,7 @@ def test_only_listed_actions_on_the_table_are_allowed(action: Action) -> None:
     confined = confine(decision(action), action, chain=CHAIN, table_id=7)
 
     assert confined.allowed is (action in TABLE_ACTIONS or action is Action.CATALOG_LOAD)
-    assert confined.allowed or confined.factors == (DecisionFactor("one-table"),)
+    assert confined.allowed or confined.factors == (DecisionFactor(kind="one-table"),)
     assert not confine(decision(action, allowed=False), action, chain=CHAIN, table_id=7).allowed
 
 

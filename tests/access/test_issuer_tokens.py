@@ -15,7 +15,13 @@ from limnos.model.errors import AuthenticationFailed
 from limnos.model.principals import IssuerIdentity
 
 NOW_S = 1_800_000_000
-RULES = IssuerRules("https://sign.example.com/", frozenset({"limnos", "lake"}), "sub", "groups", 60)
+RULES = IssuerRules(
+    issuer="https://sign.example.com/",
+    audiences=frozenset({"limnos", "lake"}),
+    user_claim="sub",
+    groups_claim="groups",
+    skew_s=60,
+)
 RSA = jwk.RSAKey.generate_key(2048, parameters={"kid": "r1"})
 OTHER = jwk.RSAKey.generate_key(2048, parameters={"kid": "r1"})
 EC = jwk.ECKey.generate_key("P-256", parameters={"kid": "e1"})
@@ -42,7 +48,13 @@ def test_token_signed_by_published_key_is_accepted(key: Any, alg: str) -> None: 
     """
     identity = read(token({**GOOD, "groups": ["b", "a", "b", "bad\nname"]}, key, alg=alg))
 
-    assert identity == IssuerIdentity("ana", NOW_S * 1000, (NOW_S + 660) * 1000, ("a", "b"), NOW_S * 1000)
+    assert identity == IssuerIdentity(
+        user="ana",
+        issued_ms=NOW_S * 1000,
+        expires_ms=(NOW_S + 660) * 1000,
+        groups=("a", "b"),
+        signed_in_ms=NOW_S * 1000,
+    )
 
 
 @pytest.mark.parametrize(

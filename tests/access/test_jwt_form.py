@@ -12,7 +12,17 @@ from limnos.access.jwt_form import JWT_PREFIX, claims_of, jwt_text, split_jwt
 from limnos.model.entities import Token
 from limnos.model.principals import TokenTrust
 
-TOKEN = Token(7, "ana", "access", b"", 1_000, 3_601_000, revoked=False, trust=TokenTrust.PROVEN, root_id=5)
+TOKEN = Token(
+    id=7,
+    user="ana",
+    name="access",
+    secret_hash=b"",
+    created_at=1_000,
+    expires_at=3_601_000,
+    revoked=False,
+    trust=TokenTrust.PROVEN,
+    root_id=5,
+)
 
 
 def test_jwt_states_user_times_and_id_in_seconds() -> None:

@@ -27,7 +27,7 @@ ITEM_IDS = (10, 11, 12, ROLE, ROLE + 1, USER, GROUP)
 NOTHING: Rules = frozenset()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Question:
     """A random question: subject, action and chain, with all facts that the answer depends on."""
 
@@ -87,7 +87,7 @@ def questions(draw: st.DrawFn, actions: tuple[Action, ...] = tuple(Action)) -> Q
     )
     groups = draw(st.sampled_from([(), (GROUP,)]))
     owned = draw(st.dictionaries(st.sampled_from(ids), st.sampled_from([USER, GROUP, OTHER]), max_size=3))
-    return Question(action, chain_for(kind), roles, groups, owned)
+    return Question(action=action, chain=chain_for(kind), roles=roles, groups=groups, owned=owned)
 
 
 any_rules = _rules(list(Privilege), CHAIN_IDS, 30)

@@ -24,12 +24,32 @@ ROLES = 600
 
 def person(id: int, name: str, kind: Kind = Kind.USER) -> Principal:
     """Return a user or group."""
-    return Principal(id, LAKE, kind, name, None, True, "admin", 0, None, None)
+    return Principal(
+        id=id,
+        metalake_id=LAKE,
+        kind=kind,
+        name=name,
+        external_id=None,
+        enabled=True,
+        created_by="admin",
+        created_at=0,
+        modified_by=None,
+        modified_at=None,
+    )
 
 
 def role(number: int, *more: Grant) -> tuple[RoleEntity, tuple[Grant, ...]]:
     """Return a role that allows a privilege on its own object, and more."""
-    entity = RoleEntity(ROLE + number, LAKE, f"r{number}", (), "admin", 0, None, None)
+    entity = RoleEntity(
+        id=ROLE + number,
+        metalake_id=LAKE,
+        name=f"r{number}",
+        properties=(),
+        created_by="admin",
+        created_at=0,
+        modified_by=None,
+        modified_at=None,
+    )
     return entity, (Grant(OBJECT + number, Kind.TABLE, int(Privilege.SELECT_TABLE), allowed=True), *more)
 
 

@@ -179,7 +179,13 @@ def test_settings_determine_download_source_and_target(tmp_path: Path, monkeypat
     is used.
     """
     archive = b"an archive" * 100
-    artifact = jars.Artifact("org.example", "runtime", "1", jars.hashlib.sha256(archive).hexdigest(), len(archive))
+    artifact = jars.Artifact(
+        group="org.example",
+        name="runtime",
+        version="1",
+        sha256=jars.hashlib.sha256(archive).hexdigest(),
+        size_bytes=len(archive),
+    )
     source = tmp_path / "maven" / artifact.relative_path
     source.parent.mkdir(parents=True)
     source.write_bytes(archive)

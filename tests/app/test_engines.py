@@ -23,7 +23,18 @@ from limnos.spark.files import SparkFiles
 from limnos.sqlpp.errors import EngineFailed, EngineUnavailable, OutcomeUnknown, SqlppError, TextPosition
 from limnos.sqlpp.jobs import EngineJob
 
-START = EngineStart("http://h", "lake", "local", "1g", 3, 2, "", (), (), ())
+START = EngineStart(
+    uri="http://h",
+    metalake="lake",
+    master="local",
+    memory="1g",
+    slots=3,
+    statements_max=2,
+    scratch="",
+    readable=(),
+    writable=(),
+    closed=(),
+)
 Story = Callable[[SparkEngine], Awaitable[object]]
 
 
@@ -51,7 +62,19 @@ def run(monkeypatch: pytest.MonkeyPatch) -> Callable[[Story], object]:
 
 def job(id: str, *, kind: str = "query", deadline_s: float = 30, user: str = "") -> EngineJob:
     """A job that the stand-in knows by its id."""
-    return EngineJob(id, kind, b"", 0, (), None, None, 0, "token", int(deadline_s * 1000), user)  # type: ignore[arg-type]
+    return EngineJob(
+        id=id,
+        kind=kind,
+        plan=b"",
+        slots=0,
+        reads=(),
+        target=None,
+        returning=None,
+        returning_slots=0,
+        credential="token",
+        deadline_ms=int(deadline_s * 1000),
+        user=user,
+    )  # type: ignore[arg-type]
 
 
 async def lines(rows: AsyncIterator[bytes]) -> list[bytes]:

@@ -14,7 +14,16 @@ from limnos.services.runs.job_rules import JobWork
 
 def plan(folder: Path, *, spark_submit: str | None) -> JobSettings:
     """Return settings that allow one directory."""
-    return JobSettings((str(folder),), ("/r",), ("/w",), ("/closed",), None, spark_submit, 5.0, 10)
+    return JobSettings(
+        allowed=(str(folder),),
+        readable=("/r",),
+        writable=("/w",),
+        closed=("/closed",),
+        user=None,
+        spark_submit=spark_submit,
+        timeout_s=5.0,
+        output_max=10,
+    )
 
 
 def test_spark_application_command_is_spark_submit(tmp_path: Path) -> None:
@@ -25,9 +34,9 @@ def test_spark_application_command_is_spark_submit(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).touch()
     content = TemplateContent(
-        f"file://{tmp_path}/app.jar",
-        ("--day", "1"),
-        {"LOAD": "x"},
+        executable=f"file://{tmp_path}/app.jar",
+        arguments=("--day", "1"),
+        environments={"LOAD": "x"},
         class_name="org.x.App",
         jars=(f"{tmp_path}/a.jar", f"{tmp_path}/b.jar"),
         files=(f"{tmp_path}/c.csv",),
@@ -61,7 +70,7 @@ def test_spark_application_command_is_spark_submit(tmp_path: Path) -> None:
 def test_spark_job_without_spark_is_refused(tmp_path: Path) -> None:
     """Without Spark the job is refused, and the message says what to do."""
     (tmp_path / "app.jar").touch()
-    work = JobWork("spark", TemplateContent(f"{tmp_path}/app.jar"))
+    work = JobWork("spark", TemplateContent(executable=f"{tmp_path}/app.jar"))
 
     for submit in (None, str(tmp_path / "none")):
         with pytest.raises(JobNotRunnable, match=r"jobs\.spark_submit"):

@@ -51,7 +51,7 @@ def run(story: Callable[[LanceProcesses], Awaitable[T]], **settings: int) -> T:
 
 async def described(processes: LanceProcesses, location: str, version: int | None = None) -> LanceDescription | None:
     """Request the description of a table."""
-    response = await processes.ask(WorkerTask(Describe(location, {}, version), caller="ana"))
+    response = await processes.ask(WorkerTask(Describe(location=location, options={}, version=version), caller="ana"))
     return msgspec.json.decode(response, type=LanceDescription | None)
 
 
@@ -133,7 +133,7 @@ def inserting(location: str, *, settled: Callable[[], Awaitable[None]] | None = 
         """Check nothing: the insert is allowed."""
 
     marks: list[bool] = []
-    question = Write(location, {}, mode="append", batch_bytes_max=1 << 20)
+    question = Write(location=location, options={}, mode="append", batch_bytes_max=1 << 20)
     return WorkerTask(question, caller="ana", settled=settled or still, mark=marks.append), marks
 
 
@@ -251,7 +251,7 @@ def test_process_is_ended_if_caller_stops_reading(location: str) -> None:
     """If a caller stops reading an answer, the process that produces it is ended."""
 
     async def story(processes: LanceProcesses) -> None:
-        chunks = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
+        chunks = processes.stream(WorkerTask(Query(location=location, options={}), caller="ana"))
         assert (await anext(chunks))[:6] == b"ARROW1"
         await chunks.aclose()
         assert processes.pids() == []
@@ -263,7 +263,7 @@ def test_request_waiting_for_slot_is_refused_at_server_stop(location: str) -> No
     """A request that waits for a slot when the server stops is refused, and no process is started for it."""
 
     async def story(processes: LanceProcesses) -> BaseException | None:
-        chunks = processes.stream(WorkerTask(Query(location, {}), caller="ana"))
+        chunks = processes.stream(WorkerTask(Query(location=location, options={}), caller="ana"))
         await anext(chunks)
         waiting = asyncio.create_task(described(processes, location))
         await asyncio.sleep(0)

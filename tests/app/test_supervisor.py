@@ -22,8 +22,8 @@ def supervised(monkeypatch: pytest.MonkeyPatch) -> tuple[Supervisor, list[tuple[
     """A supervisor of two fake workers, and the signals that it would send."""
     killed: list[tuple[int, int]] = []
     monkeypatch.setattr(os, "kill", lambda pid, which: killed.append((pid, which)))
-    supervisor = Supervisor(LoadedSettings(Settings(), {}), [[], []], lambda: None)
-    supervisor.workers = [ServingProcess(number, []) for number in (1, 2)]
+    supervisor = Supervisor(loaded=LoadedSettings(Settings(), {}), sockets=[[], []], announce=lambda: None)
+    supervisor.workers = [ServingProcess(number=number, sockets=[]) for number in (1, 2)]
     for each in supervisor.workers:
         each.pid, each.due_at = 1_000_000 + each.number, None
     return supervisor, killed
@@ -63,7 +63,7 @@ def test_worker_within_missed_heartbeat_limit_is_not_ended(
     assert killed == []
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FakeMachine:
     """A clock, and processes that exist only as numbers. `steps` runs the supervisor's loop."""
 
@@ -108,14 +108,14 @@ class FakeMachine:
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeMachine]:
     """A supervisor of three workers on a fake machine, before its first step."""
-    supervisor = Supervisor(LoadedSettings(Settings(), {}), [[], [], []], lambda: None)
-    machine = FakeMachine(supervisor)
+    supervisor = Supervisor(loaded=LoadedSettings(Settings(), {}), sockets=[[], [], []], announce=lambda: None)
+    machine = FakeMachine(supervisor=supervisor)
     supervisor.announce = machine.announce
     monkeypatch.setattr(os, "fork", machine.fork)
     monkeypatch.setattr(os, "waitpid", machine.wait_pid)
     monkeypatch.setattr(os, "kill", lambda pid, which: None)
     monkeypatch.setattr(time, "monotonic", lambda: machine.now)
-    supervisor.workers = [ServingProcess(number, []) for number in (1, 2, 3)]
+    supervisor.workers = [ServingProcess(number=number, sockets=[]) for number in (1, 2, 3)]
     supervisor._ready = os.pipe()
     os.set_blocking(supervisor._ready[0], False)
     yield machine

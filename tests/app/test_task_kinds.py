@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from limnos.store.tx import Tx
 
-ONCE = TaskKind("once", lambda work, text: asyncio.sleep(0, TaskOutcome()), tries=3)
+ONCE = TaskKind(name="once", runner=lambda work, text: asyncio.sleep(0, TaskOutcome()), tries=3)
 AGAIN = ONCE._replace(name="again", every_s=60.0)
 
 

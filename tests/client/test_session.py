@@ -184,7 +184,7 @@ def test_only_idempotent_requests_are_repeated(
     """Only idempotent requests are repeated, only if there was no answer or the server asks for it, and with a limited
     pause.
     """
-    assert retry_pause_s(Request(method, "/"), error, attempt) == pause
+    assert retry_pause_s(Request(method=method, path="/"), error, attempt) == pause
 
 
 def test_transaction_is_repeated_only_with_idempotency_key(fake: FakeServer) -> None:

@@ -30,10 +30,10 @@ def test_difference_from_the_page_is_detected() -> None:
     def differ(cell: matrix.Cell) -> int:
         return len(matrix.differences(page, "S", [[cell]] * len(CHANGES)))
 
-    assert differ(matrix.Cell("refused", 1, 7, 1, None)) == 0
-    assert differ(matrix.Cell("allowed", 1, 6, 1, None)) == len(CHANGES)
-    assert differ(matrix.Cell("refused", 2, 6, 1, None)) == len(CHANGES)
-    assert differ(matrix.Cell("refused", 1, 9, 1, None)) == len(CHANGES)
+    assert differ(matrix.Cell(told="refused", hot=1, following=7, again=1, wrong=None)) == 0
+    assert differ(matrix.Cell(told="allowed", hot=1, following=6, again=1, wrong=None)) == len(CHANGES)
+    assert differ(matrix.Cell(told="refused", hot=2, following=6, again=1, wrong=None)) == len(CHANGES)
+    assert differ(matrix.Cell(told="refused", hot=1, following=9, again=1, wrong=None)) == len(CHANGES)
 
 
 @pytest.mark.parametrize("nodes,words", [(1, "one node"), (2, "two nodes")], ids=["one", "two"])

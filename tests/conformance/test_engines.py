@@ -331,7 +331,7 @@ def test_all_engines_write_before_any_reads() -> None:
 
 def test_ended_engine_process_is_reported_by_later_verbs(tmp_path: Path) -> None:
     """If an engine's process ends, the next verb and all later ones report that."""
-    remote = Remote([sys.executable, "-c", "input()"], {}, tmp_path / "log")
+    remote = Remote(command=[sys.executable, "-c", "input()"], environment={}, log=tmp_path / "log")
     place = Place(uri="u", warehouse="w", tokens={}, work=tmp_path)
     with pytest.raises(CallRefused, match="has ended"):
         remote.start(place)

@@ -29,15 +29,19 @@ def serve(own: socket.socket) -> None:
         for at in range(int(job.id.split()[1])):
             own.sendall(wire.encode_frame(wire.ROWS, f'{{"at":{at}}}\n"x"\n'.encode()))
     if job.id == "refuse":
-        failure = wire.JobFailure(1077, "Cannot find dataset", 2, 5)
+        failure = wire.JobFailure(number=1077, message="Cannot find dataset", line=2, column=5)
         own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
     elif job.id == "unstarted":
-        failure = wire.JobFailure(3109, "The engine could not be started: no Java", again=True)
+        failure = wire.JobFailure(number=3109, message="The engine could not be started: no Java", again=True)
         own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
     elif job.id == "unforeseen":
-        own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(wire.JobFailure(3102, "odd", failed=True))))
+        own.sendall(
+            wire.encode_frame(
+                wire.FAILED, msgspec.msgpack.encode(wire.JobFailure(number=3102, message="odd", failed=True))
+            )
+        )
     elif job.id == "damaged":
-        failure = wire.JobFailure(3102, "odd", failed=True, replaces=True)
+        failure = wire.JobFailure(number=3102, message="odd", failed=True, replaces=True)
         own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(failure)))
     elif job.id == "told":
         text = [START.jars, START.java_home, START.java_runtime, os.environ.get("LIMNOS__SPARK__CACHE")]
@@ -45,7 +49,9 @@ def serve(own: socket.socket) -> None:
     elif job.id.startswith("obey"):
         while own.recv(1):
             pass
-        own.sendall(wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(wire.JobFailure(41, "cancelled"))))
+        own.sendall(
+            wire.encode_frame(wire.FAILED, msgspec.msgpack.encode(wire.JobFailure(number=41, message="cancelled")))
+        )
     elif job.id.startswith("deaf"):
         time.sleep(600)
     elif job.id == "environment":

@@ -36,7 +36,20 @@ class Engine:
         uri = f"http://127.0.0.1:{server.port}"
         scratch = directory / "scratch"
         scratch.mkdir()
-        self.sessions = StatementSessions(EngineStart(uri, "lake", "local[3]", "1g", 3, 4, str(scratch), (), (), ()))
+        self.sessions = StatementSessions(
+            EngineStart(
+                uri=uri,
+                metalake="lake",
+                master="local[3]",
+                memory="1g",
+                slots=3,
+                statements_max=4,
+                scratch=str(scratch),
+                readable=(),
+                writable=(),
+                closed=(),
+            )
+        )
         self.sessions.begin()
         self.machine: Any = self.sessions._spark._jvm  # type: ignore[union-attr]
         live: Any = LiveServer(uri=uri, token="t", data=directory, pid=0, process=None)  # type: ignore[arg-type]
@@ -47,14 +60,20 @@ class Engine:
         asking = self.dataverse
         pin = SnapshotPin(1, planted.load["metadata"]["snapshots"][0]["manifest-list"])
         path = (catalog, NAMESPACE, "t")
-        asking.refs = {"t": DatasetRef(path, "closed { id: bigint, v: bigint }", (("id",),), pin=pin)}
+        asking.refs = {"t": DatasetRef(path=path, type="closed { id: bigint, v: bigint }", key=(("id",),), pin=pin)}
         yield asking.job("select value t from t as t")
         yield asking.job("select value t from t as t where t.id = 1")
         yield asking.job("select count(*) as n, t.v as v from t as t group by t.v")
         yield asking.job("{'id': 77, 'v': 1}", "insert", target="t")
         yield asking.job(MANY, "insert", target="t")
         yield asking.job("select value t from t as t where t.v >= 1", "delete", target="t")
-        options = CompactionOptions(64 << 20, 1 << 60, retained_after_ms=0, states_max=1, debris_before_ms=1 << 40)
+        options = CompactionOptions(
+            target_bytes=64 << 20,
+            expires_before_ms=1 << 60,
+            retained_after_ms=0,
+            states_max=1,
+            debris_before_ms=1 << 40,
+        )
         yield structs.replace(asking.job("1", target="t"), kind="compact", plan=b"", compaction=options)
 
     def run(self, catalog: str, planted: Plant) -> Iterator[str]:
@@ -81,7 +100,9 @@ class Executor:
         rewrites = {"rewrite-all": "true"}
         options = {"compact": rewrites, "deletes": rewrites, "manifests": {}, "statistics": {}}
         for at, (kind, each) in enumerate(options.items()):
-            operation = LeasedOperation(at, kind, catalog, (NAMESPACE, "t"), "t", each)
+            operation = LeasedOperation(
+                operation=at, kind=kind, catalog=catalog, path=(NAMESPACE, "t"), token="t", options=each
+            )
             yield str(self.runner.run(operation))[:300]
 
 

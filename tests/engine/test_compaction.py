@@ -31,8 +31,8 @@ def compact(
     now_ms = time.time_ns() // 1_000_000
     expirable = tuple(each.manifest_list for each in asking.table(name).snapshots()) if checked else ()
     options = CompactionOptions(
-        64 << 20,
-        now_ms if expires else 0,
+        target_bytes=64 << 20,
+        expires_before_ms=now_ms if expires else 0,
         retained_after_ms=0,
         states_max=100,
         debris_before_ms=now_ms - OLD_S * 500 if debris else None,

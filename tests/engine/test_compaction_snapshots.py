@@ -49,6 +49,8 @@ def test_old_and_excess_snapshots_expire_unless_recently_current(
     """Snapshots expire by age and beyond a maximal number, but not those that were current until a moment ago, because
     a reader may use them.
     """
-    options = CompactionOptions(1, expires, retained_after_ms=keeps_after, states_max=5, debris_before_ms=None)
+    options = CompactionOptions(
+        target_bytes=1, expires_before_ms=expires, retained_after_ms=keeps_after, states_max=5, debris_before_ms=None
+    )
 
     assert expires_before(Table(count), options) == expected

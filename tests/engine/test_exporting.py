@@ -58,14 +58,14 @@ def test_json_and_adm_have_one_line_per_value() -> None:
     """JSON and ADM have one line for each value; ADM keeps types."""
     values: list[Value] = [{"id": 1, "at": Date(0)}, "x\ny"]
 
-    assert text_of(values, ExportFormat("json")) == '{"id":1,"at":"1970-01-01"}\n"x\\ny"\n'
-    assert text_of(values, ExportFormat("adm")) == '{ "id": 1, "at": date("1970-01-01") }\n"x\\ny"\n'
+    assert text_of(values, ExportFormat(name="json")) == '{"id":1,"at":"1970-01-01"}\n"x\\ny"\n'
+    assert text_of(values, ExportFormat(name="adm")) == '{ "id": 1, "at": date("1970-01-01") }\n"x\\ny"\n'
 
 
 def test_a_packed_file_is_read_by_gzip() -> None:
     """A compressed file is readable by gzip, for any size; its bytes come in chunks."""
     values: list[Value] = [{"id": number, "text": "é" * 40} for number in range(5000)]
-    ((file,), _) = exported(values, ExportFormat("json", compression="gzip", level=1))
+    ((file,), _) = exported(values, ExportFormat(name="json", compression="gzip", level=1))
 
     assert gzip.decompress(file.data).decode().splitlines()[4999] == json.dumps(
         values[4999], ensure_ascii=False
@@ -78,9 +78,9 @@ def test_files_end_at_a_number_of_objects_and_at_a_size() -> None:
     """
     values: list[Value] = [{"id": number} for number in range(25)]
 
-    assert [file.objects for file in exported(values, ExportFormat("json", objects_max=10))[0]] == [10, 10, 5]
-    assert [file.objects for file in exported(values, ExportFormat("json", bytes_max=90))[0]] == [10, 9, 6]
-    assert exported([], ExportFormat("csv", type=TYPE, options={"header": "true"})) == ([], [])
+    assert [file.objects for file in exported(values, ExportFormat(name="json", objects_max=10))[0]] == [10, 10, 5]
+    assert [file.objects for file in exported(values, ExportFormat(name="json", bytes_max=90))[0]] == [10, 9, 6]
+    assert exported([], ExportFormat(name="csv", type=TYPE, options={"header": "true"})) == ([], [])
 
 
 def test_another_directory_begins_another_file() -> None:
@@ -91,7 +91,7 @@ def test_another_directory_begins_another_file() -> None:
         {"path": ("car", None), "of": {"id": 3}},
         {"path": (Date(0), True), "of": {"id": 4}},
     ]
-    files, warnings = exported(values, ExportFormat("json", is_partitioned=True))
+    files, warnings = exported(values, ExportFormat(name="json", is_partitioned=True))
 
     assert [(file.directory, file.objects) for file in files] == [(["car", "x", "1"], 2), (["1970-01-01", "true"], 1)]
     assert warnings == ["ASX0064: Path expression produced a value of type 'null'. Path must be of type string"]
@@ -107,12 +107,12 @@ def test_delimited_text_quotes_fields_in_type_order() -> None:
         {"id": 3, "name": ""},
         {"id": 4, "name": "x\ty"},
     ]
-    form = ExportFormat("csv", type=TYPE, options={"header": "true", "null": "NIL"})
+    form = ExportFormat(name="csv", type=TYPE, options={"header": "true", "null": "NIL"})
 
     assert text_of(values, form) == 'id,name,pay\n1,"a""b,c",1.5\n2,NIL,2\n3,"",NIL\n4,x\ty,NIL\n'
-    assert text_of(values[3:], ExportFormat("tsv", type=TYPE)) == '4\t"x\ty"\t\n'
+    assert text_of(values[3:], ExportFormat(name="tsv", type=TYPE)) == '4\t"x\ty"\t\n'
     options = {"delimiter": "|", "quote": "'", "escape": "\\", "force-quote": "true", "empty-string-as-null": "true"}
-    form = ExportFormat("csv", type=TYPE, options={**options, "null": "-", "record-delimiter": "\\r\\n"})
+    form = ExportFormat(name="csv", type=TYPE, options={**options, "null": "-", "record-delimiter": "\\r\\n"})
     assert text_of([{"id": 1, "name": "it's \\"}, {"id": 2, "name": ""}], form) == "1|'it\\'s \\\\'|-\r\n2|-|-\r\n"
 
 
@@ -129,7 +129,7 @@ def test_delimited_text_skips_mismatched_objects_with_warning() -> None:
         5,
         {"id": 1 << 62},
     ]
-    ((file,), warnings) = exported(values, ExportFormat("csv", type=TYPE))
+    ((file,), warnings) = exported(values, ExportFormat(name="csv", type=TYPE))
 
     assert file.data.decode() == f"1,,\n{1 << 62},,\n"
     assert len(warnings) == 5
@@ -141,7 +141,7 @@ def test_exported_lines_are_read_again_as_the_same_values(form: str) -> None:
     """Texts with each special character are quoted, so that a reader of delimited text gets the same values."""
     texts = ["a\rb", "a\r\nb", "\r", "a\nb", 'a"b', '"', "a,b", "a\tb", "a\\b", " a ", "'", "plain"]
     values: list[Value] = [{"id": at, "name": text} for at, text in enumerate(texts)]
-    written = text_of(values, ExportFormat(form, type="CLOSED {id: bigint, name: string?}"))
+    written = text_of(values, ExportFormat(name=form, type="CLOSED {id: bigint, name: string?}"))
 
     rows = list(csv.reader(io.StringIO(written, newline=""), delimiter="," if form == "csv" else "\t", strict=True))
 
@@ -155,7 +155,7 @@ def test_integer_within_the_range_of_a_type_is_exported(bits: int, name: str) ->
     inside, outside = [least, -1, 0, 1, largest], [least - 1, largest + 1]
     values: list[Value] = [{"n": each} for each in [*inside, *(outside if bits < 64 else [])]]
 
-    ((file,), warnings) = exported(values, ExportFormat("csv", type=f"CLOSED {{n: {name}}}"))
+    ((file,), warnings) = exported(values, ExportFormat(name="csv", type=f"CLOSED {{n: {name}}}"))
 
     assert file.data.decode().split() == list(map(str, inside))
     assert bool(warnings) is (bits < 64)
@@ -164,7 +164,7 @@ def test_integer_within_the_range_of_a_type_is_exported(bits: int, name: str) ->
 def test_dates_use_the_given_pattern() -> None:
     """Dates use the given pattern; without one they are formatted as in JSON."""
     form = ExportFormat(
-        "csv", type="CLOSED {d: date, t: time, m: datetime}", dates={"date": "DD/MMM/YYYY", "time": "hh:mm a"}
+        name="csv", type="CLOSED {d: date, t: time, m: datetime}", dates={"date": "DD/MMM/YYYY", "time": "hh:mm a"}
     )
     values: list[Value] = [{"d": Date(1), "t": Time(13 * 3_600_000), "m": DateTime(1)}]
 
@@ -174,17 +174,17 @@ def test_dates_use_the_given_pattern() -> None:
 def test_parquet_has_columns_of_objects_or_type() -> None:
     """Columns are those of the objects, or of the type; each file is complete."""
     values: list[Value] = [{"id": 1, "at": DateTime(1), "tags": ("a",)}, {"id": 2, "of": {"x": 1.5, "t": Time(1)}}]
-    ((file,), _) = exported(values, ExportFormat("parquet"))
+    ((file,), _) = exported(values, ExportFormat(name="parquet"))
     table = pq.read_table(io.BytesIO(file.data))
 
     assert table.column("id").to_pylist() == [1, 2]
     assert table.column("of").to_pylist()[0] is None
     assert [str(value) for value in table.column("at").to_pylist()] == ["1970-01-01 00:00:00.001000", "None"]
     ((file,), _) = exported(
-        [{"id": n} for n in range(100)], ExportFormat("parquet", sizes={"row-group-size": 80, "page-size": 64})
+        [{"id": n} for n in range(100)], ExportFormat(name="parquet", sizes={"row-group-size": 80, "page-size": 64})
     )
     assert pq.ParquetFile(io.BytesIO(file.data)).metadata.num_row_groups == 10
-    form = ExportFormat("parquet", type="CLOSED {id: tinyint, pay: float?}", compression="zstd", objects_max=1)
+    form = ExportFormat(name="parquet", type="CLOSED {id: tinyint, pay: float?}", compression="zstd", objects_max=1)
     files, _ = exported([{"id": 1}, {"id": 2, "pay": 1.5}], form)
     assert [pq.read_table(io.BytesIO(file.data)).to_pylist() for file in files] == [
         [{"id": 1, "pay": None}],
@@ -195,13 +195,13 @@ def test_parquet_has_columns_of_objects_or_type() -> None:
 @pytest.mark.parametrize(
     "values,form",
     [
-        ([{"a": 1}, {"a": "x"}], ExportFormat("parquet")),
-        ([{"a": (1, "x")}], ExportFormat("parquet")),
-        ([{}], ExportFormat("parquet")),
-        ([1], ExportFormat("parquet")),
-        ([{"a": Date(10_000_000)}], ExportFormat("parquet")),
-        ([{"id": 1, "b": 1}], ExportFormat("parquet", type="CLOSED {id: bigint}")),
-        ([{"id": 300}], ExportFormat("parquet", type="CLOSED {id: tinyint}")),
+        ([{"a": 1}, {"a": "x"}], ExportFormat(name="parquet")),
+        ([{"a": (1, "x")}], ExportFormat(name="parquet")),
+        ([{}], ExportFormat(name="parquet")),
+        ([1], ExportFormat(name="parquet")),
+        ([{"a": Date(10_000_000)}], ExportFormat(name="parquet")),
+        ([{"id": 1, "b": 1}], ExportFormat(name="parquet", type="CLOSED {id: bigint}")),
+        ([{"id": 300}], ExportFormat(name="parquet", type="CLOSED {id: tinyint}")),
     ],
 )
 def test_parquet_refuses_unsupported_values(values: list[Value], form: ExportFormat) -> None:
@@ -217,7 +217,7 @@ def test_a_parquet_file_ends_at_its_size() -> None:
     store.
     """
     values: list[Value] = [{"id": number, "text": "x" * 1000} for number in range(100)]
-    files, _ = exported(values, ExportFormat("parquet", bytes_max=10_000))
+    files, _ = exported(values, ExportFormat(name="parquet", bytes_max=10_000))
 
     assert len(files) in range(10, 15)
     assert sum(file.objects for file in files) == 100

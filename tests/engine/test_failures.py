@@ -14,7 +14,18 @@ from limnos.engine.wire import EngineStart, JobFailure
 from limnos.model.errors import ServiceUnavailable
 from limnos.sqlpp.errors import OutcomeUnknown, SqlppError
 
-START = EngineStart("http://h", "lake", "local", "460m", 3, 2, "/scratch", (), (), ())
+START = EngineStart(
+    uri="http://h",
+    metalake="lake",
+    master="local",
+    memory="460m",
+    slots=3,
+    statements_max=2,
+    scratch="/scratch",
+    readable=(),
+    writable=(),
+    closed=(),
+)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def test_column_of_an_older_release_is_refused(asking: EngineDataverse, do: Do) 
     body = {"name": "older", "schema": schema_of(old), "properties": properties_of(old)}
     asking.rest("POST", f"/iceberg/v1/lake.main/namespaces/{'%1F'.join(asking.dataverse)}/tables", body)
     path = ("main", *asking.dataverse, "older")
-    asking.refs["older"] = DatasetRef(path, "{ id: bigint, a: string?, A: string? }", (("id",),))
+    asking.refs["older"] = DatasetRef(path=path, type="{ id: bigint, a: string?, A: string? }", key=(("id",),))
     words = "Dataset older was made by an older release with a column for the field A"
 
     with pytest.raises(SqlppError, match=words):
@@ -84,6 +84,6 @@ def test_column_of_an_older_release_is_refused(asking: EngineDataverse, do: Do) 
     do(asking.insert("older", '[{"id": 1, "a": "e", "A": "f"}]'))
 
     assert do(asking.query("select value o from older o")) == [{"id": 1, "a": "e", "A": "f"}]
-    asking.refs["older"] = DatasetRef(path, "{ id: bigint, s: { a: bigint, A: bigint }? }", (("id",),))
+    asking.refs["older"] = DatasetRef(path=path, type="{ id: bigint, s: { a: bigint, A: bigint }? }", key=(("id",),))
     with pytest.raises(SqlppError, match=r"with a column for the field s\.A"):
         do(asking.query("select value o from older o"))

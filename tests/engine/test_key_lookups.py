@@ -60,7 +60,7 @@ def tables(tmp_path: Path) -> Tables:
         for at, (name, array) in enumerate(arrays.items(), start=1)
     ]
     pq.write_table(pa.table(list(arrays.values()), schema=pa.schema(fields)), tmp_path / "a.parquet")
-    listed = list_of(tmp_path, Manifest([Entry((tmp_path / "a.parquet").as_uri())]))
+    listed = list_of(tmp_path, Manifest([Entry(path=(tmp_path / "a.parquet").as_uri())]))
     return Tables({"birds": TableSnapshot(dict(schema), listed), "empty": TableSnapshot(dict(schema), None)})
 
 
@@ -70,9 +70,11 @@ def asking() -> EngineDataverse:
     asking = EngineDataverse(None, None, ("d",))  # type: ignore[arg-type]
     index = (LookupIndex("by_n", (("n",),)),)
     for name in ("birds", "empty", "lost"):
-        asking.refs[name] = DatasetRef(("main", "d", name), TYPE, (("id",),), indexes=index)
-    asking.refs["outside"] = DatasetRef(("main", "d", "outside"), TYPE, (("id",),), files=ExternalSource("localfs", ()))
-    asking.refs["foreign"] = DatasetRef(("main", "d", "foreign"), "", ())
+        asking.refs[name] = DatasetRef(path=("main", "d", name), type=TYPE, key=(("id",),), indexes=index)
+    asking.refs["outside"] = DatasetRef(
+        path=("main", "d", "outside"), type=TYPE, key=(("id",),), files=ExternalSource(adapter="localfs", options=())
+    )
+    asking.refs["foreign"] = DatasetRef(path=("main", "d", "foreign"), type="", key=())
     return asking
 
 

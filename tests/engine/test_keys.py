@@ -49,7 +49,7 @@ MADE = "create type Entry as { id: bigint, maker: bigint }; create dataset entri
 NOTHING = "nothing was changed"
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Crowd:
     """The callers, and the answers that they got."""
 
@@ -168,7 +168,7 @@ def test_keys_stay_unique_under_concurrent_writers(nodes: list[Process]) -> None
     """Every key exists once, every confirmed statement was executed, no refused one was, and the other client wrote
     nothing.
     """
-    crowd = Crowd(nodes, nodes[0].token)
+    crowd = Crowd(nodes=nodes, token=nodes[0].token)
     status, body = answer_of(nodes[0].uri, crowd.token, MADE)
     assert status == 200, body
     with ThreadPoolExecutor(2) as pool:  # both engines run before one is killed

@@ -22,7 +22,19 @@ from limnos.engine.sessions import StatementSessions
 from limnos.engine.wire import EngineStart
 from limnos.sqlpp.jobs import EngineJob, encode
 
-JOB = EngineJob("job", "query", b"", 0, (), None, None, 0, "token", 60_000, "")
+JOB = EngineJob(
+    id="job",
+    kind="query",
+    plan=b"",
+    slots=0,
+    reads=(),
+    target=None,
+    returning=None,
+    returning_slots=0,
+    credential="token",
+    deadline_ms=60_000,
+    user="",
+)
 
 
 class Open:
@@ -209,7 +221,20 @@ def test_permanent_java_error_replaces_engine(
 @pytest.mark.spark
 def test_engine_of_killed_server_ends_and_removes_scratch() -> None:
     """The engine ends when its control socket is closed, and its scratch directory is removed."""
-    process = EngineProcess(EngineStart("http://127.0.0.1:1", "lake", "local", "256m", 3, 2, "", (), (), ()))
+    process = EngineProcess(
+        EngineStart(
+            uri="http://127.0.0.1:1",
+            metalake="lake",
+            master="local",
+            memory="256m",
+            slots=3,
+            statements_max=2,
+            scratch="",
+            readable=(),
+            writable=(),
+            closed=(),
+        )
+    )
     spilled = Path(process.scratch, "blockmgr", "00")
     spilled.mkdir(parents=True)
     (spilled / "shuffle.data").write_bytes(b"what a statement has spilled")

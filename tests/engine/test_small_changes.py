@@ -122,7 +122,7 @@ def test_large_files_are_added_completely_or_not_at_all(asking: EngineDataverse,
         assert path.stat().st_size > 4 << 20
         options = (("path", path.as_uri()), ("format", "delimited-text"), ("delimiter", "|"))
         job = asking.job("null", kind, target="staged")  # type: ignore[arg-type]
-        do(asking.run(structs.replace(job, source=ExternalSource("localfs", options), plan=b"")))
+        do(asking.run(structs.replace(job, source=ExternalSource(adapter="localfs", options=options), plan=b"")))
 
     rows = [f"{number}|{padding}|1994-01-{number % 28 + 1:02}" for number in range(12_000)]
     run("load", rows)
@@ -153,7 +153,7 @@ def test_files_with_generated_keys_are_appended(asking: EngineDataverse, do: Do)
         path.write_text("\n".join(lines))
         options = (("path", path.as_uri()), ("format", "json"))
         job = asking.job("null", kind, target="generated")  # type: ignore[arg-type]
-        do(asking.run(structs.replace(job, source=ExternalSource("localfs", options), plan=b"")))
+        do(asking.run(structs.replace(job, source=ExternalSource(adapter="localfs", options=options), plan=b"")))
 
     large = [f'{{"name": "{padding}", "n": {number}}}' for number in range(11_000)]
     expected = 0

@@ -32,7 +32,9 @@ FORM = form("{ id: bigint, name: string }", "id")
 
 def source(path: Path, format_: str, *, type_: str = "", **options: str) -> ExternalSource:
     """Return the source that a statement names."""
-    return ExternalSource("localfs", (("path", path.as_uri()), ("format", format_), *options.items()), type=type_)
+    return ExternalSource(
+        adapter="localfs", options=(("path", path.as_uri()), ("format", format_), *options.items()), type=type_
+    )
 
 
 def written(folder: Path, text: str) -> Path:

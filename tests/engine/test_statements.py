@@ -316,7 +316,10 @@ def test_external_dataset_files_are_queried(asking: EngineDataverse, do: Do) -> 
     options = (("path", folder.as_uri()), ("format", "csv"), ("header", "true"))
     type_ = "{ id: bigint, day: date?, name: string? }"
     asking.refs["files"] = DatasetRef(
-        ("main", *asking.dataverse, "files"), type_, (), files=ExternalSource("localfs", options)
+        path=("main", *asking.dataverse, "files"),
+        type=type_,
+        key=(),
+        files=ExternalSource(adapter="localfs", options=options),
     )
     asking.make("loaded", type_, "id")
 
@@ -488,7 +491,7 @@ def test_foreign_table_can_be_read_and_appended_to(asking: EngineDataverse, do: 
         ],
     }
     asking.rest("POST", "/iceberg/v1/lake.main/namespaces/sales%1Feast/tables", {"name": "other", "schema": schema})
-    asking.refs["other"] = DatasetRef(("main", "sales", "east", "other"), "", ())
+    asking.refs["other"] = DatasetRef(path=("main", "sales", "east", "other"), type="", key=())
 
     do(asking.insert("other", "[{'a': 1.25, 'B': 'x'}, {'b': datetime('2020-01-01T00:00:00')}]"))
 

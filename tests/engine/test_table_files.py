@@ -33,7 +33,7 @@ SCHEMA: dict[str, Any] = {
 
 def between(path: str, low: int, high: int, **more: Any) -> Entry:  # noqa: ANN401 - fields of an entry
     """Return a data file with ids between two bounds."""
-    return Entry(path, {1: number(low), 2: b"b"}, {1: number(high), 2: b"c"}, **more)
+    return Entry(path=path, lower={1: number(low), 2: b"b"}, upper={1: number(high), 2: b"c"}, **more)
 
 
 def key(value: Value, path: str = "id", operator: str = "=") -> list[Condition]:
@@ -50,7 +50,7 @@ def test_files_are_skipped_by_their_bounds(tmp_path: Path) -> None:
     """Files are skipped by their bounds. A file without bounds, or a condition on a column without comparable bounds,
     skips nothing.
     """
-    entries = [between("file:/a", 1, 9), between("file:/b", 10, 19), Entry("/c"), between("/d", 0, 99, status=2)]
+    entries = [between("file:/a", 1, 9), between("file:/b", 10, 19), Entry(path="/c"), between("/d", 0, 99, status=2)]
     location = list_of(tmp_path, Manifest(entries[:1]), Manifest(entries[1:]))
 
     assert paths(location, key(9)) == ["/a", "/c"]
@@ -65,11 +65,11 @@ def test_files_are_skipped_by_their_bounds(tmp_path: Path) -> None:
 def test_delete_files_are_matched_to_data_files(tmp_path: Path) -> None:
     """Delete files apply by sequence number, by the paths in their bounds, and by the file that they reference."""
     deletes = [
-        Entry("/all", content=1),
-        Entry("/of-a", {PATHS: b"file:/a"}, {PATHS: b"file:/a"}, content=1),
-        Entry("/of-b", content=1, referenced="file:/b"),
-        Entry("/cut", {PATHS: b"file:"}, {PATHS: b"file:/"}, content=1),
-        Entry("/old", content=1, sequence=1),
+        Entry(path="/all", content=1),
+        Entry(path="/of-a", lower={PATHS: b"file:/a"}, upper={PATHS: b"file:/a"}, content=1),
+        Entry(path="/of-b", content=1, referenced="file:/b"),
+        Entry(path="/cut", lower={PATHS: b"file:"}, upper={PATHS: b"file:/"}, content=1),
+        Entry(path="/old", content=1, sequence=1),
     ]
     location = list_of(
         tmp_path,
@@ -91,9 +91,12 @@ def test_delete_files_are_matched_to_data_files(tmp_path: Path) -> None:
         [Manifest([between(f"/{at}", 1, 9) for at in range(17)])],
         [Manifest([between("/a", 1, 9, format="ORC")])],
         [Manifest([between("s3://b/a", 1, 9)])],
-        [Manifest([between("/a", 1, 9)]), Manifest([Entry("/e", content=2)], deletes=True)],
-        [Manifest([between("/a", 1, 9)]), Manifest([Entry("/e", content=1, format="PUFFIN")], deletes=True)],
-        [Manifest([between("/a", 1, 9)]), Manifest([Entry(f"/{at}", content=1) for at in range(129)], deletes=True)],
+        [Manifest([between("/a", 1, 9)]), Manifest([Entry(path="/e", content=2)], deletes=True)],
+        [Manifest([between("/a", 1, 9)]), Manifest([Entry(path="/e", content=1, format="PUFFIN")], deletes=True)],
+        [
+            Manifest([between("/a", 1, 9)]),
+            Manifest([Entry(path=f"/{at}", content=1) for at in range(129)], deletes=True),
+        ],
         [Manifest([between("/a", 1, 9, status=0)], sequence=2)],
         [Manifest([]) for _ in range(65)],
     ],
@@ -178,7 +181,7 @@ def client() -> Iterator[TableClient]:
         server.shutdown()
 
 
-REF = DatasetRef(("main", "a b", "c", "t/u"), "{ id: bigint }", (("id",),), pin=SnapshotPin(7, "/list"))
+REF = DatasetRef(path=("main", "a b", "c", "t/u"), type="{ id: bigint }", key=(("id",),), pin=SnapshotPin(7, "/list"))
 
 
 def test_a_table_is_loaded_with_the_statements_credential(client: TableClient) -> None:

@@ -55,7 +55,9 @@ def namespace_chain(rig: Rig) -> Case:
         assert statuses in ([204] * 3, [404] * 3), f"half a chain: {statuses}"
         return statuses[0] == 204
 
-    return Case("POST", f"{PREFIX}/namespaces", namespace_body(tag, "b", "c"), is_done, (409,))
+    return Case(
+        method="POST", path=f"{PREFIX}/namespaces", body=namespace_body(tag, "b", "c"), is_done=is_done, again=(409,)
+    )
 
 
 def _namespace(rig: Rig) -> str:
@@ -79,14 +81,23 @@ def _is_there(rig: Rig, *parts: str) -> bool:
 def table_create(rig: Rig) -> Case:
     """Create a table."""
     tag = _namespace(rig)
-    return Case("POST", f"{namespace_path(tag)}/tables", table_body("t"), lambda: _is_there(rig, tag, "t"), (409,))
+    return Case(
+        method="POST",
+        path=f"{namespace_path(tag)}/tables",
+        body=table_body("t"),
+        is_done=lambda: _is_there(rig, tag, "t"),
+        again=(409,),
+    )
 
 
 def table_commit(rig: Rig) -> Case:
     """Commit to a table."""
     tag = _table(rig)
     return Case(
-        "POST", table_path(tag, "t"), properties_body(mark=tag), lambda: properties_of(rig, tag, "t").get("mark") == tag
+        method="POST",
+        path=table_path(tag, "t"),
+        body=properties_body(mark=tag),
+        is_done=lambda: properties_of(rig, tag, "t").get("mark") == tag,
     )
 
 
@@ -115,7 +126,7 @@ def tables_commit(rig: Rig) -> Case:
         assert marks == [created] * 2, f"only a part of the commit: {marks}, made: {created}"
         return created
 
-    return Case("POST", f"{PREFIX}/transactions/commit", body, is_done, (409,))
+    return Case(method="POST", path=f"{PREFIX}/transactions/commit", body=body, is_done=is_done, again=(409,))
 
 
 def set_body(tag: str, body: dict[str, object], location: str) -> dict[str, object]:
@@ -159,7 +170,7 @@ def transaction(rig: Rig) -> Case:
         return created
 
     path = f"{OWN}/metalakes/lake/catalogs/main/transactions"
-    return Case("POST", path, {"operations": operations}, is_done, (409,))
+    return Case(method="POST", path=path, body={"operations": operations}, is_done=is_done, again=(409,))
 
 
 def _pipeline(rig: Rig) -> tuple[str, str]:
@@ -194,7 +205,13 @@ def run_publish(rig: Rig) -> Case:
         assert effects in ([True] * 3, [False] * 3), f"only a part of the publish: {effects}"
         return effects[0]
 
-    return Case("POST", f"{OWN}/metalakes/lake/catalogs/main/transactions", {"operations": operations}, is_done, (409,))
+    return Case(
+        method="POST",
+        path=f"{OWN}/metalakes/lake/catalogs/main/transactions",
+        body={"operations": operations},
+        is_done=is_done,
+        again=(409,),
+    )
 
 
 def pipeline_declare(rig: Rig) -> Case:
@@ -207,7 +224,7 @@ def pipeline_declare(rig: Rig) -> Case:
         assert effects in ([True] * 2, [False] * 2), f"half a version: {pipeline}"
         return effects[0]
 
-    return Case("PUT", f"{PIPELINES}/{tag}", {"declaration": {"steps": [1]}}, is_done)
+    return Case(method="PUT", path=f"{PIPELINES}/{tag}", body={"declaration": {"steps": [1]}}, is_done=is_done)
 
 
 def run_start(rig: Rig) -> Case:
@@ -221,7 +238,7 @@ def run_start(rig: Rig) -> Case:
         return answer.status == 200
 
     body = {"id": run, "holder": "h:1", "lease_s": 3600, "steps": [{"name": "a"}, {"name": "b"}]}
-    return Case("POST", f"{PIPELINES}/{tag}/runs", body, is_done)
+    return Case(method="POST", path=f"{PIPELINES}/{tag}/runs", body=body, is_done=is_done)
 
 
 def step_put(rig: Rig) -> Case:
@@ -235,7 +252,12 @@ def step_put(rig: Rig) -> Case:
         assert parts in ([True] * 2, [False] * 2), f"half a step: {run_body}"
         return parts[0]
 
-    return Case("PUT", f"{RUNS}/{run}/steps/s", {"attempt": 1, "state": "done", "findings": [finding]}, is_done)
+    return Case(
+        method="PUT",
+        path=f"{RUNS}/{run}/steps/s",
+        body={"attempt": 1, "state": "done", "findings": [finding]},
+        is_done=is_done,
+    )
 
 
 def run_resume(rig: Rig) -> Case:
@@ -248,7 +270,9 @@ def run_resume(rig: Rig) -> Case:
         assert (run_body["attempt"], run_body["state"]) in ((2, "running"), (1, "failed"))
         return bool(run_body["attempt"] == 2)
 
-    return Case("POST", f"{RUNS}/{run}/resume", {"holder": "h:2", "after": 1, "lease_s": 3600}, is_done)
+    return Case(
+        method="POST", path=f"{RUNS}/{run}/resume", body={"holder": "h:2", "after": 1, "lease_s": 3600}, is_done=is_done
+    )
 
 
 def table_purge(rig: Rig) -> Case:
@@ -266,7 +290,9 @@ def table_purge(rig: Rig) -> Case:
             time.sleep(0.01)
         return True
 
-    return Case("DELETE", f"{table_path(tag, 't')}?purgeRequested=true", None, is_done, (404,))
+    return Case(
+        method="DELETE", path=f"{table_path(tag, 't')}?purgeRequested=true", body=None, is_done=is_done, again=(404,)
+    )
 
 
 def namespace_protect(rig: Rig) -> Case:
@@ -277,7 +303,7 @@ def namespace_protect(rig: Rig) -> Case:
     def is_done() -> bool:
         return rig.admin.do("GET", path).body["protected"] is True
 
-    return Case("PUT", path, {"below": True}, is_done)
+    return Case(method="PUT", path=path, body={"below": True}, is_done=is_done)
 
 
 def names_migrate(rig: Rig) -> Case:
@@ -294,7 +320,7 @@ def names_migrate(rig: Rig) -> Case:
         assert statuses in ([204, 404], [404, 204]), f"two names or none: {statuses}"
         return statuses[1] == 204
 
-    return Case("POST", changes, {"to": "migrated"}, is_done)
+    return Case(method="POST", path=changes, body={"to": "migrated"}, is_done=is_done)
 
 
 def _names_at(rig: Rig, state: str, *, to: str) -> Case:
@@ -323,7 +349,7 @@ def _names_at(rig: Rig, state: str, *, to: str) -> Case:
         assert reached["left"] == 0, f"names were lost: {reached}"
         return reached["state"] != state
 
-    return Case("POST", changes, {"to": to}, is_done)
+    return Case(method="POST", path=changes, body={"to": to}, is_done=is_done)
 
 
 def names_switch(rig: Rig) -> Case:
@@ -371,7 +397,11 @@ def import_feed(rig: Rig) -> Case:
         return rig.admin.do("GET", path).body["records"] == 2
 
     return Case(
-        "POST", f"{path}/records?after=1", {"metalake": {"id": 5, "name": "lake", "version": _VERSION}}, is_done, (409,)
+        method="POST",
+        path=f"{path}/records?after=1",
+        body={"metalake": {"id": 5, "name": "lake", "version": _VERSION}},
+        is_done=is_done,
+        again=(409,),
     )
 
 
@@ -391,7 +421,7 @@ def import_finish(rig: Rig) -> Case:
         assert statuses in ((200, 404), (403, 200), (404, 200)), f"half an import: {statuses}"
         return statuses[0] == 200
 
-    return Case("POST", f"{path}/finish", None, is_done, (404,))
+    return Case(method="POST", path=f"{path}/finish", body=None, is_done=is_done, again=(404,))
 
 
 def table_undrop(rig: Rig) -> Case:
@@ -408,7 +438,7 @@ def table_undrop(rig: Rig) -> Case:
         assert bool(dropped()) is not exists, "both existing and in the trash, or neither"
         return exists and properties_of(rig, tag, "t") is not None
 
-    return Case("POST", f"{trash}/{dropped()[0]['id']}/undrop", {}, is_done, (404,))  # type: ignore[index]
+    return Case(method="POST", path=f"{trash}/{dropped()[0]['id']}/undrop", body={}, is_done=is_done, again=(404,))  # type: ignore[index]
 
 
 def table_drop(rig: Rig) -> Case:
@@ -421,7 +451,7 @@ def table_drop(rig: Rig) -> Case:
         assert bool(rig.admin.do("GET", trash).body["trash"]) is missing, "both existing and in the trash, or neither"
         return missing
 
-    return Case("DELETE", table_path(tag, "t"), None, is_done, (404,))
+    return Case(method="DELETE", path=table_path(tag, "t"), body=None, is_done=is_done, again=(404,))
 
 
 def table_unregister(rig: Rig) -> Case:
@@ -437,7 +467,7 @@ def table_unregister(rig: Rig) -> Case:
         )
         return missing
 
-    return Case("POST", f"{table_path(tag, 't')}/unregister", None, is_done, (404,))
+    return Case(method="POST", path=f"{table_path(tag, 't')}/unregister", body=None, is_done=is_done, again=(404,))
 
 
 def table_rename(rig: Rig) -> Case:
@@ -449,7 +479,13 @@ def table_rename(rig: Rig) -> Case:
         assert old != new, f"under its old name: {old}, under its new name: {new}"
         return new
 
-    return Case("POST", f"{PREFIX}/tables/rename", rename_body((tag, "t"), (tag, "u")), is_done, (404,))
+    return Case(
+        method="POST",
+        path=f"{PREFIX}/tables/rename",
+        body=rename_body((tag, "t"), (tag, "u")),
+        is_done=is_done,
+        again=(404,),
+    )
 
 
 def _view_path(*parts: str) -> str:
@@ -472,7 +508,9 @@ def view_create(rig: Rig) -> Case:
     """Create a view."""
     tag = _namespace(rig)
     view_exists = lambda: _view_is_there(rig, tag, "v")  # noqa: E731 - short
-    return Case("POST", f"{namespace_path(tag)}/views", view_body("v"), view_exists, (409,))
+    return Case(
+        method="POST", path=f"{namespace_path(tag)}/views", body=view_body("v"), is_done=view_exists, again=(409,)
+    )
 
 
 def view_replace(rig: Rig) -> Case:
@@ -485,7 +523,9 @@ def view_replace(rig: Rig) -> Case:
         assert (current, len(versions)) in ((1, 1), (2, 2)), f"half: version {current} of {len(versions)}"
         return bool(current == 2)
 
-    return Case("POST", _view_path(tag, "v"), replaced_by(view_version("select 2 as id")), is_done)
+    return Case(
+        method="POST", path=_view_path(tag, "v"), body=replaced_by(view_version("select 2 as id")), is_done=is_done
+    )
 
 
 def view_rename(rig: Rig) -> Case:
@@ -497,13 +537,25 @@ def view_rename(rig: Rig) -> Case:
         assert old != new, f"under its old name: {old}, under its new name: {new}"
         return new
 
-    return Case("POST", f"{PREFIX}/views/rename", rename_body((tag, "v"), (tag, "w")), is_done, (404,))
+    return Case(
+        method="POST",
+        path=f"{PREFIX}/views/rename",
+        body=rename_body((tag, "v"), (tag, "w")),
+        is_done=is_done,
+        again=(404,),
+    )
 
 
 def view_drop(rig: Rig) -> Case:
     """Drop a view."""
     tag = _view(rig)
-    return Case("DELETE", _view_path(tag, "v"), None, lambda: not _view_is_there(rig, tag, "v"), (404,))
+    return Case(
+        method="DELETE",
+        path=_view_path(tag, "v"),
+        body=None,
+        is_done=lambda: not _view_is_there(rig, tag, "v"),
+        again=(404,),
+    )
 
 
 def _reader(rig: Rig, tag: str, *, holds: bool = True) -> str:
@@ -529,7 +581,12 @@ def privilege_grant(rig: Rig) -> Case:
     tag = _table(rig)
     user = _reader(rig, tag)
     path = rights_path(f"role_{tag}", "table", f"main.{tag}.t", "grant")
-    return Case("PUT", path, rights_body("select_table", "modify_table"), lambda: _may_load(rig, user, tag))
+    return Case(
+        method="PUT",
+        path=path,
+        body=rights_body("select_table", "modify_table"),
+        is_done=lambda: _may_load(rig, user, tag),
+    )
 
 
 def role_give(rig: Rig) -> Case:
@@ -539,7 +596,7 @@ def role_give(rig: Rig) -> Case:
     grant = rights_path(f"role_{tag}", "table", f"main.{tag}.t", "grant")
     rig.admin.do("PUT", grant, rights_body("select_table"))
     path = f"{GRAVITINO}/permissions/users/{user}/grant"
-    return Case("PUT", path, {"roleNames": [f"role_{tag}"]}, lambda: _may_load(rig, user, tag))
+    return Case(method="PUT", path=path, body={"roleNames": [f"role_{tag}"]}, is_done=lambda: _may_load(rig, user, tag))
 
 
 def owner_set(rig: Rig) -> Case:
@@ -547,7 +604,7 @@ def owner_set(rig: Rig) -> Case:
     tag = _table(rig)
     user = _reader(rig, tag)
     path = f"{GRAVITINO}/owners/table/main.{tag}.t"
-    return Case("PUT", path, {"name": user, "type": "USER"}, lambda: _may_load(rig, user, tag))
+    return Case(method="PUT", path=path, body={"name": user, "type": "USER"}, is_done=lambda: _may_load(rig, user, tag))
 
 
 def user_disable(rig: Rig) -> Case:
@@ -556,7 +613,7 @@ def user_disable(rig: Rig) -> Case:
     user = _reader(rig, tag)
     rig.admin.do("PUT", f"{GRAVITINO}/owners/table/main.{tag}.t", {"name": user, "type": "USER"})
     path = f"{OWN}/metalakes/lake/users/{user}"
-    return Case("PATCH", path, {"enabled": False}, lambda: not _may_load(rig, user, tag))
+    return Case(method="PATCH", path=path, body={"enabled": False}, is_done=lambda: not _may_load(rig, user, tag))
 
 
 def token_create(rig: Rig) -> Case:
@@ -566,7 +623,7 @@ def token_create(rig: Rig) -> Case:
     def is_done() -> bool:
         return f"'name': '{tag}'" in str(rig.admin.do("GET", f"{OWN}/tokens").body)
 
-    return Case("POST", f"{OWN}/tokens", {"name": tag}, is_done, (200, 201))
+    return Case(method="POST", path=f"{OWN}/tokens", body={"name": tag}, is_done=is_done, again=(200, 201))
 
 
 def tags_associate(rig: Rig) -> Case:
@@ -582,7 +639,7 @@ def tags_associate(rig: Rig) -> Case:
         assert listed_names in ([], names), f"half of them: {listed_names}"
         return bool(listed_names)
 
-    return Case("POST", path, {"tagsToAdd": names}, is_done, (409,))
+    return Case(method="POST", path=path, body={"tagsToAdd": names}, is_done=is_done, again=(409,))
 
 
 def lineage_take(rig: Rig) -> Case:
@@ -612,7 +669,7 @@ def lineage_take(rig: Rig) -> Case:
         assert edge_counts in ([2, 1, 2, 1], [0] * 4), f"half of it: {edge_counts}"
         return bool(edge_counts[0])
 
-    return Case("POST", lineage, event, is_done, (201,))
+    return Case(method="POST", path=lineage, body=event, is_done=is_done, again=(201,))
 
 
 def _stage_versions(rig: Rig, *names: str) -> list[dict[str, object]]:
@@ -640,7 +697,12 @@ def lance_version(rig: Rig) -> Case:
     """Commit a version to a Lance table. A repetition returns the same version."""
     name = rig.tag()
     (entry,) = _stage_versions(rig, name)
-    return Case("POST", f"{LANCE}/lance%24{name}/version/create", entry, lambda: _has_version(rig, name))
+    return Case(
+        method="POST",
+        path=f"{LANCE}/lance%24{name}/version/create",
+        body=entry,
+        is_done=lambda: _has_version(rig, name),
+    )
 
 
 def lance_versions(rig: Rig) -> Case:
@@ -654,7 +716,7 @@ def lance_versions(rig: Rig) -> Case:
         assert effects in ([True] * 3, [False] * 3), f"half a batch: {effects}"
         return effects[0]
 
-    return Case("POST", f"{LANCE}/version/batch-create", {"entries": entries}, is_done)
+    return Case(method="POST", path=f"{LANCE}/version/batch-create", body={"entries": entries}, is_done=is_done)
 
 
 def _sqlpp(rig: Rig, statement: str) -> list[object]:
@@ -681,7 +743,13 @@ def sqlpp_dataset(rig: Rig) -> Case:
         assert [len(each) for each in metadata_rows] == [table_exists, table_exists]
         return table_exists
 
-    return Case("POST", SQLPP, {"statement": f"create dataset `{tag}`.d(t) primary key id"}, is_done, (400,))
+    return Case(
+        method="POST",
+        path=SQLPP,
+        body={"statement": f"create dataset `{tag}`.d(t) primary key id"},
+        is_done=is_done,
+        again=(400,),
+    )
 
 
 def sqlpp_dataverse_drop(rig: Rig) -> Case:
@@ -703,7 +771,9 @@ def sqlpp_dataverse_drop(rig: Rig) -> Case:
         assert (object_counts, above) in (([1, 2, 1, 1, 1, 1], 204), ([0] * 6, 404)), (object_counts, above)
         return not object_counts[0]
 
-    return Case("POST", SQLPP, {"statement": f"drop dataverse `{tag}`.a"}, is_done, (400,))
+    return Case(
+        method="POST", path=SQLPP, body={"statement": f"drop dataverse `{tag}`.a"}, is_done=is_done, again=(400,)
+    )
 
 
 def _leaf(rig: Rig, kind: str) -> str:
@@ -726,13 +796,25 @@ def model_link(rig: Rig) -> Case:
         assert (versions, latest_version, alias) in (([0], 1, 200), ([], 0, 404)), (versions, latest_version, alias)
         return bool(versions)
 
-    return Case("POST", f"{models}/m/versions", {"uri": "s3://x/0", "aliases": ["best"]}, is_done, (409,))
+    return Case(
+        method="POST",
+        path=f"{models}/m/versions",
+        body={"uri": "s3://x/0", "aliases": ["best"]},
+        is_done=is_done,
+        again=(409,),
+    )
 
 
 def fileset_create(rig: Rig) -> Case:
     """Create a fileset and its directory."""
     filesets = _leaf(rig, "fileset")
-    return Case("POST", filesets, {"name": "f"}, lambda: rig.admin.ask("GET", f"{filesets}/f").status == 200, (409,))
+    return Case(
+        method="POST",
+        path=filesets,
+        body={"name": "f"},
+        is_done=lambda: rig.admin.ask("GET", f"{filesets}/f").status == 200,
+        again=(409,),
+    )
 
 
 def policies_associate(rig: Rig) -> Case:
@@ -748,7 +830,7 @@ def policies_associate(rig: Rig) -> Case:
         assert sorted(listed_names) in ([], names), f"half attached: {listed_names}"
         return bool(listed_names)
 
-    return Case("POST", path, {"policiesToAdd": names}, is_done, (409,))
+    return Case(method="POST", path=path, body={"policiesToAdd": names}, is_done=is_done, again=(409,))
 
 
 def statistics_update(rig: Rig) -> Case:
@@ -760,7 +842,7 @@ def statistics_update(rig: Rig) -> Case:
         assert len(statistics) in (0, 2), f"half written: {statistics}"
         return bool(statistics)
 
-    return Case("PUT", path, {"updates": {"custom-a": 1, "custom-b": 2}}, is_done)
+    return Case(method="PUT", path=path, body={"updates": {"custom-a": 1, "custom-b": 2}}, is_done=is_done)
 
 
 def tag_values(rig: Rig) -> Case:
@@ -777,7 +859,7 @@ def tag_values(rig: Rig) -> Case:
         assert values_by_tag in ({}, {f"one{tag}": ["x", "y"], f"two{tag}": []}), f"half attached: {tags}"
         return bool(values_by_tag)
 
-    return Case("POST", path, {"tagsToAdd": pairs}, is_done)
+    return Case(method="POST", path=path, body={"tagsToAdd": pairs}, is_done=is_done)
 
 
 def column_statistics(rig: Rig) -> Case:
@@ -789,7 +871,7 @@ def column_statistics(rig: Rig) -> Case:
         assert len(statistics) in (0, 2), f"half written: {statistics}"
         return bool(statistics)
 
-    return Case("PUT", path, {"updates": {"custom-a": 1, "custom-b": 2}}, is_done)
+    return Case(method="PUT", path=path, body={"updates": {"custom-a": 1, "custom-b": 2}}, is_done=is_done)
 
 
 WITH_FILE = (

@@ -61,14 +61,14 @@ def placeholder_insert(rig: Rig) -> Case:
     far = _far(rig)
     body = {"name": "admin", "type": "USER"}
     done = lambda: _is(rig, far, before=[], after=["a", "t"])  # noqa: E731 - short
-    return Case("PUT", f"{GRAVITINO}/owners/table/{far}.a.t", body, done)
+    return Case(method="PUT", path=f"{GRAVITINO}/owners/table/{far}.a.t", body=body, is_done=done)
 
 
 def placeholder_create(rig: Rig) -> Case:
     """Create a table in the source; its creator becomes the owner of its placeholder node."""
     far = _far(rig)
     done = lambda: _is(rig, far, before=[], after=["a", "t"])  # noqa: E731 - short
-    return Case("POST", f"/iceberg/v1/lake.{far}/namespaces/a/tables", table_body("t"), done)
+    return Case(method="POST", path=f"/iceberg/v1/lake.{far}/namespaces/a/tables", body=table_body("t"), is_done=done)
 
 
 def placeholder_move(rig: Rig) -> Case:
@@ -83,14 +83,22 @@ def placeholder_move(rig: Rig) -> Case:
             rig.source.answers["POST /v1/tables/rename"] = ScriptedAnswer(404, body=lost)
         return is_done
 
-    return Case("POST", f"/iceberg/v1/lake.{far}/tables/rename", rename_body(("a", "t"), ("a", "u")), done, (404,))
+    return Case(
+        method="POST",
+        path=f"/iceberg/v1/lake.{far}/tables/rename",
+        body=rename_body(("a", "t"), ("a", "u")),
+        is_done=done,
+        again=(404,),
+    )
 
 
 def placeholder_drop(rig: Rig) -> Case:
     """Drop a table in the source, with its placeholder node."""
     far = _owned(rig)
     done = lambda: _is(rig, far, before=["a", "t"], after=["a"])  # noqa: E731 - short
-    return Case("DELETE", f"/iceberg/v1/lake.{far}/namespaces/a/tables/t", None, done, (204,))
+    return Case(
+        method="DELETE", path=f"/iceberg/v1/lake.{far}/namespaces/a/tables/t", body=None, is_done=done, again=(204,)
+    )
 
 
 MUTATIONS = (placeholder_insert, placeholder_create, placeholder_move, placeholder_drop)

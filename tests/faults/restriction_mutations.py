@@ -38,21 +38,36 @@ def _is(rig: Rig, tag: str, *, before: list[object], after: list[object]) -> boo
 def restriction_set(rig: Rig) -> Case:
     """Set a restriction on a table."""
     tag = _table(rig)
-    return Case("PUT", restriction_path(tag), FIRST, lambda: _is(rig, tag, before=[], after=[(False, 0)]))
+    return Case(
+        method="PUT",
+        path=restriction_path(tag),
+        body=FIRST,
+        is_done=lambda: _is(rig, tag, before=[], after=[(False, 0)]),
+    )
 
 
 def restriction_change(rig: Rig) -> Case:
     """Replace a restriction: afterwards it has either the old or the new terms, never a mixture."""
     tag = _table(rig)
     rig.admin.do("PUT", restriction_path(tag), FIRST)
-    return Case("PUT", restriction_path(tag), SECOND, lambda: _is(rig, tag, before=[(False, 0)], after=[(True, 1)]))
+    return Case(
+        method="PUT",
+        path=restriction_path(tag),
+        body=SECOND,
+        is_done=lambda: _is(rig, tag, before=[(False, 0)], after=[(True, 1)]),
+    )
 
 
 def restriction_remove(rig: Rig) -> Case:
     """Remove a restriction."""
     tag = _table(rig)
     rig.admin.do("PUT", restriction_path(tag), FIRST)
-    return Case("DELETE", restriction_path(tag), None, lambda: _is(rig, tag, before=[(False, 0)], after=[]))
+    return Case(
+        method="DELETE",
+        path=restriction_path(tag),
+        body=None,
+        is_done=lambda: _is(rig, tag, before=[(False, 0)], after=[]),
+    )
 
 
 def plan_begin(rig: Rig) -> Case:
@@ -60,7 +75,7 @@ def plan_begin(rig: Rig) -> Case:
     path = table_with_parts(rig.admin, rig.tag())
     stored_plans = "SELECT count(*) FROM scan_plan WHERE parts <> ''"
     ((before,),) = rig.rows(stored_plans)
-    return Case("POST", f"{path}/plan", {}, lambda: rig.rows(stored_plans) != [(before,)])
+    return Case(method="POST", path=f"{path}/plan", body={}, is_done=lambda: rig.rows(stored_plans) != [(before,)])
 
 
 def plan_cancel(rig: Rig) -> Case:
@@ -73,7 +88,7 @@ def plan_cancel(rig: Rig) -> Case:
         assert status in ("completed", "cancelled"), status
         return status == "cancelled"
 
-    return Case("DELETE", at, None, is_done, (204,))
+    return Case(method="DELETE", path=at, body=None, is_done=is_done, again=(204,))
 
 
 MUTATIONS = (restriction_set, restriction_change, restriction_remove)

@@ -132,28 +132,47 @@ class Model:
         name = f"n{self.count}"
         self.spaces.append(name)
         change = ("create", "namespace", f"main.{name}", "")
-        return UserAction("POST", f"{PREFIX}/namespaces", namespace_body(name), change, namespace_path(name))
+        return UserAction(
+            method="POST",
+            path=f"{PREFIX}/namespaces",
+            body=namespace_body(name),
+            change=change,
+            seen_at=namespace_path(name),
+        )
 
     def table(self) -> UserAction:
         """Create a table."""
         space, name = self.chance.choice(self.spaces), f"t{self.count}"
         self.tables.append((space, name))
         change = ("create", "table", f"main.{space}.{name}", "")
-        return UserAction("POST", f"{namespace_path(space)}/tables", table_body(name), change, table_path(space, name))
+        return UserAction(
+            method="POST",
+            path=f"{namespace_path(space)}/tables",
+            body=table_body(name),
+            change=change,
+            seen_at=table_path(space, name),
+        )
 
     def load(self) -> UserAction:
         """Load a table that may have been dropped."""
-        return UserAction("GET", table_path(*self.chance.choice(self.tables)))
+        return UserAction(method="GET", path=table_path(*self.chance.choice(self.tables)))
 
     def tables_list(self) -> UserAction:
         """List a namespace."""
-        return UserAction("GET", f"{namespace_path(self.chance.choice(self.spaces))}/tables")
+        return UserAction(method="GET", path=f"{namespace_path(self.chance.choice(self.spaces))}/tables")
 
     def commit(self) -> UserAction:
         """Set a property of a table."""
         table, mark = self.chance.choice(self.tables), f"p{self.count}"
         change = ("commit", "table", f"main.{'.'.join(table)}", "")
-        return UserAction("POST", table_path(*table), properties_body(**{mark: "1"}), change, table_path(*table), mark)
+        return UserAction(
+            method="POST",
+            path=table_path(*table),
+            body=properties_body(**{mark: "1"}),
+            change=change,
+            seen_at=table_path(*table),
+            seen_as=mark,
+        )
 
     def move(self) -> UserAction:
         """Rename a table."""
@@ -161,39 +180,62 @@ class Model:
         target = (source[0], f"m{self.count}")
         self.tables.append(target)
         change = ("move", "table", f"main.{'.'.join(source)}", f"main.{'.'.join(target)}")
-        return UserAction("POST", f"{PREFIX}/tables/rename", rename_body(source, target), change, table_path(*target))
+        return UserAction(
+            method="POST",
+            path=f"{PREFIX}/tables/rename",
+            body=rename_body(source, target),
+            change=change,
+            seen_at=table_path(*target),
+        )
 
     def drop(self) -> UserAction:
         """Drop a table whose name is never used again."""
         table = self.chance.choice(self.tables)
         change = ("drop", "table", f"main.{'.'.join(table)}", "")
-        return UserAction("DELETE", table_path(*table), None, change, f"!{table_path(*table)}")
+        return UserAction(
+            method="DELETE", path=table_path(*table), body=None, change=change, seen_at=f"!{table_path(*table)}"
+        )
 
     def tag(self) -> UserAction:
         """Create a tag."""
         name = f"g{self.count}"
         change = ("create", "tag", name, "")
-        return UserAction("POST", f"{GRAVITINO}/tags", {"name": name}, change, f"{GRAVITINO}/tags/{name}")
+        return UserAction(
+            method="POST",
+            path=f"{GRAVITINO}/tags",
+            body={"name": name},
+            change=change,
+            seen_at=f"{GRAVITINO}/tags/{name}",
+        )
 
     def allow(self) -> UserAction:
         """Grant a privilege on a namespace to the readers."""
         space = self.chance.choice(self.spaces)
         change = ("grant", "namespace", f"main.{space}", "")
         path = rights_path("readers", "schema", f"main.{space}", "grant")
-        return UserAction("PUT", path, rights_body("CREATE_TABLE"), change)
+        return UserAction(method="PUT", path=path, body=rights_body("CREATE_TABLE"), change=change)
 
     def token(self) -> UserAction:
         """Create a token for the user itself."""
         name = f"k{self.count}"
         change = ("create", "token", "", "")
-        return UserAction("POST", f"{OWN}/tokens", {"name": name}, change, f"{OWN}/tokens?all=true", name)
+        return UserAction(
+            method="POST",
+            path=f"{OWN}/tokens",
+            body={"name": name},
+            change=change,
+            seen_at=f"{OWN}/tokens?all=true",
+            seen_as=name,
+        )
 
     def statistic(self) -> UserAction:
         """Write a statistic of a table, which leaves no change in the feed."""
         table, name = self.chance.choice(self.tables), f"custom-{self.count}"
         path = f"{GRAVITINO}/objects/table/main.{'.'.join(table)}/statistics"
         change = ("other", "table", f"main.{'.'.join(table)}", "")
-        return UserAction("PUT", path, {"updates": {name: 1}}, change, path, name)
+        return UserAction(
+            method="PUT", path=path, body={"updates": {name: 1}}, change=change, seen_at=path, seen_as=name
+        )
 
     def dataverse(self) -> UserAction:
         """Create a dataverse by a SQL++ statement; it is a namespace for other protocols."""
@@ -226,7 +268,9 @@ class Model:
     @staticmethod
     def statement(text: str, change: Change | None = None, seen_at: str = "") -> UserAction:
         """Send a SQL++ statement."""
-        return UserAction("POST", "/query/service", {"statement": text}, change, seen_at)
+        return UserAction(
+            method="POST", path="/query/service", body={"statement": text}, change=change, seen_at=seen_at
+        )
 
     def lance_table(self) -> UserAction:
         """Declare a Lance table."""
@@ -234,12 +278,16 @@ class Model:
         change = ("create", "table", f"lance.{LANCE_SPACE}.{name}", "")
         path = f"/lance/v1/table/lance%24{LANCE_SPACE}%24{name}"
         return UserAction(
-            "POST", f"{path}/declare", {}, change, f"{GRAVITINO}/catalogs/lance/schemas/{LANCE_SPACE}/tables/{name}"
+            method="POST",
+            path=f"{path}/declare",
+            body={},
+            change=change,
+            seen_at=f"{GRAVITINO}/catalogs/lance/schemas/{LANCE_SPACE}/tables/{name}",
         )
 
     def lance_list(self) -> UserAction:
         """List Lance tables."""
-        return UserAction("GET", f"/lance/v1/namespace/lance%24{LANCE_SPACE}/table/list")
+        return UserAction(method="GET", path=f"/lance/v1/namespace/lance%24{LANCE_SPACE}/table/list")
 
     def publish(self) -> UserAction:
         """Commit a table and publish the run of a pipeline that wrote it, in one transaction. The run may be published
@@ -252,17 +300,37 @@ class Model:
         ]
         change, also = ("commit", "table", f"main.{'.'.join(table)}", ""), ("publish", "job", f"{pipeline}.`{run}`", "")
         path = f"{OWN}/metalakes/lake/catalogs/main/transactions"
-        return UserAction("POST", path, {"operations": operations}, change, table_path(*table), mark, (also,))
+        return UserAction(
+            method="POST",
+            path=path,
+            body={"operations": operations},
+            change=change,
+            seen_at=table_path(*table),
+            seen_as=mark,
+            also=(also,),
+        )
 
     def run(self) -> None:
         """Start the run of another pipeline, as the admin."""
         pipeline, run = f"p{len(self.runs)}", str(UUID(int=self.chance.getrandbits(128), version=4))
         self.runs.append((pipeline, run))
         self.must(
-            UserAction("PUT", f"{PIPELINES}/{pipeline}", {"declaration": {}}, ("create", "job_template", pipeline, ""))
+            UserAction(
+                method="PUT",
+                path=f"{PIPELINES}/{pipeline}",
+                body={"declaration": {}},
+                change=("create", "job_template", pipeline, ""),
+            )
         )
         body = {"id": run, "holder": "h:1", "lease_s": 3600, "steps": [{"name": "s"}]}
-        self.must(UserAction("POST", f"{PIPELINES}/{pipeline}/runs", body, ("start", "job", f"{pipeline}.`{run}`", "")))
+        self.must(
+            UserAction(
+                method="POST",
+                path=f"{PIPELINES}/{pipeline}/runs",
+                body=body,
+                change=("start", "job", f"{pipeline}.`{run}`", ""),
+            )
+        )
 
     # -- execution ---------------------------------------------------------------------------------------------
 
@@ -297,7 +365,7 @@ class Model:
     def is_done(self, action: UserAction) -> bool:
         """Return whether an action whose answer was lost was executed."""
         is_removal, path = action.seen_at.startswith("!"), action.seen_at.removeprefix("!")
-        answer = self.answer(UserAction("GET", path))
+        answer = self.answer(UserAction(method="GET", path=path))
         assert answer.status in (200, 404), answer
         return (answer.status == 404) if is_removal else answer.status == 200 and action.seen_as in str(answer.body)
 
@@ -316,7 +384,7 @@ class Model:
         records: list[dict[str, object]] = []
         page: dict[str, object] = {"next": after, "more": True}
         while page["more"]:
-            answer = self.answer(UserAction("GET", f"{OWN}/audit?after={page['next']}&limit=1000"))
+            answer = self.answer(UserAction(method="GET", path=f"{OWN}/audit?after={page['next']}&limit=1000"))
             assert answer.status == 200, answer
             page = answer.body
             records += page["lines"]  # type: ignore[arg-type]
@@ -333,24 +401,40 @@ def _spoken(action: UserAction, user: str) -> UserAction:
 def begin(model: Model) -> None:
     """Create the lake's users: eight who write, six who read, six without privileges."""
     for user in USERS:
-        model.must(UserAction("POST", f"{GRAVITINO}/users", {"name": user}, ("create", "user", user, "")))
+        model.must(
+            UserAction(
+                method="POST", path=f"{GRAVITINO}/users", body={"name": user}, change=("create", "user", user, "")
+            )
+        )
     for role, rights, holders in (("writers", WRITES, USERS[:8]), ("readers", READS, USERS[8:14])):
         model.must(
             UserAction(
-                "POST", f"{GRAVITINO}/roles", {"name": role, "securableObjects": []}, ("create", "role", role, "")
+                method="POST",
+                path=f"{GRAVITINO}/roles",
+                body={"name": role, "securableObjects": []},
+                change=("create", "role", role, ""),
             )
         )
         path = rights_path(role, "catalog", "main", "grant")
-        model.must(UserAction("PUT", path, rights_body(*rights), ("grant", "catalog", "main", "")))
+        model.must(
+            UserAction(method="PUT", path=path, body=rights_body(*rights), change=("grant", "catalog", "main", ""))
+        )
         for user in holders:
             role_names = {"roleNames": [role]}
             model.must(
-                UserAction("PUT", f"{GRAVITINO}/permissions/users/{user}/grant", role_names, ("give", "user", user, ""))
+                UserAction(
+                    method="PUT",
+                    path=f"{GRAVITINO}/permissions/users/{user}/grant",
+                    body=role_names,
+                    change=("give", "user", user, ""),
+                )
             )
     model.must(model.space())
     model.must(model.table())
     path = f"/lance/v1/namespace/lance%24{LANCE_SPACE}/create"
-    model.must(UserAction("POST", path, {}, ("create", "namespace", f"lance.{LANCE_SPACE}", "")))
+    model.must(
+        UserAction(method="POST", path=path, body={}, change=("create", "namespace", f"lance.{LANCE_SPACE}", ""))
+    )
     for _ in range(RUNS):
         model.run()
 

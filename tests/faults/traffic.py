@@ -85,9 +85,11 @@ class Traffic:
                 try:
                     answer = wire.ask("POST", path, body)
                 except ConnectionLost:
-                    attempts.append(WriteAttempt(kind, home, name, None))
+                    attempts.append(WriteAttempt(kind=kind, home=home, name=name, status=None))
                     return
-                attempts.append(WriteAttempt(kind, home, name, answer.status, answer.message))
+                attempts.append(
+                    WriteAttempt(kind=kind, home=home, name=name, status=answer.status, message=answer.message)
+                )
                 if answer.status != 200:
                     time.sleep(PAUSE_S)
                 if self._stop.is_set():

@@ -172,7 +172,7 @@ class WatchedQuestion:
     truths: list[object]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Tally:
     """Counters of what happened, so that a test in which too little happens fails."""
 
@@ -193,7 +193,9 @@ class Harness:
     ) -> None:
         self.database = database
         self._connection = ExitStack()
-        self.world = StoryWorld(random.Random(seed), self._connection.enter_context(database.connected()), focus, lance)
+        self.world = StoryWorld(
+            dice=random.Random(seed), sql=self._connection.enter_context(database.connected()), focus=focus, lance=lance
+        )
         self.dice = random.Random(seed + 1)
         self.delays = random.Random(seed + 2)
         self.sequential = database.kind != "sqlite"
@@ -367,7 +369,9 @@ class Harness:
     async def _mutate(self, node: Node) -> None:
         drawn = self.world.mutations
         kind = self.dice.choices(list(drawn), list(drawn.values()))[0]
-        who = Credential(ADMIN) if self.dice.random() < (0.5 if self.world.focus else 0.7) else self.world.someone()
+        who = (
+            Credential(user=ADMIN) if self.dice.random() < (0.5 if self.world.focus else 0.7) else self.world.someone()
+        )
         request_id = f"w{self.steps}-{len(self.writers)}"
         self.writers[request_id] = writer = Writer(node.services, who, request_id)
         await self._wait()

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from tests.freshness.world import Levels, StoryWorld
 
 Work = Coroutine[Any, Any, object]
-SQL = FunctionImplementation("SQL", "SPARK", sql="1")
+SQL = FunctionImplementation(language="SQL", runtime="SPARK", sql="1")
 FUNCTION = Function("scalar", deterministic=True, definitions=(FunctionDefinition(return_type="long", impls=[SQL]),))
 CONTENT: dict[str, object] = {"supportedObjectTypes": ["CATALOG", "SCHEMA", "TABLE", "VIEW", "FUNCTION"]}
 

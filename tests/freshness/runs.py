@@ -50,7 +50,14 @@ def pipeline_drop(world: StoryWorld, ctx: Context) -> Work:
 
 def run_start(world: StoryWorld, ctx: Context) -> Work:
     """Start a run. It is refused while another one is running."""
-    begin = RunBegin(str(uuid.UUID(int=world.dice.getrandbits(128))), "node:1", _LEASE_MS, "{}", "{}", ())
+    begin = RunBegin(
+        uuid=str(uuid.UUID(int=world.dice.getrandbits(128))),
+        holder="node:1",
+        lease_ms=_LEASE_MS,
+        parameters="{}",
+        options="{}",
+        steps=(),
+    )
     return runs.run_start(ctx, metalake=world.metalake(), pipeline=pipeline(world), begin=begin)
 
 

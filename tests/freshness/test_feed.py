@@ -65,7 +65,7 @@ class Story:
     def __init__(self, lab: StoreLab, sql: Query, seed: int) -> None:
         self.dice = random.Random(seed)
         self.sql = sql
-        self.world = StoryWorld(self.dice, sql)
+        self.world = StoryWorld(dice=self.dice, sql=sql)
         self.nodes = [Node(lab.open(), bytes_max=16 << 20) for _ in range(2)]
         self.open = [Node(lab.open(), access=False, bytes_max=16 << 20) for _ in range(2)]
         self.readers = [Reader(ADMIN)]
@@ -96,7 +96,7 @@ class Story:
         """Make a random change."""
         drawn = self.world.mutations
         kind = self.dice.choices(list(drawn), list(drawn.values()))[0]
-        who = Credential(ADMIN) if self.dice.random() < 0.7 else self.world.someone()
+        who = Credential(user=ADMIN) if self.dice.random() < 0.7 else self.world.someone()
         node = self.dice.choice(self.nodes)
         try:
             mend = mending(self.world, node.ctx()) if self.dice.random() < 0.3 else None

@@ -357,8 +357,10 @@ async def batch_takes_a_right_away(stage: Stage) -> str | None:
         return of.permit(node, of.require(Action.TABLE_DROP, chain))
 
     permit = await stage.node.ctx().read(MAIN, decide)
-    moving = ChangeDraft("own", Kind.TABLE, permit.command.id, "table", moves_access=True)
-    quiet = ChangeDraft("alter", Kind.TABLE, permit.command.id, "table")
+    moving = ChangeDraft(
+        operation="own", kind=Kind.TABLE, node_id=permit.command.id, name_space="table", moves_access=True
+    )
+    quiet = ChangeDraft(operation="alter", kind=Kind.TABLE, node_id=permit.command.id, name_space="table")
     outcomes = await asyncio.gather(
         *(stage.store.submit(permit, lambda tx, draft=draft: tx.changed(draft)) for draft in (moving, quiet)),
         return_exceptions=True,

@@ -102,7 +102,7 @@ _PRIVILEGES = {
 }
 
 
-@dataclass
+@dataclass(kw_only=True)
 class StoryWorld:
     """State of the generators: random generator, the store's rows, and created tokens."""
 
@@ -213,7 +213,7 @@ class StoryWorld:
         """Return a caller: a user by name, or by a token, which may be revoked."""
         if self.secrets and self.dice.random() < (0.05 if self.focus else 0.3):
             return self.dice.choice(self.secrets)[1]
-        return Credential(ADMIN if self.dice.random() < 0.2 else self.user())
+        return Credential(user=ADMIN if self.dice.random() < 0.2 else self.user())
 
     def securable(self) -> tuple[Kind, str]:
         """Return a kind and a full name, for a grant, a transfer or an explanation."""
@@ -549,7 +549,7 @@ def owner_set(world: StoryWorld, ctx: Context) -> Work:
 def tag_make(world: StoryWorld, ctx: Context) -> Work:
     """Create a tag."""
     return metalake_objects.metalake_object_create(
-        ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag(), record=TagRecord(None, {})
+        ctx, metalake=world.metalake(), kind=Kind.TAG, name=world.tag(), record=TagRecord(comment=None, properties={})
     )
 
 
@@ -579,7 +579,9 @@ async def token_make(world: StoryWorld, ctx: Context) -> object:
     """Create a token for a user."""
     user = world.user()
     token, text = await tokens.token_create(ctx, user=user, name="n", expires_in_s=world.dice.choice((None, 9999)))
-    world.secrets.append((user, Credential(None, token.id, hash_secret(text.split("_", 2)[2]))))
+    world.secrets.append(
+        (user, Credential(user=None, token_id=token.id, secret_hash=hash_secret(text.split("_", 2)[2])))
+    )
     return token
 
 
@@ -602,7 +604,9 @@ def view_create(world: StoryWorld, ctx: Context) -> Work:
     scope, levels = world.namespace()
     schema = new_table("t").schema
     assert isinstance(schema, dict)
-    request = iceberg_views.ViewRequest(world.dice.choice(VIEWS), None, schema, _text(world), None)
+    request = iceberg_views.ViewRequest(
+        name=world.dice.choice(VIEWS), location=None, schema=schema, version=_text(world), properties=None
+    )
     return iceberg_views.view_create(ctx, scope, namespace=levels, request=request)
 
 
@@ -613,7 +617,11 @@ def view_replace(world: StoryWorld, ctx: Context) -> Work:
         {"action": "add-view-version", "view-version": {**_text(world), "schema-id": 0}},
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
-    return iceberg_views.view_replace(ctx, scope, iceberg_views.ViewReplaceRequest(tuple(inside), name, [], updates))
+    return iceberg_views.view_replace(
+        ctx,
+        scope,
+        iceberg_views.ViewReplaceRequest(namespace=tuple(inside), name=name, requirements=[], updates=updates),
+    )
 
 
 def view_drop(world: StoryWorld, ctx: Context) -> Work:

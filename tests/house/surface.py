@@ -57,7 +57,9 @@ def routes(sources: Iterable[SourceFile]) -> set[str]:
         if source.room == "http"
         for node in ast.walk(source.tree)
         if isinstance(node, (ast.Call, ast.Tuple))
-        for method, path in _pairs(node.args if isinstance(node, ast.Call) else node.elts)
+        for method, path in _pairs(
+            [*node.args, *(each.value for each in node.keywords)] if isinstance(node, ast.Call) else node.elts
+        )
     }
 
 

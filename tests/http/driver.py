@@ -53,7 +53,7 @@ class DriverAnswer:
         return self.json()[key]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class DriverNode:
     """A node. `user` is sent as an unauthenticated Basic user; None sends no credentials."""
 
@@ -215,7 +215,7 @@ def node_at(
         built.application.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
         try:
             runner.run(bootstrap(built.services, settings))
-            yield DriverNode(built, data, runner, database=database)
+            yield DriverNode(built=built, data=data, runner=runner, database=database)
         finally:
             runner.run(built.close())
 

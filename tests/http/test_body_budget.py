@@ -124,7 +124,18 @@ def _request(*, chunks: int, size: int) -> Request:
         number = next(numbers)
         return {"type": "http.request", "body": str(number).encode() * size, "more_body": number < chunks - 1}
 
-    return Request("POST", b"/", (), {}, b"", receive, "r", 8 * MIB, "10.0.0.1", 0.0)
+    return Request(
+        method="POST",
+        path=b"/",
+        params=(),
+        headers={},
+        query_string=b"",
+        body=receive,
+        request_id="r",
+        body_bytes_max=8 * MIB,
+        peer="10.0.0.1",
+        started=0.0,
+    )
 
 
 def test_bodies_of_many_requests_stay_below_the_maximum(node: DriverNode) -> None:

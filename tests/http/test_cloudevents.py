@@ -17,7 +17,20 @@ from limnos.model.kinds import Kind
 from limnos.services.lookup.change_publishing import PublishedChange
 
 PAGE = Path(__file__).parents[2] / "docs" / "guides" / "change-feed.md"
-TOLD = PublishedChange(3, 7, 1, "move", Kind.TABLE, 9, None, ("main", "a.b", "t"), None, "ana", "r", 1_795_217_411_120)
+TOLD = PublishedChange(
+    zone=3,
+    revision=7,
+    ordinal=1,
+    operation="move",
+    kind=Kind.TABLE,
+    id=9,
+    path=None,
+    old=("main", "a.b", "t"),
+    new=None,
+    actor="ana",
+    request_id="r",
+    at=1_795_217_411_120,
+)
 SECRET = base64.b64encode(b"k" * 32).decode()
 Check = Callable[[str, dict[str, str], bytes], bool]
 

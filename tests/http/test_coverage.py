@@ -307,7 +307,13 @@ def operations() -> Iterator[Operation]:
         for path, methods in json.loads(file.read_text(encoding="utf-8"))["paths"].items():
             for method, operation in methods.items():
                 name = operation["operationId"].removesuffix("-default-catalog")
-                yield Operation(file.stem, method.upper(), path, name, "requestBody" in operation)
+                yield Operation(
+                    protocol=file.stem,
+                    method=method.upper(),
+                    path=path,
+                    name=name,
+                    takes_body="requestBody" in operation,
+                )
 
 
 OPERATIONS = tuple(operations())

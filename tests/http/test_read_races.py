@@ -241,7 +241,7 @@ def test_state_of_an_operation_needs_the_right_to_maintain_its_table(node: Drive
     node.delete(f"{CHIEFS}/ana")
 
     def state(user: str) -> str:
-        ctx = Context(node.built.services, Credential(user), "r")
+        ctx = Context(node.built.services, Credential(user=user), "r")
         return node.runner.run(operation_state(ctx, RequestScope("lake", "main"), operation=operation))
 
     assert state("admin") == "waits for an executor"

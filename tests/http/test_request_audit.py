@@ -38,7 +38,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DriverNode]:
 
 def read_audit_records(node: DriverNode) -> dict[str, list[AuditRecord]]:
     """Return every record of the server by its request."""
-    ctx, records, after = Context(node.built.services, Credential("admin"), "audit"), {}, 0
+    ctx, records, after = Context(node.built.services, Credential(user="admin"), "audit"), {}, 0
     while lines := node.runner.run(audit_read(ctx, None, filters=AuditFilter(after=after), limit=1000)).lines:
         after = lines[-1].id
         for line in lines:

@@ -41,14 +41,14 @@ class Slow:
         self.router: Router[object] = Router(
             "/slow",
             [
-                Route("GET", "/wait", self.wait, "wait"),
-                Route("POST", "/wait", self.wait, "wait"),
-                Route("GET", "/short", self.wait, "wait-short", deadline_s=LIMIT_S / 4),
-                Route("GET", "/long", self.nap, "wait-long", deadline_s=LONG_S),
-                Route("GET", "/pieces", self.pieces, "pieces"),
-                Route("GET", "/endless", self.endless, "endless", deadline_s=LONG_S),
-                Route("GET", "/broken", self.broken, "broken"),
-                Route("GET", "/stuck", self.stuck, "stuck"),
+                Route(method="GET", path="/wait", handler=self.wait, operation="wait"),
+                Route(method="POST", path="/wait", handler=self.wait, operation="wait"),
+                Route(method="GET", path="/short", handler=self.wait, operation="wait-short", deadline_s=LIMIT_S / 4),
+                Route(method="GET", path="/long", handler=self.nap, operation="wait-long", deadline_s=LONG_S),
+                Route(method="GET", path="/pieces", handler=self.pieces, operation="pieces"),
+                Route(method="GET", path="/endless", handler=self.endless, operation="endless", deadline_s=LONG_S),
+                Route(method="GET", path="/broken", handler=self.broken, operation="broken"),
+                Route(method="GET", path="/stuck", handler=self.stuck, operation="stuck"),
             ],
         )
 

@@ -79,7 +79,7 @@ KEY = "n"
 """The column that numbers the rows; it is never altered."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ModelColumn:
     """A column, or a field of a struct column."""
 
@@ -164,9 +164,9 @@ class TableModel:
 
     def __init__(self) -> None:
         self.columns = [
-            ModelColumn(1, KEY, "long", nullable=False),
-            ModelColumn(2, "c2", "integer", nullable=False),
-            ModelColumn(3, "c3", "varchar(20)"),
+            ModelColumn(id=1, name=KEY, kind="long", nullable=False),
+            ModelColumn(id=2, name="c2", kind="integer", nullable=False),
+            ModelColumn(id=3, name="c3", kind="varchar(20)"),
         ]
         self.last_id = 3
         self.properties: dict[str, str] = {}
@@ -225,9 +225,9 @@ class TableModel:
         beside = self.beside(alter.path)
         if any(each.name == alter.path[-1] for each in beside):
             raise AlterRefused(alter)
-        column = ModelColumn(self._next(), alter.path[-1], alter.word)
+        column = ModelColumn(id=self._next(), name=alter.path[-1], kind=alter.word)
         if alter.word == "struct":
-            column.parts = [ModelColumn(self._next(), name, "integer") for name in PARTS]
+            column.parts = [ModelColumn(id=self._next(), name=name, kind="integer") for name in PARTS]
         self.last_id += SLOTS.get(alter.word, 0)
         beside.append(column)
         self._put(beside, column, after=alter.after)
@@ -367,9 +367,9 @@ def for_gravitino(alter: Alter) -> Json:
     """Return an alter as an update of Gravitino's request."""
     path = list(alter.path)
     if alter.does == "add":
-        kind = ModelColumn(0, "", alter.word, parts=[ModelColumn(0, name, "integer") for name in PARTS]).gravitino()[
-            "type"
-        ]
+        kind = ModelColumn(
+            id=0, name="", kind=alter.word, parts=[ModelColumn(id=0, name=name, kind="integer") for name in PARTS]
+        ).gravitino()["type"]
         return {
             "@type": "addColumn",
             "fieldName": path,

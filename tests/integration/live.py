@@ -15,7 +15,7 @@ MODE = "LIMNOS__ACCESS__AUTHENTICATION"
 LIMNOS = (sys.executable, "-c", "import sys; from limnos.cli.main import main; sys.exit(main())")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class LiveServer:
     """A running server: its address, the admin's token, its data directory and its process."""
 

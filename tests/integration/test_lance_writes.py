@@ -52,7 +52,7 @@ def space(admin: Client, request: pytest.FixtureRequest) -> str:
 
 def source(server: LiveServer, path: str, *, token: str | None = None, **options: str) -> LanceSource:
     """Return a session's data source for one table."""
-    home = ServerAccess(server.uri, "lake", token=token or server.token)
+    home = ServerAccess(uri=server.uri, metalake="lake", token=token or server.token)
     return source_of(home)({"path": path, **options})
 
 

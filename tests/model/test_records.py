@@ -41,20 +41,55 @@ COMMENT = st.none() | TEXT
 PROPERTIES = st.dictionaries(TEXT, TEXT, max_size=4)
 RECORDS = st.one_of(
     st.builds(MetalakeRecord, COMMENT, PROPERTIES, st.booleans()),
-    st.builds(CatalogRecord, st.sampled_from(CATALOG_TYPES), TEXT, COMMENT, PROPERTIES, st.booleans()),
+    st.builds(
+        CatalogRecord,
+        type=st.sampled_from(CATALOG_TYPES),
+        provider=TEXT,
+        comment=COMMENT,
+        properties=PROPERTIES,
+        in_use=st.booleans(),
+    ),
     st.builds(NamespaceRecord, COMMENT, PROPERTIES),
     st.builds(
-        TableRecord, COMMENT, PROPERTIES, st.booleans(), st.booleans(), st.lists(TEXT, max_size=3).map(tuple), TEXT
+        TableRecord,
+        comment=COMMENT,
+        properties=PROPERTIES,
+        declared=st.booleans(),
+        managed=st.booleans(),
+        statements=st.lists(TEXT, max_size=3).map(tuple),
+        object_type=TEXT,
     ),
     st.builds(ViewRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
     st.builds(RoleRecord, PROPERTIES),
-    st.builds(TagRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple), st.booleans()),
-    st.builds(SqlppObjectRecord, COMMENT, PROPERTIES, st.lists(TEXT, max_size=3).map(tuple), TEXT),
+    st.builds(
+        TagRecord,
+        comment=COMMENT,
+        properties=PROPERTIES,
+        allowed_values=st.lists(TEXT, max_size=3).map(tuple),
+        valueless=st.booleans(),
+    ),
+    st.builds(
+        SqlppObjectRecord,
+        comment=COMMENT,
+        properties=PROPERTIES,
+        statements=st.lists(TEXT, max_size=3).map(tuple),
+        definition=TEXT,
+    ),
     st.builds(ModelRecord, COMMENT, PROPERTIES, st.integers(0, 2**53)),
-    st.builds(FilesetRecord, COMMENT, PROPERTIES, st.booleans(), PROPERTIES),
+    st.builds(FilesetRecord, comment=COMMENT, properties=PROPERTIES, external=st.booleans(), locations=PROPERTIES),
     st.builds(TopicRecord, COMMENT, PROPERTIES),
-    st.builds(PolicyRecord, COMMENT, PROPERTIES, TEXT, st.booleans(), TEXT),
-    st.builds(JobTemplateRecord, COMMENT, PROPERTIES, st.integers(0, 2**53), TEXT, TEXT, TEXT),
+    st.builds(
+        PolicyRecord, comment=COMMENT, properties=PROPERTIES, policy_type=TEXT, enabled=st.booleans(), content=TEXT
+    ),
+    st.builds(
+        JobTemplateRecord,
+        comment=COMMENT,
+        properties=PROPERTIES,
+        declared=st.integers(0, 2**53),
+        digest=TEXT,
+        job_type=TEXT,
+        content=TEXT,
+    ),
     st.builds(ObjectRecord, COMMENT, PROPERTIES, TEXT),
 )
 DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
@@ -62,18 +97,20 @@ DECODERS: dict[type[Record], Callable[[bytes], Record]] = {
 }
 PLAIN: list[Record] = [
     MetalakeRecord("lake", {"a": "1"}, True),
-    CatalogRecord("RELATIONAL", "lakehouse-iceberg", "tables", {"a": "1"}, in_use=True),
+    CatalogRecord(
+        type="RELATIONAL", provider="lakehouse-iceberg", comment="tables", properties={"a": "1"}, in_use=True
+    ),
     NamespaceRecord("space", {"a": "1"}),
-    TableRecord("table", {"a": "1"}),
+    TableRecord(comment="table", properties={"a": "1"}),
     ViewRecord("view", {"a": "1"}, 7),
     RoleRecord({"a": "1"}),
-    TagRecord("tag", {"a": "1"}),
-    SqlppObjectRecord("type", {"a": "1"}, ("CREATE TYPE t AS OPEN {  }",)),
+    TagRecord(comment="tag", properties={"a": "1"}),
+    SqlppObjectRecord(comment="type", properties={"a": "1"}, statements=("CREATE TYPE t AS OPEN {  }",)),
     ModelRecord("model", {"a": "1"}, 2),
-    FilesetRecord("fileset", {"a": "1"}, True, {"unknown": "file:///a"}),
+    FilesetRecord(comment="fileset", properties={"a": "1"}, external=True, locations={"unknown": "file:///a"}),
     TopicRecord("topic", {"a": "1"}),
-    PolicyRecord("policy", {"a": "1"}, "custom", True, "{}"),
-    JobTemplateRecord("template", {"a": "1"}, 2, "digest"),
+    PolicyRecord(comment="policy", properties={"a": "1"}, policy_type="custom", enabled=True, content="{}"),
+    JobTemplateRecord(comment="template", properties={"a": "1"}, declared=2, digest="digest"),
     ObjectRecord("object", {"a": "1"}, "{}"),
 ]
 
@@ -115,7 +152,9 @@ def test_any_record_round_trips(record: Record) -> None:
 
 def test_equal_short_bytes_are_decoded_once_per_kind() -> None:
     """Short equal bytes are decoded once for each kind of record. Other bytes, and long ones, give separate records."""
-    bare, named, long = (records.encode(TableRecord(comment, {})) for comment in (None, "x", "x" * SHARED_BYTES_MAX))
+    bare, named, long = (
+        records.encode(TableRecord(comment=comment, properties={})) for comment in (None, "x", "x" * SHARED_BYTES_MAX)
+    )
 
     assert TableRecord.read(bare) is TableRecord.read(bytes(bytearray(bare)))
     assert TableRecord.read(named).comment == "x"
@@ -125,8 +164,8 @@ def test_equal_short_bytes_are_decoded_once_per_kind() -> None:
 
 def test_no_comment_is_not_an_empty_comment() -> None:
     """None and an empty comment are distinguished."""
-    without = records.TableRecord.read(records.encode(TableRecord(None, {})))
-    empty = records.TableRecord.read(records.encode(TableRecord("", {})))
+    without = records.TableRecord.read(records.encode(TableRecord(comment=None, properties={})))
+    empty = records.TableRecord.read(records.encode(TableRecord(comment="", properties={})))
 
     assert without.comment is None
     assert empty.comment == ""
@@ -193,7 +232,7 @@ def test_a_catalog_type_of_a_newer_version_survives() -> None:
 def test_an_illegal_catalog_type_is_refused_with_the_legal_ones() -> None:
     """The refusal of an invalid catalog type lists the valid ones."""
     with pytest.raises(BadRequest, match=r"'UNKNOWN_42' is unknown\. Use one of RELATIONAL, FILE, STREAM, ML"):
-        records.encode(CatalogRecord("UNKNOWN_42", "p", None, {}, in_use=True))
+        records.encode(CatalogRecord(type="UNKNOWN_42", provider="p", comment=None, properties={}, in_use=True))
 
 
 @pytest.mark.parametrize("record", PLAIN, ids=lambda record: type(record).__name__)
@@ -225,7 +264,12 @@ def test_bytes_that_are_no_record_are_refused(data: bytes, reason: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "record", [TableRecord("\ud800", {}), TableRecord(None, {"k": "\udfff"}), RoleRecord({"\ud800": ""})]
+    "record",
+    [
+        TableRecord(comment="\ud800", properties={}),
+        TableRecord(comment=None, properties={"k": "\udfff"}),
+        RoleRecord({"\ud800": ""}),
+    ],
 )
 def test_a_lone_surrogate_is_a_bad_request(record: Record) -> None:
     """Text with a lone surrogate is BadRequest, not an internal error."""

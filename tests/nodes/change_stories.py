@@ -38,6 +38,12 @@ class FollowUpRequest(NamedTuple):
     body: object = None
 
 
+def follow_up(who: str, status: int, *, request: tuple[str, str] | tuple[str, str, object]) -> FollowUpRequest:
+    """Expect the status when a user sends a request: its method, path and, if it has one, body."""
+    method, path, *body = request
+    return FollowUpRequest(who=who, status=status, method=method, path=path, body=body[0] if body else None)
+
+
 class ChangeTurn(NamedTuple):
     """A mutation by the admin of one node, and the following requests on the other."""
 
@@ -57,10 +63,10 @@ def privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
     body = rights_body("select_table")
     while True:
         yield ChangeTurn(
-            "revoke privilege", lambda admin: admin.do("PUT", revoke, body), (FollowUpRequest(user, 403, *load),)
+            "revoke privilege", lambda admin: admin.do("PUT", revoke, body), (follow_up(user, 403, request=load),)
         )
         yield ChangeTurn(
-            "grant privilege", lambda admin: admin.do("PUT", grant, body), (FollowUpRequest(user, 200, *load),)
+            "grant privilege", lambda admin: admin.do("PUT", grant, body), (follow_up(user, 200, request=load),)
         )
 
 
@@ -73,10 +79,10 @@ def roles(world: NodesWorld) -> Iterator[ChangeTurn]:
     load, body = ("GET", table_path("roles", "t")), {"roleNames": ["bea_role"]}
     while True:
         yield ChangeTurn(
-            "take role", lambda admin: admin.do("PUT", f"{path}/revoke", body), (FollowUpRequest(user, 403, *load),)
+            "take role", lambda admin: admin.do("PUT", f"{path}/revoke", body), (follow_up(user, 403, request=load),)
         )
         yield ChangeTurn(
-            "give role", lambda admin: admin.do("PUT", f"{path}/grant", body), (FollowUpRequest(user, 200, *load),)
+            "give role", lambda admin: admin.do("PUT", f"{path}/grant", body), (follow_up(user, 200, request=load),)
         )
 
 
@@ -93,10 +99,12 @@ def members(world: NodesWorld) -> Iterator[ChangeTurn]:
     path, load = f"{OWN}/metalakes/lake/groups/crew/members", ("GET", table_path("members", "t"))
     while True:
         yield ChangeTurn(
-            "add member", lambda admin: admin.do("POST", path, {"users": ["cyd"]}), (FollowUpRequest(user, 200, *load),)
+            "add member",
+            lambda admin: admin.do("POST", path, {"users": ["cyd"]}),
+            (follow_up(user, 200, request=load),),
         )
         yield ChangeTurn(
-            "remove member", lambda admin: admin.do("DELETE", f"{path}/cyd"), (FollowUpRequest(user, 403, *load),)
+            "remove member", lambda admin: admin.do("DELETE", f"{path}/cyd"), (follow_up(user, 403, request=load),)
         )
 
 
@@ -110,12 +118,12 @@ def users(world: NodesWorld) -> Iterator[ChangeTurn]:
         yield ChangeTurn(
             "disable user",
             lambda admin: admin.do("PATCH", path, {"enabled": False}),
-            (FollowUpRequest(user, 403, *load),),
+            (follow_up(user, 403, request=load),),
         )
         yield ChangeTurn(
             "enable user",
             lambda admin: admin.do("PATCH", path, {"enabled": True}),
-            (FollowUpRequest(user, 200, *load),),
+            (follow_up(user, 200, request=load),),
         )
 
 
@@ -128,9 +136,9 @@ def tokens(world: NodesWorld) -> Iterator[ChangeTurn]:
     while True:
         created_token = world.admin().do("POST", f"{OWN}/tokens", {"user": "eve", "name": "short-lived"}).body
         text, path = str(created_token["token"]), f"{OWN}/tokens/{created_token['id']}"
-        yield ChangeTurn("make token", lambda admin: None, (FollowUpRequest(text, 200, *load),))
+        yield ChangeTurn("make token", lambda admin: None, (follow_up(text, 200, request=load),))
         yield ChangeTurn(
-            "revoke token", lambda admin, path=path: admin.do("DELETE", path), (FollowUpRequest(text, 401, *load),)
+            "revoke token", lambda admin, path=path: admin.do("DELETE", path), (follow_up(text, 401, request=load),)
         )
 
 
@@ -146,10 +154,10 @@ def owners(world: NodesWorld) -> Iterator[ChangeTurn]:
                 f"make {new} the owner",
                 lambda admin, new=new: admin.do("PUT", path, {"name": new, "type": "USER"}),
                 (
-                    FollowUpRequest(old, 403, "POST", table, properties_body(by=old)),
-                    FollowUpRequest(new, 200, "POST", table, properties_body(by=new)),
-                    FollowUpRequest(old, 403, "GET", table),
-                    FollowUpRequest(new, 200, "GET", table),
+                    FollowUpRequest(who=old, status=403, method="POST", path=table, body=properties_body(by=old)),
+                    FollowUpRequest(who=new, status=200, method="POST", path=table, body=properties_body(by=new)),
+                    FollowUpRequest(who=old, status=403, method="GET", path=table),
+                    FollowUpRequest(who=new, status=200, method="GET", path=table),
                 ),
             )
 
@@ -163,8 +171,8 @@ def renames(world: NodesWorld) -> Iterator[ChangeTurn]:
         for old, new in (("a", "b"), ("b", "a")):
             body = rename_body(("renames", old), ("renames", new))
             asks = (
-                FollowUpRequest(user, 404, "GET", table_path("renames", old)),
-                FollowUpRequest(user, 200, "GET", table_path("renames", new)),
+                FollowUpRequest(who=user, status=404, method="GET", path=table_path("renames", old)),
+                FollowUpRequest(who=user, status=200, method="GET", path=table_path("renames", new)),
             )
             yield ChangeTurn(
                 f"rename {old} to {new}",
@@ -187,9 +195,9 @@ def moves(world: NodesWorld) -> Iterator[ChangeTurn]:
                 f"move {old}.box to {new}.box",
                 lambda admin, body=body: admin.do("POST", path, body),
                 (
-                    FollowUpRequest(user, status, "GET", table_path(new, "box", "t")),
-                    FollowUpRequest("admin", 404, "GET", table_path(old, "box", "t")),
-                    FollowUpRequest("admin", 200, "GET", table_path(new, "box", "t")),
+                    FollowUpRequest(who=user, status=status, method="GET", path=table_path(new, "box", "t")),
+                    FollowUpRequest(who="admin", status=404, method="GET", path=table_path(old, "box", "t")),
+                    FollowUpRequest(who="admin", status=200, method="GET", path=table_path(new, "box", "t")),
                 ),
             )
 
@@ -203,10 +211,12 @@ def drops(world: NodesWorld) -> Iterator[ChangeTurn]:
         yield ChangeTurn(
             "create table",
             lambda admin: admin.do("POST", tables, table_body("t")),
-            (FollowUpRequest(user, 200, "GET", table),),
+            (FollowUpRequest(who=user, status=200, method="GET", path=table),),
         )
         yield ChangeTurn(
-            "drop table", lambda admin: admin.do("DELETE", table), (FollowUpRequest(user, 404, "GET", table),)
+            "drop table",
+            lambda admin: admin.do("DELETE", table),
+            (FollowUpRequest(who=user, status=404, method="GET", path=table),),
         )
 
 
@@ -226,11 +236,13 @@ def successors(world: NodesWorld) -> Iterator[ChangeTurn]:
         admin.do("POST", tables, table_body("t"))
 
     while True:
-        yield ChangeTurn("drop and recreate", recreate, (FollowUpRequest(user, 403, "GET", table),))
+        yield ChangeTurn(
+            "drop and recreate", recreate, (FollowUpRequest(who=user, status=403, method="GET", path=table),)
+        )
         yield ChangeTurn(
             "grant on the new one",
             lambda admin: admin.do("PUT", grant, rights_body("select_table")),
-            (FollowUpRequest(user, 200, "GET", table),),
+            (FollowUpRequest(who=user, status=200, method="GET", path=table),),
         )
 
 
@@ -260,12 +272,14 @@ def rebuilds(world: NodesWorld) -> Iterator[ChangeTurn]:
         recreate(admin)
 
     while True:
-        yield ChangeTurn("rebuild", recreate, (FollowUpRequest(user, 200, "GET", table),))
-        yield ChangeTurn("revoke and rebuild", revoke_first, (FollowUpRequest(user, 403, "GET", table),))
+        yield ChangeTurn("rebuild", recreate, (FollowUpRequest(who=user, status=200, method="GET", path=table),))
+        yield ChangeTurn(
+            "revoke and rebuild", revoke_first, (FollowUpRequest(who=user, status=403, method="GET", path=table),)
+        )
         yield ChangeTurn(
             "grant again",
             lambda admin: admin.do("PUT", grant, privilege),
-            (FollowUpRequest(user, 200, "GET", table),),
+            (FollowUpRequest(who=user, status=200, method="GET", path=table),),
         )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tests.http.lance.wire import stage
-from tests.nodes.change_stories import ChangeTurn, FollowUpRequest
+from tests.nodes.change_stories import ChangeTurn, FollowUpRequest, follow_up
 from tests.nodes.wire import GRAVITINO, OWN, Wire, rights_body, rights_path
 from tests.nodes.world import NodesWorld
 
@@ -46,7 +46,9 @@ def reader(world: NodesWorld, name: str, *more: str) -> str:
 
 def described(who: str, status: int, *path: str) -> FollowUpRequest:
     """Return a user's request to describe a table."""
-    return FollowUpRequest(who, status, "POST", f"{table(*path)}/describe", {"load_detailed_metadata": False})
+    return FollowUpRequest(
+        who=who, status=status, method="POST", path=f"{table(*path)}/describe", body={"load_detailed_metadata": False}
+    )
 
 
 def lance_privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
@@ -62,14 +64,14 @@ def lance_privileges(world: NodesWorld) -> Iterator[ChangeTurn]:
         yield ChangeTurn(
             "revoke privilege",
             lambda admin: admin.do("PUT", revoke, body),
-            (described(user, 403, "rights", "t"), FollowUpRequest(user, 403, *counts)),
+            (described(user, 403, "rights", "t"), follow_up(user, 403, request=counts)),
         )
         yield ChangeTurn(
             "grant privilege",
             lambda admin: admin.do("PUT", grant, body),
             (
                 described(user, 200, "rights", "t"),
-                FollowUpRequest(user, 404, *counts),
+                follow_up(user, 404, request=counts),
             ),  # a declared table has no rows to count
         )
 
@@ -133,12 +135,18 @@ def lance_drops(world: NodesWorld) -> Iterator[ChangeTurn]:
             yield ChangeTurn(
                 "declare",
                 lambda admin: admin.do("POST", f"{path}/declare", {}),
-                (described(user, 200, "drops", "t"), FollowUpRequest(user, 200, "POST", f"{path}/exists", {})),
+                (
+                    described(user, 200, "drops", "t"),
+                    FollowUpRequest(who=user, status=200, method="POST", path=f"{path}/exists", body={}),
+                ),
             )
             yield ChangeTurn(
                 end,
                 lambda admin, end=end: admin.do("POST", f"{path}/{end}", {}),
-                (described(user, 404, "drops", "t"), FollowUpRequest(user, 404, "POST", f"{path}/exists", {})),
+                (
+                    described(user, 404, "drops", "t"),
+                    FollowUpRequest(who=user, status=404, method="POST", path=f"{path}/exists", body={}),
+                ),
             )
 
 
@@ -180,9 +188,13 @@ def lance_versions(world: NodesWorld) -> Iterator[ChangeTurn]:
             f"commit version {version}",
             lambda admin, body=body: admin.do("POST", f"{path}/version/create", body),
             (
-                FollowUpRequest(user, 200, "POST", f"{path}/version/describe", {"version": version}),
-                FollowUpRequest(user, 404, "POST", f"{path}/version/describe", {"version": version + 1}),
-                FollowUpRequest(user, 409, "POST", f"{path}/version/create", again),
+                FollowUpRequest(
+                    who=user, status=200, method="POST", path=f"{path}/version/describe", body={"version": version}
+                ),
+                FollowUpRequest(
+                    who=user, status=404, method="POST", path=f"{path}/version/describe", body={"version": version + 1}
+                ),
+                FollowUpRequest(who=user, status=409, method="POST", path=f"{path}/version/create", body=again),
             ),
         )
 

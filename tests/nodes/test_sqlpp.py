@@ -29,7 +29,7 @@ def run_statement(admin: Wire, statement: str) -> None:
 
 def asks(who: str, status: int, statement: str) -> FollowUpRequest:
     """Return a request with statements, and its expected status."""
-    return FollowUpRequest(who, status, "POST", SERVICE, {"statement": statement})
+    return FollowUpRequest(who=who, status=status, method="POST", path=SERVICE, body={"statement": statement})
 
 
 def dataverses(world: NodesWorld) -> Iterator[ChangeTurn]:

@@ -11,7 +11,7 @@ import msgspec
 from limnos.services.lance.workers import WorkerTask
 from limnos.sources.lance.questions import LanceWriteResult
 
-DONE = LanceWriteResult(1, "uuid", inserted=3)
+DONE = LanceWriteResult(version=1, transaction_id="uuid", inserted=3)
 
 
 class FakeLanceWorkers:

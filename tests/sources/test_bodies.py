@@ -56,7 +56,7 @@ def write(
 ) -> LanceWriteResult:
     """Append a body that arrives in pieces of the given size."""
     body = BodyPieces(CompleteWire(data, end=end, size=size))  # type: ignore[arg-type]
-    return writing.write(Write(location, {}, mode="append", batch_bytes_max=limit), body)
+    return writing.write(Write(location=location, options={}, mode="append", batch_bytes_max=limit), body)
 
 
 @pytest.mark.parametrize("size", [1, 7, 4096, 1 << 30])
@@ -65,7 +65,7 @@ def test_rows_do_not_depend_on_the_message_boundaries(location: str, size: int, 
     """The rows do not depend on how a body is divided into messages; they are counted while they arrive."""
     done = write(location, stream(compression=compression), size=size)
 
-    assert (done.inserted, count(Count(location, {}))) == (1000, 1000)
+    assert (done.inserted, count(Count(location=location, options={}))) == (1000, 1000)
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,16 @@ def test_gravitino_and_iceberg_properties_give_the_same_role() -> None:
     ours = {name.replace("s3-", "s3.", 1): value for name, value in theirs.items()}
 
     assert (
-        role_of(ours) == role_of(theirs) == AwsRole(ARN, "x1", 900, "http://minio:9000", "eu-west-1", ("k", "s", None))
+        role_of(ours)
+        == role_of(theirs)
+        == AwsRole(
+            arn=ARN,
+            external_id="x1",
+            duration_s=900,
+            endpoint="http://minio:9000",
+            region="eu-west-1",
+            keys=("k", "s", None),
+        )
     )
     assert (role_of({**ours, "s3.endpoint": "https://s3.eu-west-1.amazonaws.com"}) or ROLE).endpoint is None
     assert (role_of({**ours, "s3-token-service-endpoint": "https://sts.here"}) or ROLE).endpoint == "https://sts.here"
@@ -132,7 +141,14 @@ def test_inexpressible_location_gets_no_policy(location: str) -> None:
 
 def test_policy_is_ascii_and_uses_the_roles_aws_partition() -> None:
     """A policy is plain ASCII, as STS requires; a role in the AWS China partition gives ARNs of that partition."""
-    chinese = AwsRole("arn:aws-cn:iam::123456789012:role/t", None, 900, None, None, (None, None, None))
+    chinese = AwsRole(
+        arn="arn:aws-cn:iam::123456789012:role/t",
+        external_id=None,
+        duration_s=900,
+        endpoint=None,
+        region=None,
+        keys=(None, None, None),
+    )
     policy = policy_of(chinese, "s3://lake/w/tücken", rights=READS) or ""
 
     assert policy.isascii()

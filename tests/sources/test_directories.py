@@ -165,7 +165,7 @@ def test_v2_written_by_lance_namespace_is_read(tmp_path: Path) -> None:
     assert directory.properties(("a",)) == {"k": "v"}
     later = directory.find(("a", "later"))
     assert (directory.is_declared(later), later.properties) == (True, {"p": "q"})
-    description = describe(Describe(directory.location(directory.find(("a", "b c", "t"))), {}))
+    description = describe(Describe(location=directory.location(directory.find(("a", "b c", "t"))), options={}))
     assert description is not None
     assert description.version == 1
     theirs.deregister_table(DeregisterTableRequest(id=["a", "later"]))
@@ -326,7 +326,7 @@ def test_every_layout_works_in_an_object_store(options: dict[str, str], layout: 
     opened = LanceDirectory(root, options=options)
     assert opened.layout is layout
     assert [each.levels for each in opened.all_tables()] == [levels]
-    description = describe(Describe(opened.location(opened.find(levels)), options))
+    description = describe(Describe(location=opened.location(opened.find(levels)), options=options))
     assert description is not None
     assert description.version == 1
     if layout is DirectoryLayout.V2:
@@ -375,7 +375,7 @@ def test_layouts_of_other_libraries_are_read(place: Place, layout: DirectoryLayo
     for directory in (LanceDirectory(root, options=options), LanceDirectory(root, options=options, layout=layout)):
         assert [each.levels for each in directory.all_tables()] == [levels]
         location = directory.location(directory.find(levels))
-        description = describe(Describe(location, options))
+        description = describe(Describe(location=location, options=options))
         assert description is not None
         assert (description.version, len(msgspec.json.decode(description.fields))) == (1, 2)
         assert lance.dataset(location, storage_options=options or None).to_table() == ROWS

@@ -123,12 +123,12 @@ def test_defaults_are_decoded() -> None:
 
 def _draft() -> MysqlTableDraft:
     return MysqlTableDraft(
-        [
-            MysqlColumn("a", "int", was="a"),
-            MysqlColumn("b", "varchar(9)", collation="latin1_bin", was="b"),
-            MysqlColumn("c", "int", extra="STORED GENERATED", was="c"),
+        columns=[
+            MysqlColumn(name="a", kind="int", was="a"),
+            MysqlColumn(name="b", kind="varchar(9)", collation="latin1_bin", was="b"),
+            MysqlColumn(name="c", kind="int", extra="STORED GENERATED", was="c"),
         ],
-        ["k"],
+        keys=["k"],
     )
 
 
@@ -140,7 +140,7 @@ def test_changes_of_a_column_are_merged_into_one_statement() -> None:
             gravitino_tables.RenameColumn(("b",), "x`y"),
             gravitino_tables.UpdateColumnComment(("x`y",), "it's"),
             gravitino_tables.UpdateColumnNullability(("x`y",), False),
-            gravitino_tables.AddColumn(("n",), "long", position="first"),
+            gravitino_tables.AddColumn(field_name=("n",), type="long", position="first"),
             gravitino_tables.DeleteColumn(("c",)),
             gravitino_tables.DeleteTableIndex("k"),
             gravitino_tables.UpdateTableComment("t"),
@@ -181,7 +181,7 @@ def test_altering_a_column_with_an_expression_is_refused() -> None:
         [gravitino_tables.UpdateColumnPosition(("a",), {"after": "a"})],
         [gravitino_tables.UpdateColumnPosition(("a",), "first"), gravitino_tables.RenameColumn(("a",), "z")],
         [gravitino_tables.UpdateColumnPosition(("a",), {"after": "b"}), gravitino_tables.RenameColumn(("b",), "z")],
-        [gravitino_tables.AddColumn(("n",), "long"), gravitino_tables.DeleteColumn(("n",))],
+        [gravitino_tables.AddColumn(field_name=("n",), type="long"), gravitino_tables.DeleteColumn(("n",))],
         [gravitino_tables.UpdateColumnPosition(("a",), "first"), gravitino_tables.DeleteColumn(("a",))],
         [gravitino_tables.RenameColumn(("a",), "B")],
         [gravitino_tables.DeleteTableIndex("none")],

@@ -42,7 +42,7 @@ def test_link_to_another_tables_manifests_is_refused(tmp_path: Path, elsewhere: 
             (own / "_versions" / manifest.name).symlink_to(manifest)
 
     with pytest.raises(InvalidTable, match="a link to a file outside of it"):
-        describe(Describe(f"file://{own}", {}))
+        describe(Describe(location=f"file://{own}", options={}))
 
 
 def test_links_within_a_table_are_followed(tmp_path: Path, elsewhere: Path) -> None:
@@ -52,7 +52,7 @@ def test_links_within_a_table_are_followed(tmp_path: Path, elsewhere: Path) -> N
     manifest.symlink_to(elsewhere / "kept")
     (tmp_path / "way").symlink_to(elsewhere)
 
-    description = describe(Describe(f"file://{tmp_path}/way", {}))
+    description = describe(Describe(location=f"file://{tmp_path}/way", options={}))
 
     assert description is not None
     assert description.version == 1
@@ -83,20 +83,20 @@ def test_version_with_files_of_another_table_is_refused(own: str, state: dict[st
         with pytest.raises(InvalidTable, match="files in other places"):
             answer(question(own, {}, **state))
 
-    assert count(Count(own, {})) == 3
+    assert count(Count(location=own, options={})) == 3
     assert lance.dataset(own).version == 3
 
 
 def test_branch_that_refers_to_another_table_is_refused(own: str, tmp_path: Path) -> None:
     """The files of a branch are those of the table itself; a branch whose manifest refers elsewhere is refused."""
-    assert count(Count(own, {}, branch="dev")) == 3
+    assert count(Count(location=own, options={}, branch="dev")) == 3
     versions = tmp_path / "own" / "tree" / "dev" / "_versions"
     (manifest,) = versions.glob("*.manifest")
     (laid,) = (each for each in (tmp_path / "own" / "_versions").iterdir() if each.name == f"{2**64 - 2:020d}.manifest")
     laid.replace(manifest)
 
     with pytest.raises(InvalidTable):
-        count(Count(own, {}, branch="dev"))
+        count(Count(location=own, options={}, branch="dev"))
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_data_file_path_does_not_lead_out_of_the_table(tmp_path: Path, elsewhere
     lance.LanceDataset.commit(str(place), lance.LanceOperation.Overwrite(dataset.schema, [foreign]), read_version=1)
 
     with pytest.raises(LimnosError):
-        head(Head(f"file://{place}", {}, columns=[], rows_max=5, bytes_max=1000, columns_max=5))
+        head(Head(location=f"file://{place}", options={}, columns=[], rows_max=5, bytes_max=1000, columns_max=5))
 
 
 def test_external_blob_is_described_and_not_opened(tmp_path: Path) -> None:
@@ -163,7 +163,9 @@ def test_external_blob_is_described_and_not_opened(tmp_path: Path) -> None:
         table = pa.table({"id": pa.array([1]), "b": blobs}, schema=schema)
         lance.write_dataset(table, str(place), data_storage_version="2.2", allow_external_blob_outside_bases=True)
 
-        rows = head(Head(f"file://{place}", {}, columns=[], rows_max=5, bytes_max=10_000, columns_max=5)).rows
+        rows = head(
+            Head(location=f"file://{place}", options={}, columns=[], rows_max=5, bytes_max=10_000, columns_max=5)
+        ).rows
 
         assert "secret" not in str(rows).replace(uri, "")
         assert uri in str(rows)
@@ -213,13 +215,13 @@ def test_opening_a_version_does_not_read_the_newest_one(tmp_path: Path, opens: l
         name.write_bytes(b"damaged")
     opens.clear()
 
-    assert count(Count(f"file://{place}", {}, version=1)) == 1
-    description = describe(Describe(f"file://{place}", {}, version=1))
+    assert count(Count(location=f"file://{place}", options={}, version=1)) == 1
+    description = describe(Describe(location=f"file://{place}", options={}, version=1))
 
     assert description is not None
     assert (description.version, opens) == (1, [1, 1])
     with pytest.raises(NotFound, match="7"):
-        describe(Describe(f"file://{tmp_path}/none", {}, version=7))
+        describe(Describe(location=f"file://{tmp_path}/none", options={}, version=7))
 
 
 def test_rows_are_added_to_the_opened_table_state(tmp_path: Path, opens: list[int | None]) -> None:
@@ -232,7 +234,7 @@ def test_rows_are_added_to_the_opened_table_state(tmp_path: Path, opens: list[in
     opens.clear()
 
     done = write(
-        Write(f"file://{place}", {}, mode="append", batch_bytes_max=1 << 20),
+        Write(location=f"file://{place}", options={}, mode="append", batch_bytes_max=1 << 20),
         BodyPieces(CompleteWire(body.getvalue().to_pybytes())),
     )  # type: ignore[arg-type]
 

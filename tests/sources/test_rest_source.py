@@ -31,10 +31,10 @@ from limnos.sources.connectors.iceberg_rest import NAMESPACE, NAMESPACES, TABLE,
 from limnos.sources.connectors.registry import SourceLimits, check_source, open_source
 from tests.scripted_server import ScriptedAnswer, ScriptedServer, scripted
 
-LOAD = RestCall(f"GET {TABLE}", ("a",), "t", missing="table")
-COMMIT = RestCall(f"POST {TABLE}", ("a",), "t", body=b"{}", missing="table")
-CREATE = RestCall(f"POST {TABLES}", ("a",), "t", body=b"{}", conflict_meaning="table")
-DROP = RestCall(f"DELETE {NAMESPACE}", ("a",), conflict_meaning="empty")
+LOAD = RestCall(endpoint=f"GET {TABLE}", namespace=("a",), name="t", missing="table")
+COMMIT = RestCall(endpoint=f"POST {TABLE}", namespace=("a",), name="t", body=b"{}", missing="table")
+CREATE = RestCall(endpoint=f"POST {TABLES}", namespace=("a",), name="t", body=b"{}", conflict_meaning="table")
+DROP = RestCall(endpoint=f"DELETE {NAMESPACE}", namespace=("a",), conflict_meaning="empty")
 
 
 @pytest.fixture
@@ -79,20 +79,22 @@ def test_paths_use_the_sources_prefix_and_separator(script: ScriptedServer, open
     source = opened(warehouse="w 1", token="word")
 
     with pytest.raises(NotFound):
-        source.exchange(RestCall(f"GET {NAMESPACE}", ("x.y/z", "ä")))
+        source.exchange(RestCall(endpoint=f"GET {NAMESPACE}", namespace=("x.y/z", "ä")))
     with pytest.raises(NotFound):
-        source.names(RestCall(f"GET {NAMESPACES}", ("x", "y.z")))
+        source.names(RestCall(endpoint=f"GET {NAMESPACES}", namespace=("x", "y.z")))
     assert script.targets() == []
     for levels in (("a.b",), ("a", "b.c"), ("a.b", "c")):
         with pytest.raises(BadRequest, match="separates names by"):
-            source.exchange(RestCall(f"POST {NAMESPACES}", levels, body=b"{}", conflict_meaning="namespace"))
+            source.exchange(
+                RestCall(endpoint=f"POST {NAMESPACES}", namespace=levels, body=b"{}", conflict_meaning="namespace")
+            )
         with pytest.raises(BadRequest, match="separates names by"):
             source.schema_create(levels, comment=None, properties={})
     assert script.targets() == []
     script.answers["GET /v1/ws/a%20b/namespaces/x%2Ey%2Fz"] = ScriptedAnswer(body={})
-    source.exchange(RestCall(f"GET {NAMESPACE}", ("x", "y/z")))
+    source.exchange(RestCall(endpoint=f"GET {NAMESPACE}", namespace=("x", "y/z")))
     script.answers["GET /v1/ws/a%20b/namespaces"] = ScriptedAnswer(body={"namespaces": [["x", "y", "z"]]})
-    assert source.names(RestCall(f"GET {NAMESPACES}", ("x", "y"))).names == ["z"]
+    assert source.names(RestCall(endpoint=f"GET {NAMESPACES}", namespace=("x", "y"))).names == ["z"]
     assert script.targets()[1] == "GET /v1/ws/a%20b/namespaces?parent=x.y&pageToken="
     assert {each.headers["authorization"] for each in script.asked} == {"Bearer word"}
 
@@ -105,7 +107,7 @@ def test_source_without_endpoint_list_gets_the_defaults(script: ScriptedServer, 
     assert source.table_exists(("a",), "t")
     assert not source.table_exists(("a",), "none")
     with pytest.raises(UnsupportedOperation):
-        source.exchange(RestCall(f"GET {VIEW}", ("a",), "v"))
+        source.exchange(RestCall(endpoint=f"GET {VIEW}", namespace=("a",), name="v"))
     assert script.targets() == ["GET /v1/namespaces/a/tables/t", "GET /v1/namespaces/a/tables/none"]
 
 
@@ -261,7 +263,7 @@ def test_all_pages_are_requested_and_endless_pages_stopped(
     assert source.table_names(("a",)) == ["t", "u"]
     assert script.targets()[1] == "GET /v1/namespaces/a/tables?pageToken=p%2F2%26x%3D1"
     script.answers["GET /v1/namespaces/a/tables"] = page("t", "again")
-    one = RestCall(f"GET {TABLES}", ("a",), query=(("pageToken", ""),))
+    one = RestCall(endpoint=f"GET {TABLES}", namespace=("a",), query=(("pageToken", ""),))
     assert source.names(one) == SourceNames(["t"], "again")
     monkeypatch.setattr(iceberg_rest, "_NAMES_MAX", 50)
     with pytest.raises(SourceFailed):

@@ -32,7 +32,13 @@ DELETES = '<Delete xmlns="http://s3.amazonaws.com/doc/2006-03-01/"><Quiet>true</
 
 def ask(method: str, uri: str, headers: Mapping[str, str] | None = None, *, body: str | None = None) -> StoreRequest:
     """Return a request."""
-    return StoreRequest(method, uri, "us-east-1", {key: (value,) for key, value in (headers or {}).items()}, body)
+    return StoreRequest(
+        method=method,
+        uri=uri,
+        region="us-east-1",
+        headers={key: (value,) for key, value in (headers or {}).items()},
+        body=body,
+    )
 
 
 def list_accesses(store_request: StoreRequest, properties: Mapping[str, str] = MINIO) -> list[tuple[str, str]]:

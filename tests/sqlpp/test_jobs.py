@@ -13,21 +13,21 @@ from limnos.sqlpp.plan import wire
 
 def test_job_round_trips_through_bytes() -> None:
     """A job is decoded from its bytes to the same job."""
-    orders = DatasetRef(("main", "sales", "east", "orders"), "OPEN { oid: bigint }", (("oid",),))
+    orders = DatasetRef(path=("main", "sales", "east", "orders"), type="OPEN { oid: bigint }", key=(("oid",),))
     bound = bind(parse_body("{'oid': 1}"), EmptyNameResolver())
     plan = wire.encode(bound.expression)
     job = EngineJob(
-        "1",
-        "insert",
-        plan,
-        bound.slots,
-        (orders,),
-        orders,
-        plan,
-        1,
-        "secret",
-        5000,
-        source=ExternalSource("localfs", (("path", "p"),)),
+        id="1",
+        kind="insert",
+        plan=plan,
+        slots=bound.slots,
+        reads=(orders,),
+        target=orders,
+        returning=plan,
+        returning_slots=1,
+        credential="secret",
+        deadline_ms=5000,
+        source=ExternalSource(adapter="localfs", options=(("path", "p"),)),
     )
 
     read = decode(encode(job))

@@ -15,7 +15,7 @@ KEYS = frozenset({"IndexStructure", "SearchKey", "SearchKeyElements", "SearchKey
 def index_record(fields: str) -> Value:
     """Return the keys in the record of an index of these fields."""
     statements = ("create dataset d(t) primary key id", f"create index i on d{fields}")
-    objects = [MetadataObject(Kind.TABLE, ("v", "d"), statements=statements)]
+    objects = [MetadataObject(kind=Kind.TABLE, path=("v", "d"), statements=statements)]
     return list(metadata_records("Index", objects, fields=KEYS))[1]
 
 

@@ -74,7 +74,7 @@ def test_binding_returns_needed_names_and_then_the_plan() -> None:
     """Binding returns the names that it needs; with these, it returns the same plan as the binder in this process."""
     body = UnparsedQuery(TextPosition(1, 1), "select value x from v x")
     known = ResolvedNames()
-    binding = QueryBinding(body, ("Default",), {}, {})
+    binding = QueryBinding(body=body, dataverse=("Default",), parameters={}, moment={})
 
     outcome, encoded_lookups = bound_apart(binding, known)
     assert outcome == b"wanted"
@@ -100,11 +100,16 @@ def test_binding_returns_needed_names_and_then_the_plan() -> None:
 def test_binding_refuses_unresolvable_names() -> None:
     """An unresolvable name is refused with the binder's message."""
     outcome, response = bound_apart(
-        QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}), ResolvedNames()
+        QueryBinding(
+            body=UnparsedQuery(TextPosition(1, 1), "nobody(1)"), dataverse=("Default",), parameters={}, moment={}
+        ),
+        ResolvedNames(),
     )
     while outcome == b"wanted":
         outcome, response = bound_apart(
-            QueryBinding(UnparsedQuery(TextPosition(1, 1), "nobody(1)"), ("Default",), {}, {}),
+            QueryBinding(
+                body=UnparsedQuery(TextPosition(1, 1), "nobody(1)"), dataverse=("Default",), parameters={}, moment={}
+            ),
             ResolvedNames(dict.fromkeys(offloaded_work.decode_lookups(response))),
         )
 
@@ -121,7 +126,7 @@ def test_text_is_not_parsed_if_expressions_are_counted(fact: object) -> None:
     body = parse(text)[0].statement.body if fact else UnparsedQuery(TextPosition(1, 1), text)  # type: ignore[attr-defined]
 
     with pytest.raises(BudgetSpent):
-        QueryBinding(body, ("Default",), {}, {}).bind(
+        QueryBinding(body=body, dataverse=("Default",), parameters={}, moment={}).bind(
             ResolvedNames({NameLookup("dataset", ("Default",), "v"): fact}), nodes_max=2000
         )
 

@@ -48,7 +48,7 @@ def test_scan_requires_only_used_fields() -> None:
         is None
     )
     assert list_requirements("select value 1 from people p")[0].fields == frozenset()
-    assert list_requirements("array_count(people)")[0] == ScanRequirement(("Default",), "people")
+    assert list_requirements("array_count(people)")[0] == ScanRequirement(dataverse=("Default",), name="people")
 
 
 def test_scan_reads_only_the_key_if_only_the_key_is_used() -> None:

@@ -14,7 +14,9 @@ def signature(text: str) -> dict[str, str] | None:
     """Return names with their types."""
     (parsed,) = parse(text)
     assert isinstance(parsed.statement, tree.QueryStatement)
-    bound = QueryBinding(parsed.statement.body, ("Default",), {}, {}).bind(ResolvedNames({}))
+    bound = QueryBinding(body=parsed.statement.body, dataverse=("Default",), parameters={}, moment={}).bind(
+        ResolvedNames({})
+    )
     result = flat_signature(bound.expression)
     return None if result is None else dict(zip(result.names, result.types, strict=True))
 

@@ -98,7 +98,9 @@ def test_sql_compat_refusals_have_asterixdb_numbers(text: str, number: int, says
 def test_worker_process_parses_in_sql_compat_mode() -> None:
     """A long text is parsed in a worker process, in the same mode."""
     body = UnparsedQuery(TextPosition(1, 1), "select value (select y from [4] y)")
-    packed = PackedBinding.of(QueryBinding(body, ("Default",), {}, {}, sql_compat=True), ResolvedNames({}))
+    packed = PackedBinding.of(
+        QueryBinding(body=body, dataverse=("Default",), parameters={}, moment={}, sql_compat=True), ResolvedNames({})
+    )
     binding, known = msgspec.msgpack.decode(msgspec.msgpack.encode(packed), type=PackedBinding).unpacked()
 
     assert list(results(binding.bind(known), lambda _dataverse, _name: ())) == [4]

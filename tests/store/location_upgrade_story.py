@@ -108,7 +108,7 @@ def serving(settings: Settings) -> Iterator[DriverNode]:
         built = build(settings)
         try:
             runner.run(bootstrap(built.services, settings))
-            yield DriverNode(built, Path(settings.server.data), runner)
+            yield DriverNode(built=built, data=Path(settings.server.data), runner=runner)
         finally:
             runner.run(built.close())
 

@@ -20,13 +20,13 @@ from tests.store.world import StoreWorld, add_namespace
 
 def touch(tx: Tx) -> int:
     """Record a change that alters nothing. Returns its revision."""
-    tx.changed(ChangeDraft("alter", Kind.NAMESPACE, 1))
+    tx.changed(ChangeDraft(operation="alter", kind=Kind.NAMESPACE, node_id=1))
     return tx.revision
 
 
 def move_access(tx: Tx) -> int:
     """Record a change that may alter a decision."""
-    tx.changed(ChangeDraft("alter", Kind.NAMESPACE, 1, moves_access=True))
+    tx.changed(ChangeDraft(operation="alter", kind=Kind.NAMESPACE, node_id=1, moves_access=True))
     return tx.revision
 
 

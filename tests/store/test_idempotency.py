@@ -15,8 +15,10 @@ from limnos.store.tx import Tx
 from tests.backends import StoreLab
 from tests.store.world import StoreWorld
 
-DONE = RequestOutcome(b"f" * 16, "create-table", 200, 77, None)
-REFUSED = RequestOutcome(b"g" * 16, "commit-table", 409, None, b'{"error":{}}')
+DONE = RequestOutcome(fingerprint=b"f" * 16, operation="create-table", status=200, object_id=77, body=None)
+REFUSED = RequestOutcome(
+    fingerprint=b"g" * 16, operation="commit-table", status=409, object_id=None, body=b'{"error":{}}'
+)
 FAR_MS = 1 << 50
 """Later than any time of this test."""
 

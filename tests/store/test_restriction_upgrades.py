@@ -27,7 +27,7 @@ def test_restrictions_of_dropped_principals_apply_to_all_users(
         principal = "INSERT INTO principal VALUES (?, 1, 1, ?, NULL, 1, 'a', 0, NULL, NULL, ?, 0, NULL)"
         connection.executemany(principal, [(7, "bob", 0), (8, "gone", 8)])
         connection.execute("INSERT INTO role VALUES (5, 1, 'r', 'a', 0, NULL, NULL, 0, x'')")
-        text = msgspec.json.encode(RestrictionTerms("", (), to, (8,))).decode()
+        text = msgspec.json.encode(RestrictionTerms(row_filter="", masks=(), to=to, unless=(8,))).decode()
         connection.execute("INSERT INTO restriction VALUES (3, 'eu', 2, ?, 'a', 0)", (text,))
         connection.execute("UPDATE alembic_version SET version_num = ?", (BEFORE,))
         connection.commit()
@@ -36,4 +36,6 @@ def test_restrictions_of_dropped_principals_apply_to_all_users(
 
     with closing(sqlite3.connect(path)) as connection:
         text = connection.execute("SELECT terms FROM restriction").fetchone()[0]
-    assert msgspec.json.decode(text, type=RestrictionTerms) == RestrictionTerms("", (), after, (8,))
+    assert msgspec.json.decode(text, type=RestrictionTerms) == RestrictionTerms(
+        row_filter="", masks=(), to=after, unless=(8,)
+    )

@@ -66,7 +66,7 @@ def served(folder: Path, kind: str, address: str) -> Iterator[DriverNode]:
     with asyncio.Runner() as runner:
         built = build(settings)
         try:
-            yield DriverNode(built, folder, runner)
+            yield DriverNode(built=built, data=folder, runner=runner)
         finally:
             runner.run(built.close())
 

@@ -19,7 +19,19 @@ from limnos.telemetry.logs import request_log as configured_log
 from limnos.telemetry.request_log import RequestLog, RequestLogEntry
 from tests.clocks import run
 
-GOOD = RequestLogEntry(10.0, 0.0015, "abc1", "GET", b"/iceberg/v1/a%1Fb", "load-table", 200, "ana", "10.0.0.7", 512, "")
+GOOD = RequestLogEntry(
+    ended=10.0,
+    seconds=0.0015,
+    request_id="abc1",
+    method="GET",
+    path=b"/iceberg/v1/a%1Fb",
+    operation="load-table",
+    status=200,
+    user="ana",
+    client="10.0.0.7",
+    bytes=512,
+    reason="",
+)
 REFUSED = GOOD._replace(request_id="abc2", status=403, reason="ana may not\nsecond line")
 
 

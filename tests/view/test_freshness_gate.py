@@ -45,8 +45,23 @@ class FakeStore:
     def change(self, node_id: int) -> None:
         """Commit a change of a node in every zone."""
         self.revision += 1
-        row = (self.revision, 0, "alter", Kind.TABLE, node_id, "table", None, None, None, None, None)
-        self.changes += [ChangeRow(zone, *row) for zone in ZONES]
+        self.changes += [
+            ChangeRow(
+                zone=zone,
+                revision=self.revision,
+                ordinal=0,
+                operation="alter",
+                kind=Kind.TABLE,
+                node_id=node_id,
+                name_space="table",
+                old_parent=None,
+                old_name=None,
+                new_parent=None,
+                new_name=None,
+                owner_id=None,
+            )
+            for zone in ZONES
+        ]
         self.facts[node_key(node_id)] = f"node {node_id} at {self.revision}"
 
     def _moved(self, known: tuple[tuple[int, int], ...]) -> GateResult:

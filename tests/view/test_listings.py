@@ -39,18 +39,18 @@ def change(
     """Return a change of a table."""
     name = old or new or ""
     return ChangeRow(
-        MAIN,
-        revision,
-        0,
-        operation,
-        Kind.TABLE,
-        ord(name[0]),
-        "table",
-        parents[0] if old else None,
-        old,
-        parents[1] if new else None,
-        new,
-        7,
+        zone=MAIN,
+        revision=revision,
+        ordinal=0,
+        operation=operation,
+        kind=Kind.TABLE,
+        node_id=ord(name[0]),
+        name_space="table",
+        old_parent=parents[0] if old else None,
+        old_name=old,
+        new_parent=parents[1] if new else None,
+        new_name=new,
+        owner_id=7,
     )
 
 

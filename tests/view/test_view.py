@@ -26,12 +26,38 @@ def moved(
 
 def alter(zone: int, revision: int, node_id: int = 50) -> ChangeRow:
     """Return a change of a node's record."""
-    return ChangeRow(zone, revision, 0, "alter", Kind.TABLE, node_id, "table", None, None, None, None, None)
+    return ChangeRow(
+        zone=zone,
+        revision=revision,
+        ordinal=0,
+        operation="alter",
+        kind=Kind.TABLE,
+        node_id=node_id,
+        name_space="table",
+        old_parent=None,
+        old_name=None,
+        new_parent=None,
+        new_name=None,
+        owner_id=None,
+    )
 
 
 def rename(zone: int, revision: int, node_id: int = 50) -> ChangeRow:
     """Return a change of a node's name from `a` to `b`, below node 40."""
-    return ChangeRow(zone, revision, 0, "move", Kind.TABLE, node_id, "table", 40, "a", 40, "b", None)
+    return ChangeRow(
+        zone=zone,
+        revision=revision,
+        ordinal=0,
+        operation="move",
+        kind=Kind.TABLE,
+        node_id=node_id,
+        name_space="table",
+        old_parent=40,
+        old_name="a",
+        new_parent=40,
+        new_name="b",
+        owner_id=None,
+    )
 
 
 @pytest.fixture
@@ -169,7 +195,20 @@ def test_dropped_principal_drops_facts_that_name_it(
     """If a principal is dropped, the cached groups, members and roles that name it are dropped, also those being
     loaded. Others are not.
     """
-    row = ChangeRow(LAKE, 2, 0, "drop", dropped, 50, "", LAKE, "ana", None, None, None)
+    row = ChangeRow(
+        zone=LAKE,
+        revision=2,
+        ordinal=0,
+        operation="drop",
+        kind=dropped,
+        node_id=50,
+        name_space="",
+        old_parent=LAKE,
+        old_name="ana",
+        new_parent=None,
+        new_name=None,
+        owner_id=None,
+    )
     put(view, key, value, zone=LAKE)
 
     step(view, LAKE, 2, row)
@@ -285,7 +324,20 @@ def test_metalake_memos_survive_access_moves_of_a_catalog(view: StoreView) -> No
 def test_rename_drops_resolved_paths_and_decisions(view: StoreView) -> None:
     """A rename drops resolved paths and decisions, because both contain names. A create drops neither."""
     view.paths(MAIN)["x"] = view.memo(MAIN)["x"] = 1
-    create = ChangeRow(MAIN, 2, 0, "create", Kind.TABLE, 60, "table", None, None, 40, "n", None)
+    create = ChangeRow(
+        zone=MAIN,
+        revision=2,
+        ordinal=0,
+        operation="create",
+        kind=Kind.TABLE,
+        node_id=60,
+        name_space="table",
+        old_parent=None,
+        old_name=None,
+        new_parent=40,
+        new_name="n",
+        owner_id=None,
+    )
     step(view, MAIN, 2, create)
     assert (view.paths(MAIN), view.memo(MAIN)) == ({"x": 1}, {"x": 1})
 
@@ -300,7 +352,25 @@ def test_changed_catalog_drops_resolved_scopes(view: StoreView) -> None:
     step(view, MAIN, 2, alter(MAIN, 2))
     assert view.scopes == {"lake/main": 1}
 
-    step(view, LAKE, 2, ChangeRow(LAKE, 2, 0, "alter", Kind.CATALOG, MAIN, "catalog", None, None, None, None, None))
+    step(
+        view,
+        LAKE,
+        2,
+        ChangeRow(
+            zone=LAKE,
+            revision=2,
+            ordinal=0,
+            operation="alter",
+            kind=Kind.CATALOG,
+            node_id=MAIN,
+            name_space="catalog",
+            old_parent=None,
+            old_name=None,
+            new_parent=None,
+            new_name=None,
+            owner_id=None,
+        ),
+    )
 
     assert view.scopes == {}
 
@@ -360,7 +430,20 @@ def test_fact_loaded_during_eviction_is_dropped_completely() -> None:
 
 def commit(revision: int, node_id: int = 50) -> ChangeRow:
     """Return a commit to a table's document."""
-    return ChangeRow(MAIN, revision, 0, "commit", Kind.TABLE, node_id, "table", None, None, None, None, None)
+    return ChangeRow(
+        zone=MAIN,
+        revision=revision,
+        ordinal=0,
+        operation="commit",
+        kind=Kind.TABLE,
+        node_id=node_id,
+        name_space="table",
+        old_parent=None,
+        old_name=None,
+        new_parent=None,
+        new_name=None,
+        owner_id=None,
+    )
 
 
 DOCUMENT = document_key(50)

@@ -140,7 +140,7 @@ class Authenticator:
 
     def _parse(self, header: bytes) -> Credential:
         if header in _NOBODY:
-            return Credential(ANONYMOUS)
+            return Credential(user=ANONYMOUS)
         scheme, _, rest = header.partition(b" ")
         if scheme.lower() == b"bearer":
             return _parse_token(rest.strip())
@@ -186,18 +186,18 @@ def _named_credential(user: str) -> Credential:
         raise AuthenticationFailed(
             f"The Basic credential's user has more than {NAME_BYTES_MAX} bytes, control characters or bidirectional formatting characters: send the name that an administrator gave you"
         )
-    return Credential(user)
+    return Credential(user=user)
 
 
 def _parse_token(text: bytes) -> Credential:
     if (jwt := split_jwt(text.decode("latin-1"))) is not None:
-        return Credential(None, jwt[0], hash_secret(jwt[2]), claims=jwt[1])
+        return Credential(user=None, token_id=jwt[0], secret_hash=hash_secret(jwt[2]), claims=jwt[1])
     head, _, secret = text.decode("latin-1").removeprefix(_PREFIX).partition("_")
     if not text.startswith(_PREFIX.encode()) or not head.isdecimal() or not secret or len(head) > ID_DIGITS_MAX:
         raise AuthenticationFailed(
             "The Bearer token was not issued by this server: create one with 'limnos create token'"
         )
-    return Credential(None, int(head), hash_secret(secret))
+    return Credential(user=None, token_id=int(head), secret_hash=hash_secret(secret))
 
 
 def accepted_trusts(*, access_enabled: bool, believes_basic: bool) -> frozenset[TokenTrust]:

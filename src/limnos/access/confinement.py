@@ -44,9 +44,9 @@ def confine(decision: Decision, action: Action, *, chain: SecurableChain, table_
         is_own = (bool(chain) and chain[0].id == table_id and action in TABLE_ACTIONS) or action is Action.CATALOG_LOAD
     if not decision.allowed or is_own:
         return decision
-    return msgspec.structs.replace(decision, allowed=False, factors=(DecisionFactor("one-table"),))
+    return msgspec.structs.replace(decision, allowed=False, factors=(DecisionFactor(kind="one-table"),))
 
 
 def unfit_second(decision: Decision) -> Decision:
     """Return the refusal of what a token's user is allowed, because its second user was removed or disabled."""
-    return msgspec.structs.replace(decision, allowed=False, factors=(DecisionFactor("second-user"),))
+    return msgspec.structs.replace(decision, allowed=False, factors=(DecisionFactor(kind="second-user"),))

@@ -56,7 +56,7 @@ def allow_unchecked(
 ) -> Decision:
     """Return the decision for disabled access control: allowed, with the factor `access-off`."""
     case = DecisionCase(subject, chain, _nobody)
-    return _decision(case, action, (DecisionFactor("access-off"),), revision, allowed=True)
+    return _decision(case, action, (DecisionFactor(kind="access-off"),), revision, allowed=True)
 
 
 def _nobody(_link: ChainLink) -> int | None:
@@ -68,10 +68,28 @@ def _decision(
 ) -> Decision:
     user = case.subject.user_name
     if not case.chain:
-        return Decision(allowed, action.word, ROOT_ID, "server", user, factors, revision, "server")
+        return Decision(
+            allowed=allowed,
+            action=action.word,
+            target_id=ROOT_ID,
+            target="server",
+            user=user,
+            factors=factors,
+            revision=revision,
+            target_kind="server",
+        )
     target = case.chain[0]
     word = KIND_WORDS[target.kind]
-    return Decision(allowed, action.word, target.id, case.names[0], user, factors, revision, word)
+    return Decision(
+        allowed=allowed,
+        action=action.word,
+        target_id=target.id,
+        target=case.names[0],
+        user=user,
+        factors=factors,
+        revision=revision,
+        target_kind=word,
+    )
 
 
 def _missing_factors(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ...]:
@@ -81,7 +99,16 @@ def _missing_factors(rule: Rule, case: DecisionCase) -> tuple[DecisionFactor, ..
     """
     clauses = rule.wants(case) or ()
     return tuple(
-        DecisionFactor(f.kind, f.privilege, f.object_id, f.object_kind, f.object_name, f.role, f.group, number)
+        DecisionFactor(
+            kind=f.kind,
+            privilege=f.privilege,
+            object_id=f.object_id,
+            object_kind=f.object_kind,
+            object_name=f.object_name,
+            role=f.role,
+            group=f.group,
+            clause=number,
+        )
         for number, clause in enumerate(clauses)
         for f in dict.fromkeys(clause)
     )

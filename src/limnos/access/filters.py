@@ -23,7 +23,7 @@ from limnos.model.principals import Subject
 _NOBODY: Final[frozenset[int]] = frozenset()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListFilter:
     """The items of one parent that are visible to a subject.
 

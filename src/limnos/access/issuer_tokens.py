@@ -103,7 +103,13 @@ def identity_of(text: str, keys: Keys, *, rules: IssuerRules, now_ms: int, nonce
     if max(issued_ms, _time_claim(claims, "nbf") if "nbf" in claims else 0) > now_ms + skew_ms:
         raise _invalid_token("is not valid yet: compare the clocks of the issuer and of this server's database")
     signed_in_ms = next((_time_claim(claims, name) for name in ("auth_time", "iat") if name in claims), None)
-    return IssuerIdentity(_user(claims, rules), issued_ms, expires_ms, _groups(claims, rules), signed_in_ms)
+    return IssuerIdentity(
+        user=_user(claims, rules),
+        issued_ms=issued_ms,
+        expires_ms=expires_ms,
+        groups=_groups(claims, rules),
+        signed_in_ms=signed_in_ms,
+    )
 
 
 def _verify(text: str, keys: Keys) -> dict[str, object]:

@@ -146,7 +146,11 @@ def refuse_restricted(decision: Decision, result: tuple[BindingRestriction, ...]
     names = display_names(chain)
     factors = tuple(
         DecisionFactor(
-            "restricted", each.restriction.name, chain[each.at].id, KIND_WORDS[chain[each.at].kind], names[each.at]
+            kind="restricted",
+            privilege=each.restriction.name,
+            object_id=chain[each.at].id,
+            object_kind=KIND_WORDS[chain[each.at].kind],
+            object_name=names[each.at],
         )
         for each in result
     )

@@ -68,10 +68,24 @@ class DecisionCase:
         if held_role is not None:
             role, group = held_role.rules.name, held_role.via
         if not self.chain:
-            return decisions.DecisionFactor(kind, privilege, ROOT_ID, "server", "server", role, group)
+            return decisions.DecisionFactor(
+                kind=kind,
+                privilege=privilege,
+                object_id=ROOT_ID,
+                object_kind="server",
+                object_name="server",
+                role=role,
+                group=group,
+            )
         link = self.chain[at]
         return decisions.DecisionFactor(
-            kind, privilege, link.id, decisions.KIND_WORDS[link.kind], self.names[at], role, group
+            kind=kind,
+            privilege=privilege,
+            object_id=link.id,
+            object_kind=decisions.KIND_WORDS[link.kind],
+            object_name=self.names[at],
+            role=role,
+            group=group,
         )
 
     def holder(self, privilege: Privilege, object_id: int, *, denied: bool = False) -> HeldRole | None:
@@ -265,11 +279,15 @@ class ServiceAdminRule(Rule):
     """A rule that is true if the caller is a service admin."""
 
     def evaluate(self, case: DecisionCase) -> Proof | None:
-        return (decisions.DecisionFactor("service-admin"),) if case.subject.service_admin else None
+        return (decisions.DecisionFactor(kind="service-admin"),) if case.subject.service_admin else None
 
     def wants(self, case: DecisionCase) -> Clauses | None:
         return (
-            (decisions.DecisionFactor("missing", decisions.SERVICE_ADMIN, object_name="server", object_kind="server"),),
+            (
+                decisions.DecisionFactor(
+                    kind="missing", privilege=decisions.SERVICE_ADMIN, object_name="server", object_kind="server"
+                ),
+            ),
         )
 
 

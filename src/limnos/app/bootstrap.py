@@ -46,7 +46,7 @@ async def bootstrap(services: NodeServices, settings: Settings) -> None:
     Also checks stored names against the separator, updates the register of storage locations, and logs missing
     encryption keys. Raises CannotStart for a stored name that the separator's policy forbids.
     """
-    ctx = Context(services, Credential(settings.server.admin), "bootstrap")
+    ctx = Context(services, Credential(user=settings.server.admin), "bootstrap")
     await _check_separator(services)
     await locations_reconcile(services)
     if not settings.server.bare:

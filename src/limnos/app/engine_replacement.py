@@ -26,7 +26,7 @@ REPLACEMENTS = Counter(
 )
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, kw_only=True)
 class RunningEngine:
     """A process with its running statements, the turns of its stuck statements, and the time of its start."""
 
@@ -49,7 +49,7 @@ class EngineProcesses:
 
     def add(self, process: EngineProcess, *, started_at: float) -> RunningEngine:
         """Let a new process take statements."""
-        self.current = RunningEngine(process, started_at)
+        self.current = RunningEngine(process=process, started_at=started_at)
         return self.current
 
     def end_statement(self, engine: RunningEngine, statement: str, *, turn: Turn) -> None:

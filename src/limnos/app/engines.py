@@ -270,7 +270,7 @@ class SparkEngine:
         job = structs.replace(job, deadline_ms=round((ends_at - loop.time()) * 1000))
         self._jobs[job.id] = writer
         engine.statements.add(job.id)
-        watched = WatchedStatement(engine, job.id, turn, reader, writer)
+        watched = WatchedStatement(engine=engine, job=job.id, turn=turn, reader=reader, writer=writer)
         ended, sending = False, SendingDeadline(ends_at + 1, partial(self._leave, watched))
         try:
             async with asyncio.timeout_at(ends_at + 1):

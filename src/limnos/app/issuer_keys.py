@@ -36,11 +36,11 @@ class IssuerKeys:
         self.metalakes = settings.metalakes
         self.remember_s = float(settings.refresh_s)
         self.rules = IssuerRules(
-            settings.issuer or "",
-            frozenset(settings.audiences),
-            settings.user_claim,
-            settings.groups_claim,
-            settings.skew_s,
+            issuer=settings.issuer or "",
+            audiences=frozenset(settings.audiences),
+            user_claim=settings.user_claim,
+            groups_claim=settings.groups_claim,
+            skew_s=settings.skew_s,
         )
         self.client = None
         if settings.issuer is not None and settings.client_id is not None:

@@ -48,16 +48,16 @@ def job_settings_of(settings: Settings) -> JobSettings:
     closed = (str(Path(settings.server.data).absolute()),)
     limits = JobLimits(jobs.memory_bytes_max, jobs.cpu_s_max, jobs.file_bytes_max, jobs.network)
     return JobSettings(
-        jobs.allowed,
-        jobs.readable,
-        jobs.writable,
-        closed,
-        jobs.user,
-        jobs.spark_submit or _spark_submit(),
-        jobs.timeout_s,
-        jobs.output_bytes_max,
-        jobs.confined,
-        limits,
+        allowed=jobs.allowed,
+        readable=jobs.readable,
+        writable=jobs.writable,
+        closed=closed,
+        user=jobs.user,
+        spark_submit=jobs.spark_submit or _spark_submit(),
+        timeout_s=jobs.timeout_s,
+        output_max=jobs.output_bytes_max,
+        must_be_confined=jobs.confined,
+        limits=limits,
     )
 
 
@@ -83,19 +83,19 @@ def job_command(plan: JobSettings, work: JobWork, *, uuid: str, scratch: str) ->
     argv = _spark(plan, work) if is_spark else (real_file(plan, content.executable), *content.arguments)
     own = (*_spark_homes(plan),) if is_spark else ()
     return JobCommand(
-        argv,
-        environment,
-        scratch,
-        tuple(real_file(plan, each) for each in content.scripts),
-        (*plan.allowed, *plan.readable, *own),
-        plan.writable,
-        plan.closed,
-        plan.user,
-        plan.must_be_confined,
-        plan.timeout_s,
-        plan.grace_s,
-        plan.output_max,
-        plan.limits,
+        argv=argv,
+        environment=environment,
+        scratch=scratch,
+        copies=tuple(real_file(plan, each) for each in content.scripts),
+        readable=(*plan.allowed, *plan.readable, *own),
+        writable=plan.writable,
+        closed=plan.closed,
+        user=plan.user,
+        must_be_confined=plan.must_be_confined,
+        timeout_s=plan.timeout_s,
+        grace_s=plan.grace_s,
+        output_max=plan.output_max,
+        limits=plan.limits,
     )
 
 

@@ -60,7 +60,7 @@ class JobLimits(msgspec.Struct, frozen=True):
     network: bool = True
 
 
-class JobCommand(msgspec.Struct, frozen=True):
+class JobCommand(msgspec.Struct, frozen=True, kw_only=True):
     """The command of a job, its user, and the paths that it may use. `copies` are files copied into its directory."""
 
     argv: tuple[str, ...]
@@ -78,7 +78,7 @@ class JobCommand(msgspec.Struct, frozen=True):
     limits: JobLimits = JobLimits()
 
 
-class JobExit(msgspec.Struct, frozen=True):
+class JobExit(msgspec.Struct, frozen=True, kw_only=True):
     """The exit of a job's process. `why` is `EXITED`, or the reason why the process was terminated or did not start.
 
     The exit code is negative after a signal.
@@ -146,7 +146,20 @@ def main() -> None:
         why, code = _watch(child, work, streams=streams)
     out, err = streams["stdout"], streams["stderr"]
     with suppress(OSError):  # the server has ended
-        wire.send([msgspec.msgpack.encode(JobExit(why, code, out.end(), err.end(), out.total, err.total))])
+        wire.send(
+            [
+                msgspec.msgpack.encode(
+                    JobExit(
+                        why=why,
+                        exit_code=code,
+                        stdout=out.end(),
+                        stderr=err.end(),
+                        stdout_bytes=out.total,
+                        stderr_bytes=err.total,
+                    )
+                )
+            ]
+        )
 
 
 def _start(work: JobCommand) -> _ChildProcess:

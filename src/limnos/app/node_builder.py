@@ -230,7 +230,11 @@ def job_rules_of(settings: Settings) -> JobRules:
     """Convert the job settings to `JobRules`."""
     jobs = settings.jobs
     return JobRules(
-        jobs.executor == "local", jobs.allowed, jobs.environment, jobs.spark_configs, waiting_max=jobs.waiting_max
+        enabled=jobs.executor == "local",
+        allowed=jobs.allowed,
+        environment=jobs.environment,
+        spark_configs=jobs.spark_configs,
+        waiting_max=jobs.waiting_max,
     )
 
 
@@ -239,8 +243,8 @@ def console_site_of(settings: Settings) -> ConsoleSite:
     scheme, _, rest = (settings.server.public_url or "").partition("://")
     authority, _, path = rest.partition("/")
     return ConsoleSite(
-        f"/{path}" if path else "",
-        f"{scheme}://{authority}" if authority else None,
+        prefix=f"/{path}" if path else "",
+        origin=f"{scheme}://{authority}" if authority else None,
         is_tls=scheme == "https" or settings.tls.certificate is not None,
         allows_name_only=settings.access.authentication == "simple" and _is_on_loopback(settings),
         has_sqlpp=settings.sqlpp.enabled,
@@ -355,4 +359,6 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
     deliveries = WebhookDeliveries(services, timeout_s=settings.events.timeout_s)
     services.wake_deliveries = deliveries.wake
     indexing = SearchIndexing(services) if settings.search.words else None
-    return ServerNode(application, services, upkeep, deliveries, indexing)
+    return ServerNode(
+        application=application, services=services, upkeep=upkeep, deliveries=deliveries, indexing=indexing
+    )

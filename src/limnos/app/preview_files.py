@@ -29,7 +29,7 @@ _DAMAGED: Final = (
 )
 
 
-class PreviewRequest(msgspec.Struct, frozen=True):
+class PreviewRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for the first rows of a file, with the connection to its file store.
 
     `roots` are the locations below which the files lie; `read_bytes_max` is the largest count of bytes to read.
@@ -94,7 +94,7 @@ def _library_errors_replaced(budget: ReadBudget, text: str) -> Iterator[None]:
         raise UnsupportedOperation(budget.message if budget.is_used_up else text) from error
 
 
-class FilesetFileRequest(msgspec.Struct, frozen=True):
+class FilesetFileRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for the beginning of a fileset's file, with the connection to its file store.
 
     `root` is the fileset's storage location; a symbolic link that leads outside of it is refused.

@@ -26,7 +26,7 @@ _TOO_LARGE: Final = (
 _ELSEWHERE: Final = "A file of the table is outside of the table's locations, where the server reads no files: the table's owner must write it again"
 
 
-class RestrictedFileRequest(msgspec.Struct, frozen=True):
+class RestrictedFileRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for a restricted file: a scan task with its delete files, the table's locations, and the location to
     write to.
     """

@@ -79,7 +79,7 @@ def start(loaded: LoadedSettings) -> int:
         migrate_store(database_of(settings))  # once, in the supervisor, so that an error is reported in full
         with_authentication(settings, database_of(settings))
         settle_memory()
-        return Supervisor(loaded, groups, announce, certificates).run()
+        return Supervisor(loaded=loaded, sockets=groups, announce=announce, certificates=certificates).run()
 
 
 def _configure_logs(settings: Settings) -> None:

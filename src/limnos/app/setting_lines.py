@@ -38,4 +38,4 @@ def _line(
     hides = is_secret(key)
     if value and (hides or any(secret in text for secret in secrets)):
         text = msgspec.json.encode(MASK)
-    return SettingLine(key, text.decode(), value == default[section][name], hides)
+    return SettingLine(name=key, value=text.decode(), is_default=value == default[section][name], is_secret=hides)

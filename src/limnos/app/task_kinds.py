@@ -186,69 +186,109 @@ KINDS: Final[Mapping[str, TaskKind]] = MappingProxyType(
     {
         kind.name: kind
         for kind in (
-            TaskKind(PURGE, result_runner(PurgePayload, purge_run), tries=5),
-            TaskKind(LANCE_PURGE, result_runner(LancePurgePayload, lance_purge_run), tries=5),
-            TaskKind(FILESET_PURGE, result_runner(FilesetPurgePayload, fileset_purge_run), tries=5),
+            TaskKind(name=PURGE, runner=result_runner(PurgePayload, purge_run), tries=5),
+            TaskKind(name=LANCE_PURGE, runner=result_runner(LancePurgePayload, lance_purge_run), tries=5),
+            TaskKind(name=FILESET_PURGE, runner=result_runner(FilesetPurgePayload, fileset_purge_run), tries=5),
             TaskKind(
-                COMPACT, result_runner(CompactPayload, compact_run), tries=5, lease_ms=COMPACT_LEASE_MS, takes_long=True
-            ),
-            TaskKind(
-                CLEAN_UP,
-                result_runner(CompactPayload, compact_run),
+                name=COMPACT,
+                runner=result_runner(CompactPayload, compact_run),
                 tries=5,
                 lease_ms=COMPACT_LEASE_MS,
                 takes_long=True,
             ),
-            TaskKind(DROP_UNFINISHED, result_runner(UnfinishedDataset, unfinished_drop_run), tries=5),
-            TaskKind(PRUNE_OUTCOMES, typed_runner(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S),
-            TaskKind(PRUNE_RUNS, typed_runner(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
-            TaskKind(PRUNE_RESULTS, typed_runner(NoPayload, _prune_results), tries=5, every_s=PRUNE_RESULTS_EVERY_S),
             TaskKind(
-                PRUNE_RESTRICTED, typed_runner(NoPayload, _prune_restricted), tries=5, every_s=PRUNE_RESTRICTED_EVERY_S
+                name=CLEAN_UP,
+                runner=result_runner(CompactPayload, compact_run),
+                tries=5,
+                lease_ms=COMPACT_LEASE_MS,
+                takes_long=True,
             ),
-            TaskKind(PRUNE_IMPORT, result_runner(PruneImport, import_prune), tries=5),
-            TaskKind(PRUNE_IMPORTS, typed_runner(NoPayload, _prune_imports), tries=5, every_s=PRUNE_IMPORTS_EVERY_S),
-            TaskKind(EXPORT_AUDIT, result_runner(AuditExport, export_run), tries=5),
-            TaskKind(EXPORT_AUDIT_DAYS, periodic_runner(AuditDays, days_run), tries=5, every_s=EXPORT_AUDIT_EVERY_S),
-            TaskKind(ASSESS_TABLES, periodic_runner(AssessmentPosition, assess_run), tries=5, every_s=ASSESS_EVERY_S),
+            TaskKind(name=DROP_UNFINISHED, runner=result_runner(UnfinishedDataset, unfinished_drop_run), tries=5),
             TaskKind(
-                EXPIRE_SNAPSHOTS, result_runner(OperationPayload, operation_run), tries=5, lease_ms=MAINTAIN_LEASE_MS
+                name=PRUNE_OUTCOMES, runner=typed_runner(NoPayload, _prune_outcomes), tries=5, every_s=PRUNE_EVERY_S
+            ),
+            TaskKind(name=PRUNE_RUNS, runner=typed_runner(NoPayload, _prune_runs), tries=5, every_s=PRUNE_RUNS_EVERY_S),
+            TaskKind(
+                name=PRUNE_RESULTS,
+                runner=typed_runner(NoPayload, _prune_results),
+                tries=5,
+                every_s=PRUNE_RESULTS_EVERY_S,
             ),
             TaskKind(
-                MAINTAIN_TABLES,
-                periodic_runner(MaintenancePosition, maintain_run),
+                name=PRUNE_RESTRICTED,
+                runner=typed_runner(NoPayload, _prune_restricted),
+                tries=5,
+                every_s=PRUNE_RESTRICTED_EVERY_S,
+            ),
+            TaskKind(name=PRUNE_IMPORT, runner=result_runner(PruneImport, import_prune), tries=5),
+            TaskKind(
+                name=PRUNE_IMPORTS,
+                runner=typed_runner(NoPayload, _prune_imports),
+                tries=5,
+                every_s=PRUNE_IMPORTS_EVERY_S,
+            ),
+            TaskKind(name=EXPORT_AUDIT, runner=result_runner(AuditExport, export_run), tries=5),
+            TaskKind(
+                name=EXPORT_AUDIT_DAYS,
+                runner=periodic_runner(AuditDays, days_run),
+                tries=5,
+                every_s=EXPORT_AUDIT_EVERY_S,
+            ),
+            TaskKind(
+                name=ASSESS_TABLES,
+                runner=periodic_runner(AssessmentPosition, assess_run),
+                tries=5,
+                every_s=ASSESS_EVERY_S,
+            ),
+            TaskKind(
+                name=EXPIRE_SNAPSHOTS,
+                runner=result_runner(OperationPayload, operation_run),
+                tries=5,
+                lease_ms=MAINTAIN_LEASE_MS,
+            ),
+            TaskKind(
+                name=MAINTAIN_TABLES,
+                runner=periodic_runner(MaintenancePosition, maintain_run),
                 tries=5,
                 lease_ms=MAINTAIN_LEASE_MS,
                 every_s=MAINTAIN_EVERY_S,
                 takes_long=True,
             ),
             TaskKind(
-                MAINTAIN_LANCE_TABLE,
-                result_runner(OperationPayload, lance_operation_run),
+                name=MAINTAIN_LANCE_TABLE,
+                runner=result_runner(OperationPayload, lance_operation_run),
                 tries=5,
                 lease_ms=MAINTAIN_LEASE_MS,
                 takes_long=True,
             ),
             TaskKind(
-                MAINTAIN_LANCE_TABLES,
-                periodic_runner(LancePosition, lance_run),
+                name=MAINTAIN_LANCE_TABLES,
+                runner=periodic_runner(LancePosition, lance_run),
                 tries=5,
                 lease_ms=MAINTAIN_LEASE_MS,
                 every_s=MAINTAIN_LANCE_EVERY_S,
                 takes_long=True,
             ),
-            TaskKind(task.CHECK_ORPHANS, result_runner(OperationPayload, task.orphans_run), tries=5, takes_long=True),
             TaskKind(
-                task.REMOVE_ORPHANS,
-                periodic_runner(task.OrphanPosition, task.remove_run),
+                name=task.CHECK_ORPHANS,
+                runner=result_runner(OperationPayload, task.orphans_run),
+                tries=5,
+                takes_long=True,
+            ),
+            TaskKind(
+                name=task.REMOVE_ORPHANS,
+                runner=periodic_runner(task.OrphanPosition, task.remove_run),
                 tries=5,
                 every_s=task.REMOVE_ORPHANS_EVERY_S,
                 takes_long=True,
             ),
             TaskKind(
-                FREE_PLACES, periodic_runner(ReleasedLocations, released_free), tries=5, every_s=FREE_PLACES_EVERY_S
+                name=FREE_PLACES,
+                runner=periodic_runner(ReleasedLocations, released_free),
+                tries=5,
+                every_s=FREE_PLACES_EVERY_S,
             ),
-            TaskKind(JANITOR, periodic_runner(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
+            TaskKind(name=JANITOR, runner=periodic_runner(JanitorPayload, _clean), tries=5, every_s=EVERY_S),
         )
     }
 )

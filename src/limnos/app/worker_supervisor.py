@@ -43,7 +43,7 @@ STARTS = Gauge(
 _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ServingProcess:
     """One serving process, with its heartbeats and the time of its next start."""
 
@@ -61,7 +61,7 @@ class ServingProcess:
     """The reason under which the next start is counted: `first`, `died` or `hung`."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Supervisor:
     """Supervises the workers. `run` returns the exit code when all workers have ended."""
 
@@ -87,7 +87,9 @@ class Supervisor:
         for name in (signal.SIGTERM, signal.SIGINT):
             signal.signal(name, lambda *_: self.stop())
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self.workers = [ServingProcess(number, each) for number, each in enumerate(self.sockets, start=1)]
+        self.workers = [
+            ServingProcess(number=number, sockets=each) for number, each in enumerate(self.sockets, start=1)
+        ]
         while self._goes_on():
             self._start_due()
             self._wait()

@@ -30,7 +30,7 @@ class ExternalIssuer(msgspec.Struct, frozen=True):
     revoke_url: str | None = None
 
 
-class Profile(msgspec.Struct, frozen=True, omit_defaults=True):
+class Profile(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A server and the user's session there. `ends_at` is the session's expiry in seconds since 1970 by this machine's
     clock.
 

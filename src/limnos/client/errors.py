@@ -160,7 +160,7 @@ class NoSpaceError(UnavailableError):
     default_code = NO_SPACE
 
 
-class _ErrorDetail(msgspec.Struct):
+class _ErrorDetail(msgspec.Struct, kw_only=True):
     message: str = ""
     code: str | int = ""
     type: str = ""
@@ -177,7 +177,7 @@ class _StatementError(msgspec.Struct):
     msg: str = ""
 
 
-class _ErrorBody(msgspec.Struct):
+class _ErrorBody(msgspec.Struct, kw_only=True):
     """Any of the four error bodies: the field `error` of Limnos' own API and of Iceberg, Gravitino's top level, the
     first element of SQL++'s `errors`.
     """

@@ -27,7 +27,7 @@ PAUSE_MAX_S = 10.0
 _REPEATABLE = frozenset({"GET", "HEAD", "PUT"})
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One HTTP request. `path` is percent-encoded and relative to the server's base URL; `body` is JSON or None.
 
@@ -72,7 +72,14 @@ def request(
     """Build a request. Query parameters and body fields that are None are omitted."""
     pairs = tuple((key, value) for key, value in (query or {}).items() if value is not None)
     fields = None if body is None else {key: value for key, value in body.items() if value is not None}
-    return Request(method, path, pairs, None if fields is None else msgspec.json.encode(fields), key, repeatable)
+    return Request(
+        method=method,
+        path=path,
+        query=pairs,
+        body=None if fields is None else msgspec.json.encode(fields),
+        key=key,
+        repeatable=repeatable,
+    )
 
 
 def segments(*names: str) -> str:

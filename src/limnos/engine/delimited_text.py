@@ -46,11 +46,11 @@ def text_options(options: Mapping[str, str], *, delimiter: str = ",") -> TextOpt
     """
     quote = _character(options, "quote", otherwise='"')
     return TextOptions(
-        _character(options, "delimiter", otherwise=delimiter),
-        quote,
-        _character(options, "escape", otherwise=quote),
-        options.get("null"),
-        _flag(options, "header"),
+        delimiter=_character(options, "delimiter", otherwise=delimiter),
+        quote=quote,
+        escape=_character(options, "escape", otherwise=quote),
+        null=options.get("null"),
+        has_header=_flag(options, "header"),
     )
 
 

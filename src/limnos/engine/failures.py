@@ -85,11 +85,11 @@ def failure_of(error: BaseException, job: str) -> JobFailure:
     place = sqlpp_error.place
     line, column = (None, None) if place is None else place
     return JobFailure(
-        sqlpp_error.number,
-        sqlpp_error.message,
-        line,
-        column,
-        sqlpp_error.has_position,
+        number=sqlpp_error.number,
+        message=sqlpp_error.message,
+        line=line,
+        column=column,
+        has_position=sqlpp_error.has_position,
         again=isinstance(sqlpp_error, EngineUnavailable),
         duplicate=isinstance(sqlpp_error, DuplicateKey),
         unknown=isinstance(sqlpp_error, OutcomeUnknown),

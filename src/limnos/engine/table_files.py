@@ -47,7 +47,7 @@ class _Snapshot(msgspec.Struct, rename="kebab"):
     schema_id: int | None = None
 
 
-class _Metadata(msgspec.Struct, rename="kebab"):
+class _Metadata(msgspec.Struct, rename="kebab", kw_only=True):
     format_version: int
     current_schema_id: int
     schemas: list[dict[str, Any]]
@@ -267,13 +267,13 @@ class _Manifest(NamedTuple):
         if sequence is None and entry["status"] != 1 and self.sequence:
             raise UnsupportedFile("an entry without a sequence number")
         return _File(
-            str(file["file_path"]),
-            str(file["file_format"]).lower() == "parquet",
-            int(file.get("content") or 0),
-            self.sequence if sequence is None else int(sequence),
-            _map_of(file.get("lower_bounds")),
-            _map_of(file.get("upper_bounds")),
-            file.get("referenced_data_file"),
+            location=str(file["file_path"]),
+            is_parquet=str(file["file_format"]).lower() == "parquet",
+            content=int(file.get("content") or 0),
+            sequence=self.sequence if sequence is None else int(sequence),
+            lower=_map_of(file.get("lower_bounds")),
+            upper=_map_of(file.get("upper_bounds")),
+            referenced=file.get("referenced_data_file"),
         )
 
 

@@ -80,9 +80,9 @@ def table_of(spark: SparkSession, ref: DatasetRef) -> DatasetTable:
     if ref.type:
         form = made_form(ref)
         _refuse_unreadable_columns(table, form, ref=ref)
-        return DatasetTable(quote_name(*ref.path), form, snapshot, loaded=table, ref=ref)
+        return DatasetTable(quoted=quote_name(*ref.path), form=form, snapshot=snapshot, loaded=table, ref=ref)
     form = form_of(json.loads(_schema_json(spark, table, snapshot=snapshot)))
-    return DatasetTable(quote_name(*ref.path), form, snapshot, loaded=table, ref=ref)
+    return DatasetTable(quoted=quote_name(*ref.path), form=form, snapshot=snapshot, loaded=table, ref=ref)
 
 
 def load_iceberg_table(spark: SparkSession, ref: DatasetRef) -> JavaObject:

@@ -35,7 +35,7 @@ PING: Final = b"P"
 """Requests that the engine start and warm up Spark; answered with DONE when Spark has run a first job."""
 
 
-class JobFailure(Struct, frozen=True):
+class JobFailure(Struct, frozen=True, kw_only=True):
     """The failure of a job: a SQL++ error, its position in the statement, and flags for its class and for a retry."""
 
     number: int
@@ -58,7 +58,7 @@ class JobFailure(Struct, frozen=True):
     """Whether later jobs of this engine would fail too, so that the server replaces it behind its running jobs."""
 
 
-class EngineStart(Struct, frozen=True):
+class EngineStart(Struct, frozen=True, kw_only=True):
     """The configuration that an engine receives before its first job."""
 
     uri: str

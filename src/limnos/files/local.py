@@ -123,7 +123,12 @@ class LocalFiles:
         except OSError:
             return None
         return FileIdentity(
-            result.st_dev, result.st_ino, result.st_mode, result.st_size, result.st_mtime_ns, result.st_ctime_ns
+            device=result.st_dev,
+            inode=result.st_ino,
+            mode=result.st_mode,
+            size=result.st_size,
+            modified_ns=result.st_mtime_ns,
+            changed_ns=result.st_ctime_ns,
         )
 
     def below(self, location: str) -> Iterator[str]:

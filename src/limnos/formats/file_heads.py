@@ -61,7 +61,7 @@ class HeadLimits(msgspec.Struct, frozen=True):
     bytes_max: int
 
 
-class FileContent(msgspec.Struct, frozen=True):
+class FileContent(msgspec.Struct, frozen=True, kw_only=True):
     """A preview of a file: `rows` with `columns` (name and type), a `text`, or neither for a binary file.
 
     `is_complete` is true if the preview contains the whole file.
@@ -99,7 +99,7 @@ def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileCont
     is_whole = size <= len(data)
     text = _decoded(data, is_whole=is_whole)
     if text is None:
-        return FileContent(size, False)
+        return FileContent(size=size, is_complete=False)
     rows = _rows_in(text, extension, is_whole=is_whole, columns_max=limits.columns_max)
     if rows is not None:
         with suppress(RecursionError):  # values nested too deeply for cells: the file is shown as text
@@ -107,7 +107,7 @@ def file_content(name: str, file: OpenedFile, *, limits: HeadLimits) -> FileCont
     if extension == "json" and is_whole:
         text = _formatted(text)
     cut = text[:TEXT_CHARACTERS_MAX]
-    return FileContent(size, is_whole and len(cut) == len(text), text=cut)
+    return FileContent(size=size, is_complete=is_whole and len(cut) == len(text), text=cut)
 
 
 def _decoded(data: bytes, *, is_whole: bool) -> str | None:
@@ -189,7 +189,13 @@ def _table(table: _TextRows, limits: HeadLimits, *, size: int, is_whole: bool) -
     cells = ([cell_of(value) for value in row] for row in table.rows)
     rows, is_complete = _limited(cells, limits)
     columns = [(cut_text(name), "") for name in visible_names]
-    return FileContent(size, is_whole and is_complete, columns, rows, len(names) - len(visible_names))
+    return FileContent(
+        size=size,
+        is_complete=is_whole and is_complete,
+        columns=columns,
+        rows=rows,
+        columns_left_out=len(names) - len(visible_names),
+    )
 
 
 def _limited(rows: Iterator[Row], limits: HeadLimits) -> tuple[list[Row], bool]:
@@ -222,4 +228,10 @@ def _parquet(file: OpenedFile, limits: HeadLimits) -> FileContent:
 
     visible_rows, is_complete = _limited(rows(), limits)
     columns = [(cut_text(field.name), str(field.type)) for field in chosen]
-    return FileContent(file.size(), is_complete and is_read_whole[0], columns, visible_rows, len(schema) - len(chosen))
+    return FileContent(
+        size=file.size(),
+        is_complete=is_complete and is_read_whole[0],
+        columns=columns,
+        rows=visible_rows,
+        columns_left_out=len(schema) - len(chosen),
+    )

@@ -119,7 +119,7 @@ class _Run(_EventPart, frozen=True):
 _Datasets = Annotated[list[_Dataset], msgspec.Meta(max_length=DATASETS_MAX)]
 
 
-class _Event(_EventPart, frozen=True):
+class _Event(_EventPart, frozen=True, kw_only=True):
     event_time: datetime
     event_type: str | None = None
     run: _Run | None = None
@@ -228,12 +228,12 @@ def _lineage_of(event: _Event) -> EventLineage | None:
     run = "" if event.run is None else event.run.run_id
     parent = event.run.facets.parent if event.run is not None and event.run.facets is not None else None
     return EventLineage(
-        (event.job.namespace, event.job.name),
-        run,
-        run if parent is None else parent.run.run_id,
-        _at(event),
-        sources,
-        outputs,
+        job=(event.job.namespace, event.job.name),
+        run=run,
+        parent=run if parent is None else parent.run.run_id,
+        at=_at(event),
+        sources=sources,
+        outputs=outputs,
     )
 
 
@@ -258,15 +258,17 @@ def _counts(event: _Event, job: _Job) -> bool:
 def _dataset(dataset: _Dataset) -> EventDataset:
     facets = dataset.facets
     if facets is None:
-        return EventDataset(dataset.namespace, dataset.name)
+        return EventDataset(namespace=dataset.namespace, name=dataset.name)
     version = "" if facets.version is None else facets.version.dataset_version
     return EventDataset(
-        dataset.namespace,
-        dataset.name,
-        () if facets.symlinks is None else tuple([(each.namespace, each.name) for each in facets.symlinks.identifiers]),
-        None if facets.catalog is None else facets.catalog.name,
-        int(version) if version.isascii() and version.isdigit() and len(version) < 20 else None,
-        None if facets.catalog is None else facets.catalog.warehouse_uri or None,
+        namespace=dataset.namespace,
+        name=dataset.name,
+        aliases=()
+        if facets.symlinks is None
+        else tuple([(each.namespace, each.name) for each in facets.symlinks.identifiers]),
+        catalog=None if facets.catalog is None else facets.catalog.name,
+        snapshot=int(version) if version.isascii() and version.isdigit() and len(version) < 20 else None,
+        warehouse=None if facets.catalog is None else facets.catalog.warehouse_uri or None,
     )
 
 
@@ -280,9 +282,15 @@ def _links(output: _Dataset) -> list[ColumnLink]:
     for field, each in named:
         for how in each.transformations or [_Transformation("DIRECT" if field else "INDIRECT")]:
             direct = how.type.upper() != "INDIRECT"
-            links[ColumnLink(field, (each.namespace, each.name), each.field, (how.subtype or "").upper(), direct)] = (
-                None
-            )
+            links[
+                ColumnLink(
+                    target=field,
+                    source=(each.namespace, each.name),
+                    source_field=each.field,
+                    subtype=(how.subtype or "").upper(),
+                    direct=direct,
+                )
+            ] = None
     return list(links)
 
 
@@ -299,7 +307,11 @@ def _sources(event: _Event, outputs: tuple[EventOutput, ...]) -> tuple[EventData
             datasets[dataset.key] = dataset
     for output in outputs:
         for link in output.links:
-            own = output.dataset if link.source == output.dataset.key else EventDataset(*link.source)
+            own = (
+                output.dataset
+                if link.source == output.dataset.key
+                else EventDataset(namespace=link.source[0], name=link.source[1])
+            )
             datasets.setdefault(link.source, own)
     if len(datasets) > DATASETS_MAX:
         raise BadRequest(f"The event names more than the {DATASETS_MAX} sources that are allowed")

@@ -255,7 +255,16 @@ class Application:
         started = time.perf_counter()
         target = self._target_of(method, raw)
         request = Request(
-            method, raw, target.params, headers, query, body, request_id, target.body_bytes_max, peer, started
+            method=method,
+            path=raw,
+            params=target.params,
+            headers=headers,
+            query_string=query,
+            body=body,
+            request_id=request_id,
+            body_bytes_max=target.body_bytes_max,
+            peer=peer,
+            started=started,
         )
         request.is_cacheable, request.is_gone = cacheable is not None, is_gone
         self._begin(request, target, body=body)
@@ -342,7 +351,18 @@ class Application:
         path = url.partition(b"?")[0]
         target = self._route(method, path)
         began = time.perf_counter() if started is None else started
-        request = Request(method, path, (), {}, b"", b"", next_request_id(), 0, peer, began)
+        request = Request(
+            method=method,
+            path=path,
+            params=(),
+            headers={},
+            query_string=b"",
+            body=b"",
+            request_id=next_request_id(),
+            body_bytes_max=0,
+            peer=peer,
+            started=began,
+        )
         request.target, request.failure = target.key, failure
         return self._finished(target, self._failed(failure, target, request, None), request)
 

@@ -312,7 +312,10 @@ class FastPathProtocol(AdmissionProtocol):
             if answers.is_valid_now(response):
                 self.send_cached(exchange, response, key, started)
                 return
-        elif answers.start_check(response, waiting := FreshnessCallback(self, exchange, response, key, started)):
+        elif answers.start_check(
+            response,
+            waiting := FreshnessCallback(lane=self, exchange=exchange, response=response, key=key, started=started),
+        ):
             self.application.deadlines.watch(waiting)
             return
         self.run_handler(exchange, key[0], key[1], answers.begin(key))

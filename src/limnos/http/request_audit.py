@@ -59,7 +59,15 @@ def audit_response(audit: AuditLines, request: Request, *, status: int, user: st
         decided = [own] if own is not None else decided  # type: ignore[list-item]
     outcome: AuditOutcome = "refused" if refused else "failed" if status >= 400 else "done"
     detail = _detail(request.method, request.path, failure=failure)
-    about = _AuditContext(user or "", request.user_id, outcome, detail, request.origin(), status, request.id)
+    about = _AuditContext(
+        user=user or "",
+        user_id=request.user_id,
+        outcome=outcome,
+        detail=detail,
+        origin=request.origin(),
+        status=status,
+        request_id=request.id,
+    )
     audit.take(_lines(about, decided, at=audit.store.time.now_ms()))
 
 
@@ -84,13 +92,13 @@ def audit_repeat(
         protocol=origin.protocol, operation=origin.operation, client=origin.client, peer=peer, credential=proven.proof
     )
     about = _AuditContext(
-        user or "",
-        proven.user_id,
-        "done",
-        _detail(method, path, failure=None),
-        repeated_origin,
-        observed[2],
-        request_id,
+        user=user or "",
+        user_id=proven.user_id,
+        outcome="done",
+        detail=_detail(method, path, failure=None),
+        origin=repeated_origin,
+        status=observed[2],
+        request_id=request_id,
     )
     audit.take(_lines(about, proven.decided, at=audit.store.time.now_ms()))
 
@@ -135,7 +143,10 @@ def _lines(about: _AuditContext, decided: Iterable[Decision], *, at: int) -> lis
 
 
 def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDecision | None, user: str) -> AuditRecord:
-    origin, decision = about.origin, AuditedDecision("", 0, "", "") if right is None else right
+    origin, decision = (
+        about.origin,
+        AuditedDecision(action="", object_id=0, kind="", name="") if right is None else right,
+    )
     return AuditRecord(
         id=0,
         metalake_id=metalake_id,

@@ -21,7 +21,7 @@ TEXT_MAX: Final = 300
 """The maximum number of characters that are stored of a client's name, an address or a reason."""
 
 
-class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
+class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False, kw_only=True):
     """The origin of a request: protocol, operation, the client's user agent and IP address, and how the caller was
     authenticated.
     """
@@ -33,7 +33,7 @@ class RequestOrigin(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):
     credential: str = ""
 
 
-class AuditedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditedDecision(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A decision as the audit stores it: the action, the object, and the factors for or against."""
 
     action: str
@@ -45,14 +45,29 @@ class AuditedDecision(msgspec.Struct, frozen=True, omit_defaults=True):
     @classmethod
     def of(cls, decision: Decision) -> AuditedDecision:
         """Convert a decision to its stored form."""
-        return cls(decision.action, decision.target_id, decision.target_kind, decision.target, decision.factors)
+        return cls(
+            action=decision.action,
+            object_id=decision.target_id,
+            kind=decision.target_kind,
+            name=decision.target,
+            factors=decision.factors,
+        )
 
     def decision(self, user: str, *, allowed: bool) -> Decision:
         """Rebuild the access decision, to render its message."""
-        return Decision(allowed, self.action, self.object_id, self.name, user, self.factors, (), self.kind)
+        return Decision(
+            allowed=allowed,
+            action=self.action,
+            target_id=self.object_id,
+            target=self.name,
+            user=user,
+            factors=self.factors,
+            revision=(),
+            target_kind=self.kind,
+        )
 
 
-class AuditContext(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditContext(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The data of a request that its mutation stores in the change row, for the audit."""
 
     origin: RequestOrigin = RequestOrigin()
@@ -105,7 +120,7 @@ _rights: Final = msgspec.json.Decoder(tuple[AuditedDecision, ...])
 def audit_context_text(origin: RequestOrigin, decisions: Iterable[Decision], *, user_id: int | None) -> str:
     """Encode the `AuditContext` of a request as JSON, for the change row of its mutation."""
     return _encoder.encode(
-        AuditContext(origin, tuple([AuditedDecision.of(each) for each in decisions]), user_id)
+        AuditContext(origin=origin, rights=tuple([AuditedDecision.of(each) for each in decisions]), user_id=user_id)
     ).decode()
 
 

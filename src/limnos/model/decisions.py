@@ -70,7 +70,7 @@ KIND_WORDS: Final[Mapping[Kind, str]] = {kind: kind.word for kind in Kind}
 """The word of each kind, computed once: an enum member computes `word` at each use."""
 
 
-class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True, kw_only=True):
     """One reason of a decision: a right that was found, denied or missing, on which object, through which role.
 
     Missing factors with the same `clause` are alternatives: the action needs one factor of every clause.
@@ -101,7 +101,7 @@ class DecisionFactor(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return fields
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """An access decision with its reasons, and the (zone, revision) pairs at which it was made."""
 
     allowed: bool

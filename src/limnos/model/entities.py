@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from limnos.model.records import NodeRecord
 
 
-class Node(msgspec.Struct, frozen=True):
+class Node(msgspec.Struct, frozen=True, kw_only=True):
     """A named object of the tree. `zone` is the zone whose clock its changes advance. The root has id 0."""
 
     id: int
@@ -38,7 +38,7 @@ class Node(msgspec.Struct, frozen=True):
     record: NodeRecord
 
 
-class Principal(msgspec.Struct, frozen=True):
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
     """A user or group of a metalake.
 
     A token whose root id is below `tokens_from` belongs to a removed user of the same name.
@@ -57,7 +57,7 @@ class Principal(msgspec.Struct, frozen=True):
     tokens_from: int = 0
 
 
-class RoleEntity(msgspec.Struct, frozen=True):
+class RoleEntity(msgspec.Struct, frozen=True, kw_only=True):
     """A role of a metalake, without its grants."""
 
     id: int
@@ -93,7 +93,7 @@ class RoleWithRules(msgspec.Struct, frozen=True):
     in_parts: bool = False
 
 
-class Token(msgspec.Struct, frozen=True):
+class Token(msgspec.Struct, frozen=True, kw_only=True):
     """A token of this server. Only the hash of its secret is stored.
 
     `root_id` is the id of the first token of its token family: each other token was created with a token of the family.
@@ -158,7 +158,7 @@ class TaskRow(msgspec.Struct, frozen=True):
     result: str | None
 
 
-class TrashRow(msgspec.Struct, frozen=True):
+class TrashRow(msgspec.Struct, frozen=True, kw_only=True):
     """A dropped object that can be restored until it expires, with its name and parent at the time of the drop."""
 
     id: int
@@ -195,7 +195,7 @@ class Webhook(msgspec.Struct, frozen=True):
     delivered_at: int | None
 
 
-class MetricsReportRow(msgspec.Struct, frozen=True):
+class MetricsReportRow(msgspec.Struct, frozen=True, kw_only=True):
     """A client's metrics report about a scan or a commit, as JSON. The id is 0 until it is stored."""
 
     id: int
@@ -207,7 +207,7 @@ class MetricsReportRow(msgspec.Struct, frozen=True):
     body: bytes
 
 
-class MetadataDocument(msgspec.Struct, frozen=True):
+class MetadataDocument(msgspec.Struct, frozen=True, kw_only=True):
     """The metadata document of a table or view: JSON bytes as served to clients, and the location of the metadata file
     that has a copy.
     """
@@ -244,7 +244,7 @@ class OwnedRange(msgspec.Struct, frozen=True):
     last: int | None
 
 
-class ChangeRow(msgspec.Struct, frozen=True):
+class ChangeRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the change feed: the keys that a mutation touched, under their old and new names.
 
     The columns are named for nodes. Changes of memberships, tags, tokens, roles and principals store other values in

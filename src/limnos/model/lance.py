@@ -9,7 +9,7 @@ from __future__ import annotations
 import msgspec
 
 
-class LanceVersion(msgspec.Struct, frozen=True):
+class LanceVersion(msgspec.Struct, frozen=True, kw_only=True):
     """A version of a Lance table on a branch; `""` is the main branch.
 
     `staged` is the name of the manifest as its writer stored it, in addition to its final path. It is "" for a version

@@ -29,7 +29,7 @@ class ModelVersionReference(NamedTuple):
         return int(self.text) if not self.is_alias and _NUMBER.fullmatch(self.text) else None
 
 
-class ModelVersion(msgspec.Struct, frozen=True):
+class ModelVersion(msgspec.Struct, frozen=True, kw_only=True):
     """A version of a model: its URIs by name, and the aliases that point to it."""
 
     version: int

@@ -18,7 +18,7 @@ C_co = TypeVar("C_co", covariant=True)
 D = TypeVar("D")
 
 
-class Permit(msgspec.Struct, Generic[C_co], frozen=True):
+class Permit(msgspec.Struct, Generic[C_co], frozen=True, kw_only=True):
     """An allowed command, and the access revisions at which it was allowed.
 
     `zone` is the zone that the mutation writes to. `stamps` are (zone, access revision) pairs of every zone that the
@@ -64,4 +64,4 @@ def upkeep_permit(actor: str, *, zone: int = 0) -> Permit[None]:
 
     `zone` is the zone in which the mutation writes change rows, if any.
     """
-    return Permit(None, (), zone, (), actor, None, "upkeep")
+    return Permit(command=None, decisions=(), zone=zone, stamps=(), actor=actor, actor_id=None, request_id="upkeep")

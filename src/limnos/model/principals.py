@@ -143,7 +143,7 @@ class MergedRules:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """A user in one metalake, in the form that decisions use.
 
@@ -214,14 +214,14 @@ class Subject:
         member.
         """
         return cls(
-            user_id,
-            user_name,
-            frozenset(groups),
-            tuple(group_names),
-            tuple(roles),
-            service_admin,
-            member and user_id is not None,
-            merged,
+            user_id=user_id,
+            user_name=user_name,
+            groups=frozenset(groups),
+            group_names=tuple(group_names),
+            roles=tuple(roles),
+            service_admin=service_admin,
+            member=member and user_id is not None,
+            merged=merged,
         )
 
     def narrowed(self, active: frozenset[str]) -> Subject:
@@ -237,7 +237,13 @@ class Subject:
             )
         roles = tuple(held_role if held_role.rules.name in active else _denying(held_role) for held_role in self.roles)
         return Subject(
-            self.user_id, self.user_name, self.groups, self.group_names, roles, self.service_admin, self.member
+            user_id=self.user_id,
+            user_name=self.user_name,
+            groups=self.groups,
+            group_names=self.group_names,
+            roles=roles,
+            service_admin=self.service_admin,
+            member=self.member,
         )
 
 

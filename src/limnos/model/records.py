@@ -35,7 +35,7 @@ class MetalakeRecord(StoredRecord):
     in_use: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CatalogRecord(StoredRecord):
     """A catalog; `type` is one of CATALOG_TYPES, `provider` names the connector, such as `lakehouse-iceberg`."""
 
@@ -56,7 +56,7 @@ class NamespaceRecord(StoredRecord):
     properties: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableRecord(StoredRecord):
     """A table, without the content of its metadata document.
 
@@ -83,7 +83,7 @@ class ViewRecord(StoredRecord):
     writer_id: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TagRecord(StoredRecord):
     """A tag, and the values allowed in its attachments: any if the list is empty, none if the tag is `valueless`."""
 
@@ -104,7 +104,7 @@ class ModelRecord(StoredRecord):
     next_version: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class FilesetRecord(StoredRecord):
     """A fileset and its locations by name. The server does not manage the directories of an `external` fileset."""
 
@@ -124,7 +124,7 @@ class TopicRecord(StoredRecord):
     properties: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyRecord(StoredRecord):
     """A policy of a metalake: its type, whether it is enabled, and its content as JSON.
 
@@ -140,7 +140,7 @@ class PolicyRecord(StoredRecord):
     writer_id: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JobTemplateRecord(StoredRecord):
     """A job template or a pipeline.
 
@@ -157,7 +157,7 @@ class JobTemplateRecord(StoredRecord):
     content: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SqlppObjectRecord(StoredRecord):
     """A SQL++ object other than a table or view, with the statements that created it.
 
@@ -243,7 +243,7 @@ def encode(record: Record) -> bytes:
     return _blank(_BLANK.index(record)) if record in _BLANK else _encode(record)
 
 
-BLANK_TABLE: Final = TableRecord(None, {})
+BLANK_TABLE: Final = TableRecord(comment=None, properties={})
 BLANK_NAMESPACE: Final = NamespaceRecord(None, {})
 _BLANK: Final[tuple[Record, ...]] = (BLANK_TABLE, BLANK_NAMESPACE)
 """Encoded records of most new objects, computed once."""

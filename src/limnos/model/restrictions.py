@@ -41,7 +41,7 @@ class FormerColumn(msgspec.Struct, frozen=True):
     name: str
 
 
-class RestrictionTerms(msgspec.Struct, frozen=True):
+class RestrictionTerms(msgspec.Struct, frozen=True, kw_only=True):
     """The terms of a restriction: a row filter, the column masks, and the principals it applies to.
 
     `row_filter` is JSON, "" for all rows. `to` and `unless` are ids of users, groups and roles; an empty `to` means all
@@ -77,7 +77,7 @@ def _by_name(part: object) -> object:
     return {key: value if part.get("type") == "literal" else _by_name(value) for key, value in part.items()}
 
 
-class Restriction(msgspec.Struct, frozen=True):
+class Restriction(msgspec.Struct, frozen=True, kw_only=True):
     """A named restriction on a table, or on a namespace for all tables below it."""
 
     object_id: int

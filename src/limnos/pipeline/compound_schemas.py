@@ -110,7 +110,7 @@ def _as_text(key: ScalarNode) -> ScalarNode:
     return ScalarNode(at=key.at, text=key.text, value=key.text, text_at=key.text_at)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RecordKey:
     """A key of a record: the schema of its value, the description, example and default for the reference page, and
     whether it is required.

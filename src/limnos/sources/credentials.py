@@ -147,7 +147,12 @@ def role_of(properties: Mapping[str, str]) -> AwsRole | None:
         raise BadRequest(f"Property '{EXTERNAL_ID[1]}' must have 2 to 1224 letters, digits or signs of _+=,.@:/-")
     keys = find_property(properties, KEY_ID), find_property(properties, SECRET), find_property(properties, TOKEN)
     return AwsRole(
-        arn, external_id, _duration_of(properties), _endpoint_of(properties), find_property(properties, REGION), keys
+        arn=arn,
+        external_id=external_id,
+        duration_s=_duration_of(properties),
+        endpoint=_endpoint_of(properties),
+        region=find_property(properties, REGION),
+        keys=keys,
     )
 
 

@@ -47,7 +47,7 @@ LOCK_FILE = ".fetching.lock"
 _TIMEOUT_S = 60
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Artifact:
     """A pinned archive of a Maven repository: `sha256` in hex, `size_bytes` of the file."""
 

@@ -127,7 +127,9 @@ def session(
             spark.conf.set(key, value)
     if lance and find_spec("lance") is not None:
         trusted = None if ca_file is None else str(ca_file)
-        _register_lance(spark, ServerAccess(uri, metalake, token=token, user=user, ca_file=trusted), lineage=lineage)
+        _register_lance(
+            spark, ServerAccess(uri=uri, metalake=metalake, token=token, user=user, ca_file=trusted), lineage=lineage
+        )
     return spark
 
 

@@ -168,7 +168,7 @@ def parsed_query(body: tree.Expression) -> tree.Expression:
     """
     if not isinstance(body, UnparsedQuery):
         return body
-    (statement,) = parse(body.text, StatementSpan("", 0, 0, body.at, body.parameters))
+    (statement,) = parse(body.text, StatementSpan(kind="", start=0, end=0, place=body.at, parameters=body.parameters))
     if not isinstance(statement.statement, tree.QueryStatement):
         raise TypeError(f"a query was expected, not {type(statement.statement).__name__}")
     return statement.statement.body
@@ -193,7 +193,7 @@ class _QueryText(Struct, frozen=True):
         return parsed_query(UnparsedQuery(self.at, self.text, self.parameters))
 
 
-class _NameFact(Struct, frozen=True):
+class _NameFact(Struct, frozen=True, kw_only=True):
     """A resolved name, encoded for a worker process: its lookup and its result.
 
     `kind` is the kind of the object with the name; for a dataverse `there` or `not there`, for no object `absent`.
@@ -212,16 +212,23 @@ class _NameFact(Struct, frozen=True):
         """Encode a resolved name for a worker process."""
         match fact:
             case BoundView(dataverse, name, body):
-                return cls(lookup, "view", dataverse, name, body=_QueryText.of(body))
+                return cls(lookup=lookup, kind="view", dataverse=dataverse, name=name, body=_QueryText.of(body))
             case UserFunction(dataverse, name, parameters, body):
-                return cls(lookup, "function", dataverse, name, parameters, _QueryText.of(body))
+                return cls(
+                    lookup=lookup,
+                    kind="function",
+                    dataverse=dataverse,
+                    name=name,
+                    parameters=parameters,
+                    body=_QueryText.of(body),
+                )
             case UnparsedFunction(dataverse, name, _, texts):
-                return cls(lookup, "functions", dataverse, name, texts=texts)
+                return cls(lookup=lookup, kind="functions", dataverse=dataverse, name=name, texts=texts)
             case BoundDataset(dataverse, name):
-                return cls(lookup, "dataset", dataverse, name)
+                return cls(lookup=lookup, kind="dataset", dataverse=dataverse, name=name)
             case BoundSynonym(dataverse, name):
-                return cls(lookup, "synonym", dataverse, name)
-        return cls(lookup, "there" if fact else "absent" if fact is None else "not there")
+                return cls(lookup=lookup, kind="synonym", dataverse=dataverse, name=name)
+        return cls(lookup=lookup, kind="there" if fact else "absent" if fact is None else "not there")
 
     def value(self) -> object:
         """Decode the resolved object. Raises SqlppError for a syntax error in its text."""
@@ -237,7 +244,7 @@ class _NameFact(Struct, frozen=True):
         return {"there": True, "not there": False, "absent": None}[self.kind]
 
 
-class PackedBinding(Struct, frozen=True):
+class PackedBinding(Struct, frozen=True, kw_only=True):
     """A binding and its resolved names, encoded for a worker process: texts, names and tagged values."""
 
     body: _QueryText
@@ -255,30 +262,30 @@ class PackedBinding(Struct, frozen=True):
     def of(cls, binding: QueryBinding, known: ResolvedNames) -> PackedBinding:
         """Encode a binding and its names."""
         return cls(
-            _QueryText.of(binding.body),
-            binding.dataverse,
-            tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
-            tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()),
-            tuple(map(render, binding.declared)),
-            binding.variables,
-            tuple(_NameFact.of(*each) for each in known.facts.items()),
-            binding.sql_compat,
-            binding.similarity,
-            binding.ordered_fields,
+            body=_QueryText.of(binding.body),
+            dataverse=binding.dataverse,
+            parameters=tuple((name, to_tagged_json(value)) for name, value in binding.parameters.items()),
+            moment=tuple((name, to_tagged_json(value)) for name, value in binding.moment.items()),
+            declared=tuple(map(render, binding.declared)),
+            variables=binding.variables,
+            facts=tuple(_NameFact.of(*each) for each in known.facts.items()),
+            sql_compat=binding.sql_compat,
+            similarity=binding.similarity,
+            ordered_fields=binding.ordered_fields,
         )
 
     def unpacked(self) -> tuple[QueryBinding, ResolvedNames]:
         """Decode the binding and its names, and parse the texts. Raises SqlppError for a syntax error."""
         declared = [parse(text)[0].statement for text in self.declared]
         binding = QueryBinding(
-            self.body.body(),
-            self.dataverse,
-            {name: from_tagged_json(cast("Json", value)) for name, value in self.parameters},
-            {name: from_tagged_json(cast("Json", value)) for name, value in self.moment},
-            tuple(each for each in declared if isinstance(each, tree.DeclareFunction)),
-            self.variables,
-            self.sql_compat,
-            self.similarity,
-            self.ordered_fields,
+            body=self.body.body(),
+            dataverse=self.dataverse,
+            parameters={name: from_tagged_json(cast("Json", value)) for name, value in self.parameters},
+            moment={name: from_tagged_json(cast("Json", value)) for name, value in self.moment},
+            declared=tuple(each for each in declared if isinstance(each, tree.DeclareFunction)),
+            variables=self.variables,
+            sql_compat=self.sql_compat,
+            similarity=self.similarity,
+            ordered_fields=self.ordered_fields,
         )
         return binding, ResolvedNames({fact.lookup: fact.value() for fact in self.facts})

@@ -40,7 +40,7 @@ def declaring_statement(node: Node, kind: type[S]) -> S:
 
 def record_of(*statements: Statement) -> SqlppObjectRecord:
     """Return the record of an object that stores these statements."""
-    return SqlppObjectRecord(None, {}, tuple(map(render, statements)))
+    return SqlppObjectRecord(comment=None, properties={}, statements=tuple(map(render, statements)))
 
 
 FunctionDeclaration = tuple[tree.CreateFunction, str]

@@ -46,7 +46,7 @@ _OF_FORMAT: Final[Mapping[str, frozenset[str]]] = {
 }
 
 
-class ExportFormat(Struct, frozen=True):
+class ExportFormat(Struct, frozen=True, kw_only=True):
     """The format of exported files.
 
     Args:
@@ -117,11 +117,11 @@ def export_format(options: Iterable[Option], dates: Iterable[Option], *, has_typ
     rest = {key: value for key, value in values.items() if key in _OF_FORMAT[name]}
     _check_delimited(rest)
     return ExportFormat(
-        name,
-        "" if compression == "none" else compression,
-        level,
-        objects_max,
-        _file_bytes(values),
+        name=name,
+        compression="" if compression == "none" else compression,
+        level=level,
+        objects_max=objects_max,
+        bytes_max=_file_bytes(values),
         options=rest,
         sizes={each: size for each, size in sizes.items() if size},
         dates={each.name: each.value for each in dates if each.name in DATE_FORMATS},

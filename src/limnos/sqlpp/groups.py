@@ -24,7 +24,7 @@ from limnos.sqlpp.stored import RecordType, type_at
 Node = TypeVar("Node")
 
 
-class GroupMeasure(Struct, frozen=True):
+class GroupMeasure(Struct, frozen=True, kw_only=True):
     """An aggregate over the values at a path that are not NULL or MISSING; over rows if `path` is None."""
 
     name: str
@@ -128,7 +128,9 @@ class _MeasureCollector:
             if scalar is None or scalar.name not in AGGREGATES[function]:
                 return False
             type_ = result_of(function, scalar.name)
-        self.by_key.setdefault(key, GroupMeasure(f"m{len(self.by_key)}", function, path, distinct, type_))
+        self.by_key.setdefault(
+            key, GroupMeasure(name=f"m{len(self.by_key)}", function=function, path=path, distinct=distinct, type=type_)
+        )
         return True
 
     def _key(self, node: plan.Aggregate) -> tuple[str, tuple[str, ...] | None, bool] | None:

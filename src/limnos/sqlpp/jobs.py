@@ -24,7 +24,7 @@ from limnos.sqlpp.tree import CreateType, RecordType
 JobKind = Literal["query", "insert", "upsert", "delete", "update", "load", "copy", "compact", "export"]
 
 
-class ExternalSource(Struct, frozen=True):
+class ExternalSource(Struct, frozen=True, kw_only=True):
     """The files of a LOAD, a COPY or an external dataset: an adapter and its options. The server has checked the
     locations.
 
@@ -40,7 +40,7 @@ class ExternalSource(Struct, frozen=True):
     type: str = ""
 
 
-class CompactionOptions(Struct, frozen=True):
+class CompactionOptions(Struct, frozen=True, kw_only=True):
     """Options of a compaction.
 
     `target_bytes` is the size of the new files. Snapshots older than `expires_before_ms` expire. If there are more than
@@ -67,7 +67,7 @@ class SnapshotPin(Struct, frozen=True):
     manifest_list: str | None = None
 
 
-class DatasetRef(Struct, frozen=True):
+class DatasetRef(Struct, frozen=True, kw_only=True):
     """The description of a dataset for an engine.
 
     Args:
@@ -102,7 +102,7 @@ class DatasetRef(Struct, frozen=True):
         return self.path[-1]
 
 
-class EngineJob(Struct, frozen=True):
+class EngineJob(Struct, frozen=True, kw_only=True):
     """One statement for an engine.
 
     `plan` is a bound expression in the form of `plan.wire`, with `slots` variables. For a query or an export it is the

@@ -150,7 +150,9 @@ class _Lexer:
     def add(self, kind: str, start: int, end: int, *, value: str = "", place: TextPosition | None = None) -> int:
         """Append a token. Returns its end offset."""
         image = self.text[start:end]
-        self.lexed.tokens.append(Token(kind, image, value or image, place or self.place(start), start, end))
+        self.lexed.tokens.append(
+            Token(kind=kind, image=image, value=value or image, place=place or self.place(start), start=start, end=end)
+        )
         return end
 
     def token(self, match: re.Match[str], group: str) -> int:
@@ -210,7 +212,9 @@ class _Lexer:
         place = self.place(start)
         value = self.unescaped(pieces, quote, place)
         kind = STRING if quote != "`" else PARAMETER if self.text[start] == "$" else QUOTED
-        self.lexed.tokens.append(Token(kind, self.text[start:end], value, place, start, end))
+        self.lexed.tokens.append(
+            Token(kind=kind, image=self.text[start:end], value=value, place=place, start=start, end=end)
+        )
         return end
 
     def unescaped(self, pieces: list[str], quote: str, place: TextPosition) -> str:

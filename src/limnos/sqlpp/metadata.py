@@ -62,7 +62,7 @@ BUILT_IN_NAMES: Final = {name: _WIDTHS.get(own, own) for name, own in BUILT_IN.i
 """AsterixDB's names of the built-in types, by each of their names in statements."""
 
 
-class MetadataObject(msgspec.Struct, frozen=True, array_like=True):
+class MetadataObject(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """A stored namespace or object, with its path below the catalog and its creation time in ms since 1970 (0 for
     built-in ones).
 

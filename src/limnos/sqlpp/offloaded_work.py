@@ -150,13 +150,13 @@ def scans_of(data: bytes) -> tuple[ScanRequirement, ...]:
     packed = msgspec.json.decode(data, type=tuple[_PackedScan, ...])
     return tuple(
         ScanRequirement(
-            dataverse,
-            name,
-            fields,
-            tuple(
+            dataverse=dataverse,
+            name=name,
+            fields=fields,
+            conditions=tuple(
                 Condition(path, operator, from_tagged_json(cast("Json", value))) for path, operator, value in conditions
             ),
-            limit,
+            limit=limit,
         )
         for dataverse, name, fields, conditions, limit in packed
     )

@@ -24,7 +24,7 @@ NUMBERED = ("",)
 """The dataverse of numbered scans, a name that no real dataverse has."""
 
 
-class ScanRequirement(Struct, frozen=True):
+class ScanRequirement(Struct, frozen=True, kw_only=True):
     """The objects that a scan must return: complete ones if `fields` is None, all of them if `limit` is None."""
 
     dataverse: tuple[str, ...]
@@ -97,7 +97,7 @@ class _ScanNumbering:
 
     def _changed(self, node: plan.PlanNode) -> plan.PlanNode:
         if isinstance(node, plan.Scan):
-            return self._scan(node, ScanRequirement(node.dataverse, node.name))
+            return self._scan(node, ScanRequirement(dataverse=node.dataverse, name=node.name))
         if isinstance(node, plan.Subquery):
             scan = self._carried(node)
             if scan is not None:
@@ -122,7 +122,7 @@ class _ScanNumbering:
             query = translate_query(node.query, self._types)
         except UntranslatableExpression:
             return None
-        return self._scan(node, ScanRequirement(NUMBERED, "", carried=query, query=node))
+        return self._scan(node, ScanRequirement(dataverse=NUMBERED, name="", carried=query, query=node))
 
     def _source(self, source: plan.ForEach, block: plan.Block) -> plan.ForEach:
         scan, slot = source.source, source.slot
@@ -131,7 +131,13 @@ class _ScanNumbering:
         if isinstance(scan, plan.Scan):
             needed = None if slot in self._whole else frozenset(self._fields.get(slot, ())) | self._result_fields
             conditions = tuple(_conditions(source, block))
-            requirement = ScanRequirement(scan.dataverse, scan.name, needed, conditions, self._limits.get(slot))
+            requirement = ScanRequirement(
+                dataverse=scan.dataverse,
+                name=scan.name,
+                fields=needed,
+                conditions=conditions,
+                limit=self._limits.get(slot),
+            )
             changed: plan.Expression = self._scan(scan, requirement)
         else:
             changed = self.numbered(scan)
@@ -153,7 +159,11 @@ class _ScanNumbering:
         groups = self._scan(
             scan,
             ScanRequirement(
-                scan.dataverse, scan.name, None, engine_group_block.conditions, grouped=engine_group_block.grouped
+                dataverse=scan.dataverse,
+                name=scan.name,
+                fields=None,
+                conditions=engine_group_block.conditions,
+                grouped=engine_group_block.grouped,
             ),
         )
         changed = structs.replace(engine_group_block.block, sources=(structs.replace(source, source=groups),))

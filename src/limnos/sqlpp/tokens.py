@@ -48,7 +48,7 @@ SOFT = frozenset(
 """Soft keywords: identifiers except in the one place where the grammar expects them."""
 
 
-class Token(Struct, frozen=True, gc=False):
+class Token(Struct, frozen=True, gc=False, kw_only=True):
     """A token: its kind, its original text, its value (an identifier or a string without quotes), its position."""
 
     kind: str

@@ -100,7 +100,18 @@ def gate_result_of(rows: list[Row]) -> GateResult:
     clocks = {row[1]: row for row in rows if row[1] is not None}
     changes = [
         ChangeRow(
-            row[1], row[5], row[6], row[7], KINDS[row[8]], row[9], row[10], row[11], row[12], row[13], row[14], row[15]
+            zone=row[1],
+            revision=row[5],
+            ordinal=row[6],
+            operation=row[7],
+            kind=KINDS[row[8]],
+            node_id=row[9],
+            name_space=row[10],
+            old_parent=row[11],
+            old_name=row[12],
+            new_parent=row[13],
+            new_name=row[14],
+            owner_id=row[15],
         )
         for row in rows
         if row[5] is not None
@@ -110,7 +121,7 @@ def gate_result_of(rows: list[Row]) -> GateResult:
     )
 
 
-class ChangeDraft(msgspec.Struct, frozen=True):
+class ChangeDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A change of a running mutation. It gets its zone, revision, time and actor when the mutation ends."""
 
     operation: str
@@ -180,7 +191,25 @@ FEED = Sql(
 )
 
 
+def change_of(row: Row) -> ChangeRow:
+    """Build a change from a row that begins with the columns of `FEED`."""
+    return ChangeRow(
+        zone=row[0],
+        revision=row[1],
+        ordinal=row[2],
+        operation=row[3],
+        kind=KINDS[row[4]],
+        node_id=row[5],
+        name_space=row[6],
+        old_parent=row[7],
+        old_name=row[8],
+        new_parent=row[9],
+        new_name=row[10],
+        owner_id=row[11],
+    )
+
+
 def changes_read(zone: int, since: int) -> Load[list[ChangeRow]]:
     """Read the changes of a zone after a revision, in order."""
     rows = yield FEED, {"zone": zone, "since": since}
-    return [ChangeRow(row[0], row[1], row[2], row[3], KINDS[row[4]], *row[5:]) for row in rows]
+    return [change_of(row) for row in rows]

@@ -52,7 +52,7 @@ class RequestLogEntry(NamedTuple):
     reason: str
 
 
-class _RequestLogLine(msgspec.Struct, omit_defaults=True, gc=False):
+class _RequestLogLine(msgspec.Struct, omit_defaults=True, gc=False, kw_only=True):
     request_id: str
     method: str
     operation: str
@@ -189,21 +189,21 @@ def _takes(poll: select.poll) -> bool:
 def _line(entry: RequestLogEntry, offset: float) -> _RequestLogLine:
     ended, seconds, request_id, method, path, operation, status, user, client, size, reason = entry
     return _RequestLogLine(
-        request_id,
-        method,
-        operation,
-        path[:TEXT_MAX].decode("latin-1"),
-        status,
-        user,
-        client,
-        int(seconds * 1e6) / 1e3,
-        size,
-        "request",
-        "limnos.request",
-        "info",
-        _instant(ended + offset),
-        reason and reason.partition("\n")[0][:TEXT_MAX],
-        worker.number,
+        request_id=request_id,
+        method=method,
+        operation=operation,
+        path=path[:TEXT_MAX].decode("latin-1"),
+        status=status,
+        user=user,
+        client=client,
+        duration_ms=int(seconds * 1e6) / 1e3,
+        bytes=size,
+        event="request",
+        logger="limnos.request",
+        level="info",
+        timestamp=_instant(ended + offset),
+        reason=reason and reason.partition("\n")[0][:TEXT_MAX],
+        worker=worker.number,
     )
 
 

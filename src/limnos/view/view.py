@@ -36,7 +36,7 @@ class BrokenFeed(LimnosError):
     code = "broken-feed"
 
 
-class ZoneState(msgspec.Struct):
+class ZoneState(msgspec.Struct, kw_only=True):
     """The known state of one zone's clock.
 
     - `outer_revisions`: revisions of the server's and the metalake's clocks, read in the same snapshot (rule 2).
@@ -295,7 +295,7 @@ class StoreView:
         needs were pruned.
         """
         self.reset(self.epoch)
-        self.zones[clock.zone] = ZoneState(clock.revision, clock.access_revision)
+        self.zones[clock.zone] = ZoneState(revision=clock.revision, access_revision=clock.access_revision)
 
     def reset(self, epoch: int) -> None:
         """Remove all facts and known revisions: the store has another epoch, or the feed was pruned."""

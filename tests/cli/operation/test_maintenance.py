@@ -262,7 +262,10 @@ def test_explanation_shows_orphan_sizes_and_waiting_days(fake: FakeServer, run: 
     assert "  waiting for 1.5 of 3 days: data/x.parquet" in output
 
 
-@pytest.mark.parametrize("waiting", [[], [LeasedOperation(7, "compact", "main", ("raw", "trips"), "lim_1_x")]])
+@pytest.mark.parametrize(
+    "waiting",
+    [[], [LeasedOperation(operation=7, kind="compact", catalog="main", path=("raw", "trips"), token="lim_1_x")]],
+)
 def test_work_reports_each_operation_and_their_count(
     fake: FakeServer, run: Run, monkeypatch: pytest.MonkeyPatch, waiting: list[LeasedOperation]
 ) -> None:

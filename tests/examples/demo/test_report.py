@@ -29,15 +29,15 @@ def summary(directory: Path) -> DemoSummary:
         commits=[TableCommitLine(at="2026-01-01 00:00:00", operation="overwrite", rows=336_776)],
         trials=[
             AccessTrial(
-                "main.a.t",
-                "PyIceberg",
+                table="main.a.t",
+                way="PyIceberg",
                 server="second server",
                 change="revoked",
                 answer=AccessAnswer(allowed=False, text="needs <SELECT>"),
             ),
             AccessTrial(
-                "lance.a.v",
-                "Lance REST",
+                table="lance.a.v",
+                way="Lance REST",
                 server="second server",
                 change="granted",
                 answer=AccessAnswer(allowed=True, text="'x' is near y"),

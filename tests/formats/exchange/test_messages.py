@@ -24,7 +24,9 @@ def imported(known: dict[int, int]) -> RestrictionTerms:
     def ids(old: Iterable[int]) -> tuple[int, ...]:
         return tuple(known[each] for each in old if each in known)
 
-    return terms_of(restriction(Restriction(5, "r", TERMS, "admin", 0)).restriction, ids)
+    return terms_of(
+        restriction(Restriction(object_id=5, name="r", terms=TERMS, set_by="admin", set_at=0)).restriction, ids
+    )
 
 
 def test_restriction_keeps_former_columns_and_principals() -> None:

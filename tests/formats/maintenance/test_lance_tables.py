@@ -18,7 +18,19 @@ from limnos.formats.maintenance.lance_tables import (
 )
 
 NOW_MS = 1_000 * DAY_MS
-EMPTY = LanceTableState(1_000, 0, 1, 0, 0, 0, 10_000, (), {}, {}, ())
+EMPTY = LanceTableState(
+    rows=1_000,
+    deleted_rows=0,
+    fragments=1,
+    mergeable=0,
+    merged=0,
+    mergeable_bytes=0,
+    total_bytes=10_000,
+    versions=(),
+    tags={},
+    branch_points={},
+    indexes=(),
+)
 
 
 def versions(*days: float) -> tuple[LanceVersionState, ...]:
@@ -154,7 +166,19 @@ def test_outgrown_vector_index_is_retrained(trained: int, missing: int, rows: in
     """A vector index is retrained when the table has twice the rows of the index's largest segment. A scalar index
     never is.
     """
-    state = LanceTableState(rows, 0, 1, 0, 0, 0, 0, (), {}, {}, (LanceIndexState("by_vector", missing, 2, trained),))
+    state = LanceTableState(
+        rows=rows,
+        deleted_rows=0,
+        fragments=1,
+        mergeable=0,
+        merged=0,
+        mergeable_bytes=0,
+        total_bytes=0,
+        versions=(),
+        tags={},
+        branch_points={},
+        indexes=(LanceIndexState("by_vector", missing, 2, trained),),
+    )
     reasons = [each.reason for each in assess_lance_table(state, AssessmentRules(), now_ms=0) if each.kind == "indexes"]
 
     assert (len(reasons), expected or "") == (int(expected is not None), expected or "")

@@ -148,10 +148,15 @@ def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
     """Return a table whose commits have equal intervals, the last at 10,000,000."""
     first = 10_000_000 - gap_ms * (len(operations) - 1)
     snapshots = [
-        Snapshot(number, first + gap_ms * (number - 1), number - 1 or None, summary={"operation": each})
+        Snapshot(
+            snapshot_id=number,
+            timestamp_ms=first + gap_ms * (number - 1),
+            parent_snapshot_id=number - 1 or None,
+            summary={"operation": each},
+        )
         for number, each in enumerate(operations, start=1)
     ]
-    return TableMetadata("file:///t", current_snapshot_id=len(snapshots), snapshots=snapshots)
+    return TableMetadata(location="file:///t", current_snapshot_id=len(snapshots), snapshots=snapshots)
 
 
 @pytest.mark.parametrize(
@@ -172,7 +177,7 @@ def history(*operations: str, gap_ms: int = 60_000) -> TableMetadata:
         (history(*["overwrite"] * 100, "replace", *["delete"] * 99), 60_000),
         (history(*["overwrite"] * 40, "replace", "overwrite", gap_ms=1_000), 99_000),
         (history("overwrite", *["append"] * 50), 0),
-        (TableMetadata("file:///t"), 0),
+        (TableMetadata(location="file:///t"), 0),
     ],
 )
 def test_rewrite_waits_after_overwrites(metadata: TableMetadata, pause_ms: int) -> None:
@@ -255,9 +260,12 @@ def moving_main(**retention: int | None) -> list[object]:
 
 def test_rewrite_moves_main_with_its_retention() -> None:
     """A rewrite may move `main` with the retention that the branch has, or without one."""
-    main = SnapshotRef(1, min_snapshots_to_keep=3, max_snapshot_age_ms=4_000, max_ref_age_ms=5_000)
+    main = SnapshotRef(snapshot_id=1, min_snapshots_to_keep=3, max_snapshot_age_ms=4_000, max_ref_age_ms=5_000)
     table = TableMetadata(
-        "file:///t", current_snapshot_id=1, snapshots=[Snapshot(1, 1, summary={})], refs={"main": main}
+        location="file:///t",
+        current_snapshot_id=1,
+        snapshots=[Snapshot(snapshot_id=1, timestamp_ms=1, summary={})],
+        refs={"main": main},
     )
 
     assert rewrite_request(moving_main(**RETENTION), table).snapshot
@@ -271,9 +279,14 @@ def test_rewrite_that_changes_the_retention_of_main_is_refused(
     key: str, value: int | None, *, has_retention: bool
 ) -> None:
     """A rewrite may change no part of the retention of `main`, whether or not the branch has one."""
-    main = SnapshotRef(1, min_snapshots_to_keep=3, max_snapshot_age_ms=4_000, max_ref_age_ms=5_000)
-    refs = {"main": main if has_retention else SnapshotRef(1)}
-    table = TableMetadata("file:///t", current_snapshot_id=1, snapshots=[Snapshot(1, 1, summary={})], refs=refs)
+    main = SnapshotRef(snapshot_id=1, min_snapshots_to_keep=3, max_snapshot_age_ms=4_000, max_ref_age_ms=5_000)
+    refs = {"main": main if has_retention else SnapshotRef(snapshot_id=1)}
+    table = TableMetadata(
+        location="file:///t",
+        current_snapshot_id=1,
+        snapshots=[Snapshot(snapshot_id=1, timestamp_ms=1, summary={})],
+        refs=refs,
+    )
     other = dict.fromkeys(RETENTION, None) if not has_retention else RETENTION
 
     with pytest.raises(BadRequest, match="retention of main"):
@@ -285,10 +298,10 @@ def test_checkpoints_are_carried_unless_rows_are_deleted() -> None:
     continue after its snapshot would not process it.
     """
     snapshots = [
-        Snapshot(1, 1, summary={"limnos.inputs": "old", "flink.job-id": "j"}),
-        Snapshot(2, 2, 1, summary={"limnos.inputs": "new", "owner": "x"}),
+        Snapshot(snapshot_id=1, timestamp_ms=1, summary={"limnos.inputs": "old", "flink.job-id": "j"}),
+        Snapshot(snapshot_id=2, timestamp_ms=2, parent_snapshot_id=1, summary={"limnos.inputs": "new", "owner": "x"}),
     ]
-    table = TableMetadata("file:///t", current_snapshot_id=2, snapshots=snapshots)
+    table = TableMetadata(location="file:///t", current_snapshot_id=2, snapshots=snapshots)
 
     assert carried_summary(table, 7) == {"limnos.operation": "7", "limnos.inputs": "new", "flink.job-id": "j"}
     assert carried_summary(table, 7, deletes_rows=True) == {"limnos.operation": "7"}

@@ -92,7 +92,9 @@ def parquet(table: pa.Table) -> bytes:
 def bound(filter_: Cell, masks: dict[str, str]) -> BoundRestrictions:
     """Return the restrictions of a reader, created from a request."""
     text = "" if filter_ is None else msgspec.json.encode(filter_read(filter_)).decode()
-    terms = terms_bound(RestrictionTerms(text, tuple(ColumnMask(*each) for each in masks.items())), SCHEMA)
+    terms = terms_bound(
+        RestrictionTerms(row_filter=text, masks=tuple(ColumnMask(*each) for each in masks.items())), SCHEMA
+    )
     return bound_of([("r", terms)], SCHEMA)
 
 

@@ -28,7 +28,16 @@ SCHEMA: dict[str, object] = {
 BY_DAY = {"spec-id": 0, "fields": [{"source-id": 2, "field-id": 1000, "name": "day", "transform": "identity"}]}
 NO_SPEC = {"spec-id": 1, "fields": []}
 DAYS = StructType(NestedField(1000, "day", DateType(), required=False))
-AIM = ScanScope("u", "file:///t", 1, ["l"], None, SCHEMA, [SCHEMA], [BY_DAY, NO_SPEC])
+AIM = ScanScope(
+    table_uuid="u",
+    location="file:///t",
+    snapshot_id=1,
+    lists=["l"],
+    appended=None,
+    schema=SCHEMA,
+    schemas=[SCHEMA],
+    specs=[BY_DAY, NO_SPEC],
+)
 PATH_ID = 2147483546
 
 

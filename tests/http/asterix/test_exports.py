@@ -275,7 +275,7 @@ def test_each_export_has_an_audit_record(node: DriverNode, engine: RecordingEngi
     settings = f"{AS_JSON}, 'fileset': 'files.raw.out'"
     rows(node, _copy("'audited'", to="fileset", settings=settings), user="both")
     node.runner.run(node.built.services.audit.flush())
-    ctx = Context(node.built.services, Credential("admin"), "audit")
+    ctx = Context(node.built.services, Credential(user="admin"), "audit")
     lines = node.runner.run(audit_read(ctx, None, filters=AuditFilter(action="export"), limit=1000)).lines
 
     audit_records = [line for line in lines if "/audited: 2 files, 3 objects fileset files.raw.out" in line.detail]
@@ -389,7 +389,7 @@ def test_export_cancelled_while_publishing_is_audited(
 
     answer = node.runner.run(play())
     node.runner.run(node.built.services.audit.flush())
-    ctx = Context(node.built.services, Credential("admin"), "audit")
+    ctx = Context(node.built.services, Credential(user="admin"), "audit")
     lines = node.runner.run(audit_read(ctx, None, filters=AuditFilter(action="export"), limit=1000)).lines
 
     assert b"its files had been written before that" in answer.body, answer.body

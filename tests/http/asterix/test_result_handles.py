@@ -97,7 +97,7 @@ def test_handle_url_follows_the_settings(tmp_path: Path, public_url: str | None,
     with asyncio.Runner() as runner:
         built = build(settings)
         runner.run(bootstrap(built.services, settings))
-        node = DriverNode(built, tmp_path, runner)
+        node = DriverNode(built=built, data=tmp_path, runner=runner)
 
         deferred = node.ask("POST", "/query/service", body, host="lake.example.com:19002")
         started_request = node.ask("POST", "/query/service", body | {"mode": "async"}, host="lake.example.com:19002")

@@ -244,12 +244,12 @@ def test_worksheet_reads_rows_only_by_the_right_to_read(shop: Shop, is_plan: boo
     """A worksheet of the console runs and explains statements by the same rights."""
     services, allowed = shop.node.built.services, set()
     request = WorksheetRequest(
-        "select value x from shop.v x", may_change=False, is_plan=is_plan, own_id="", request_id="r"
+        text="select value x from shop.v x", may_change=False, is_plan=is_plan, own_id="", request_id="r"
     )
     shop.engine.jobs.clear()
     for user in USERS:
         try:
-            shop.node.runner.run(worksheet_run(Context(services, Credential(user), "r"), request))
+            shop.node.runner.run(worksheet_run(Context(services, Credential(user=user), "r"), request))
         except PermissionDenied:
             continue
         allowed.add(user)

@@ -40,7 +40,7 @@ def run_at(at_ms: int, state: str = "published") -> RunView:
         phases=None,
         owner_id=3,
     )
-    return RunView(run, "nyc", NOW)
+    return RunView(run=run, pipeline="nyc", now_ms=NOW)
 
 
 def test_failed_and_held_runs_are_on_the_first_page(lake: DriverNode) -> None:

@@ -319,7 +319,7 @@ def test_sign_in_over_remote_http_is_refused(organization: Organization) -> None
     [
         (ConsoleSite(is_tls=True), "__Host-limnos-sign-in", "https://lake.example.com/console/from-issuer"),
         (
-            ConsoleSite("/lake", "https://data.example.com", is_tls=True),
+            ConsoleSite(prefix="/lake", origin="https://data.example.com", is_tls=True),
             "__Secure-limnos-sign-in",
             "https://data.example.com/lake/console/from-issuer",
         ),
@@ -352,7 +352,9 @@ async def flood(codes: CodeSignIn, *, peers: Iterator[str], silent: asyncio.Even
     """
 
     def exchange(peer: str) -> asyncio.Task[str]:
-        request = AuthorizationRequest("http://localhost/console/from-issuer", "s", "n", "v", peer)
+        request = AuthorizationRequest(
+            redirect_uri="http://localhost/console/from-issuer", state="s", nonce="n", verifier="v", peer=peer
+        )
         return asyncio.create_task(codes.id_token("code", request))
 
     flooding = [exchange(peer) for peer in peers]
@@ -427,7 +429,10 @@ def test_many_users_behind_one_address_are_signed_in(
         return {"authorization_endpoint": f"{issuer}/a", "token_endpoint": f"{issuer}/t"}
 
     async def crowd() -> list[str]:
-        requests = [AuthorizationRequest("http://localhost/x", "s", "n", "v", PERSON) for _ in range(64)]
+        requests = [
+            AuthorizationRequest(redirect_uri="http://localhost/x", state="s", nonce="n", verifier="v", peer=PERSON)
+            for _ in range(64)
+        ]
         return await asyncio.gather(*(codes.id_token("code", each) for each in requests))
 
     monkeypatch.setattr(issuer_codes, "_json_of", answer)
@@ -452,7 +457,10 @@ def test_concurrent_sign_ins_share_one_discovery_request(monkeypatch: pytest.Mon
         return {"authorization_endpoint": f"{issuer}/a", "token_endpoint": f"{issuer}/t"}
 
     async def begin_all() -> list[object]:
-        requests = [AuthorizationRequest("http://localhost/x", "s", "n", "v") for _ in range(50)]
+        requests = [
+            AuthorizationRequest(redirect_uri="http://localhost/x", state="s", nonce="n", verifier="v")
+            for _ in range(50)
+        ]
         return [*(await asyncio.gather(*map(codes.authorization_url, requests), return_exceptions=True))]
 
     monkeypatch.setattr(issuer_codes, "discovery_of", endpoints)

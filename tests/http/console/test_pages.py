@@ -147,7 +147,7 @@ def test_links_and_cookie_have_the_proxy_prefix(lake: DriverNode) -> None:
     from limnos.http.console.protocol import ConsoleProtocol
     from limnos.http.console.site import ConsoleSite
 
-    site = ConsoleSite("/lake", "https://data.example.com", is_tls=True, allows_name_only=True)
+    site = ConsoleSite(prefix="/lake", origin="https://data.example.com", is_tls=True, allows_name_only=True)
     application = lake.built.application
     application.protocols = [
         ConsoleProtocol(site) if each.name == "console" else each for each in application.protocols

@@ -8,7 +8,10 @@ from limnos.http.console.pictures import EDGES_MAX, NODES_MAX, PictureNode, grap
 
 def nodes(count: int) -> list[PictureNode]:
     """Nodes with numbers as ids."""
-    return [PictureNode(str(each), f"t{each}", "main.raw", "table", "", "plain") for each in range(count)]
+    return [
+        PictureNode(id=str(each), name=f"t{each}", place="main.raw", icon="table", href="", look="plain")
+        for each in range(count)
+    ]
 
 
 def test_a_dense_graph_is_bounded_and_the_rest_is_counted() -> None:

@@ -78,7 +78,12 @@ def test_palette_suggests_a_corrected_word() -> None:
     """The palette offers corrections of a misspelt word, as links to the search for them."""
     meant = (QueryLink("flights", "/console/search?metalake=lake&q=flights"),)
 
-    page = PageReader(render("part_palette.html", PalettePart("/console", "v", (), "Nothing was found.", meant)))
+    page = PageReader(
+        render(
+            "part_palette.html",
+            PalettePart(base="/console", version="v", hits=(), note="Nothing was found.", meant=meant),
+        )
+    )
 
     assert page.hrefs == ["/console/search?metalake=lake&q=flights"]
     assert "Nothing was found. flights Did you mean this?" in page.text

@@ -10,7 +10,7 @@ from limnos.model.errors import PermissionDenied
 
 PLAIN = ConsoleSite()
 TLS = ConsoleSite(is_tls=True)
-PROXIED = ConsoleSite("/lake", "https://data.example.com", is_tls=True)
+PROXIED = ConsoleSite(prefix="/lake", origin="https://data.example.com", is_tls=True)
 HOST = {b"host": b"localhost:8090"}
 
 

@@ -185,7 +185,7 @@ def test_functions_without_implementation_can_be_completed() -> None:
     """A function that an older release stored takes an implementation, definition by definition, and other changes."""
     bare = functions.FunctionDefinition([functions.FunctionParameter("x", "long")], "long", impls=[])
     other = functions.FunctionDefinition([], "long", impls=[])
-    implementation = functions.FunctionImplementation("SQL", "SPARK", sql="1")
+    implementation = functions.FunctionImplementation(language="SQL", runtime="SPARK", sql="1")
     added = functions.AddImpl(list(bare.parameters or []), implementation)
 
     completed = functions.change_function(functions.Function("scalar", True, (bare, other)), [added])

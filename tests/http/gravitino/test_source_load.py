@@ -120,7 +120,7 @@ def _postgresql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeS
                 "jdbc-password": "word",
             },
         )
-        yield LargeSource(node, bridge, "sales", calls, most=8)
+        yield LargeSource(node=node, bridge=bridge, schema="sales", calls=calls, most=8)
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def _mysql(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource
                 "jdbc-password": PASSWORD,
             },
         )
-        yield LargeSource(node, server.bridge, "many", calls, most=5)
+        yield LargeSource(node=node, bridge=server.bridge, schema="many", calls=calls, most=5)
 
 
 def _request_counter(pattern: re.Pattern[bytes]) -> Callable[[LargeSource], Counter[str]]:
@@ -176,7 +176,7 @@ def _hive(request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSource]
                         tableType="EXTERNAL_TABLE",
                     )
                 )
-        yield LargeSource(node, server.bridge, "many", _request_counter(_THRIFT), most=2)
+        yield LargeSource(node=node, bridge=server.bridge, schema="many", calls=_request_counter(_THRIFT), most=2)
 
 
 @contextmanager
@@ -189,7 +189,7 @@ def _iceberg(_request: pytest.FixtureRequest, folder: Path) -> Iterator[LargeSou
     with far_at(folder / "near", away, timeout_s=60.0) as far:
         _create_catalog(far.node, "iceberg-rest", **far.properties)
         requests = re.compile(rb"(?:GET|HEAD|POST) (/[^ ]*) HTTP/1\.1")
-        yield LargeSource(far.node, far.bridge, "many", _request_counter(requests), most=1)
+        yield LargeSource(node=far.node, bridge=far.bridge, schema="many", calls=_request_counter(requests), most=1)
 
 
 KINDS = {"jdbc-postgresql": _postgresql, "jdbc-mysql": _mysql, "hive": _hive, "iceberg-rest": _iceberg}

@@ -96,7 +96,14 @@ def far_at(near: Path, away: Path, *, timeout_s: float = 10.0, **more: str) -> I
         sources = SourcesSection(allowed_addresses=(f"127.0.0.1:{bridge.port}",), timeout_s=timeout_s)
         with node_at(near, sources=sources) as node, httpx2.Client(trust_env=False, timeout=30) as client:
             node.done("POST", f"{API}/lake/catalogs", catalog(properties))
-            far = FarCatalog(node, bridge, f"http://127.0.0.1:{served.port}", token, properties, client)
+            far = FarCatalog(
+                node=node,
+                bridge=bridge,
+                uri=f"http://127.0.0.1:{served.port}",
+                token=token,
+                properties=properties,
+                client=client,
+            )
             far.made("POST", f"{MAIN}/namespaces", {"namespace": ["sales"]})
             yield far
     finally:

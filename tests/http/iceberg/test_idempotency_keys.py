@@ -66,47 +66,67 @@ class Case(NamedTuple):
 RENAME = {"source": {"namespace": ["a"], "name": "t"}, "destination": {"namespace": ["a"], "name": "u"}}
 RENAME_VIEW = {"source": {"namespace": ["a"], "name": "v"}, "destination": {"namespace": ["a"], "name": "w"}}
 CASES: dict[str, Case] = {
-    "create-namespace": Case("POST", SPACES, {"namespace": ["n", "m"], "properties": {"k": "v"}}),
-    "drop-namespace": Case("DELETE", space_path("empty"), rights=("OWNER", "schema", "main.empty")),
+    "create-namespace": Case(method="POST", target=SPACES, body={"namespace": ["n", "m"], "properties": {"k": "v"}}),
+    "drop-namespace": Case(method="DELETE", target=space_path("empty"), rights=("OWNER", "schema", "main.empty")),
     "update-properties": Case(
-        "POST",
-        f"{space_path('empty')}/properties",
-        {"updates": {"k": "v"}, "removals": ["old", "none"]},
+        method="POST",
+        target=f"{space_path('empty')}/properties",
+        body={"updates": {"k": "v"}, "removals": ["old", "none"]},
         rights=("OWNER", "schema", "main.empty"),
     ),
     "create-table": Case(
-        "POST", f"{space_path('a')}/tables", {"name": "n", "schema": SCHEMA}, ("create_table", "SCHEMA", "main.a")
+        method="POST",
+        target=f"{space_path('a')}/tables",
+        body={"name": "n", "schema": SCHEMA},
+        rights=("create_table", "SCHEMA", "main.a"),
     ),
     "register-table": Case(
-        "POST",
-        f"{space_path('a')}/register",
-        {"name": "n", "metadata-location": "LOCATION"},
-        ("create_table", "SCHEMA", "main.a"),
+        method="POST",
+        target=f"{space_path('a')}/register",
+        body={"name": "n", "metadata-location": "LOCATION"},
+        rights=("create_table", "SCHEMA", "main.a"),
     ),
     "commit-table": Case(
-        "POST", table_path("a", "t"), {"updates": [set_properties(k="v")]}, ("modify_table", "TABLE", "main.a.t")
+        method="POST",
+        target=table_path("a", "t"),
+        body={"updates": [set_properties(k="v")]},
+        rights=("modify_table", "TABLE", "main.a.t"),
     ),
     "commit-transaction": Case(
-        "POST",
-        f"{ROOT}/transactions/commit",
-        {"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [set_properties(k="v")]}]},
-        ("modify_table", "TABLE", "main.a.t"),
+        method="POST",
+        target=f"{ROOT}/transactions/commit",
+        body={"table-changes": [{"identifier": {"namespace": ["a"], "name": "t"}, "updates": [set_properties(k="v")]}]},
+        rights=("modify_table", "TABLE", "main.a.t"),
     ),
-    "drop-table": Case("DELETE", table_path("a", "t"), rights=("OWNER", "table", "main.a.t")),
-    "unregister-table": Case("POST", f"{table_path('a', 't')}/unregister", rights=("OWNER", "table", "main.a.t")),
-    "rename-table": Case("POST", f"{ROOT}/tables/rename", RENAME, ("OWNER", "table", "main.a.t")),
-    "create-view": Case("POST", f"{space_path('a')}/views", view_body("n"), ("create_view", "SCHEMA", "main.a")),
+    "drop-table": Case(method="DELETE", target=table_path("a", "t"), rights=("OWNER", "table", "main.a.t")),
+    "unregister-table": Case(
+        method="POST", target=f"{table_path('a', 't')}/unregister", rights=("OWNER", "table", "main.a.t")
+    ),
+    "rename-table": Case(
+        method="POST", target=f"{ROOT}/tables/rename", body=RENAME, rights=("OWNER", "table", "main.a.t")
+    ),
+    "create-view": Case(
+        method="POST",
+        target=f"{space_path('a')}/views",
+        body=view_body("n"),
+        rights=("create_view", "SCHEMA", "main.a"),
+    ),
     "register-view": Case(
-        "POST",
-        f"{space_path('a')}/register-view",
-        {"name": "n", "metadata-location": "LOCATION"},
-        ("create_view", "SCHEMA", "main.a"),
+        method="POST",
+        target=f"{space_path('a')}/register-view",
+        body={"name": "n", "metadata-location": "LOCATION"},
+        rights=("create_view", "SCHEMA", "main.a"),
     ),
     "replace-view": Case(
-        "POST", view_path("a", "v"), replaced_by(view_version("select 2 as id")), rights=("OWNER", "view", "main.a.v")
+        method="POST",
+        target=view_path("a", "v"),
+        body=replaced_by(view_version("select 2 as id")),
+        rights=("OWNER", "view", "main.a.v"),
     ),
-    "drop-view": Case("DELETE", view_path("a", "v"), rights=("OWNER", "view", "main.a.v")),
-    "rename-view": Case("POST", f"{ROOT}/views/rename", RENAME_VIEW, ("OWNER", "view", "main.a.v")),
+    "drop-view": Case(method="DELETE", target=view_path("a", "v"), rights=("OWNER", "view", "main.a.v")),
+    "rename-view": Case(
+        method="POST", target=f"{ROOT}/views/rename", body=RENAME_VIEW, rights=("OWNER", "view", "main.a.v")
+    ),
 }
 WITH_FILES = ("commit-table", "commit-transaction")
 OPERATIONS = sorted(CASES)
@@ -306,35 +326,43 @@ def test_recreated_user_does_not_have_the_old_keys(lake: DriverNode) -> None:
 
 REFUSALS: dict[str, tuple[Case, Case, int]] = {
     "taken name": (
-        Case("POST", f"{space_path('a')}/tables", {"name": "t", "schema": SCHEMA}),
-        Case("DELETE", table_path("a", "t")),
+        Case(method="POST", target=f"{space_path('a')}/tables", body={"name": "t", "schema": SCHEMA}),
+        Case(method="DELETE", target=table_path("a", "t")),
         409,
     ),
     "missing table": (
-        Case("POST", table_path("a", "n"), {"updates": [set_properties(k="v")]}),
-        Case("POST", f"{space_path('a')}/tables", {"name": "n", "schema": SCHEMA}),
+        Case(method="POST", target=table_path("a", "n"), body={"updates": [set_properties(k="v")]}),
+        Case(method="POST", target=f"{space_path('a')}/tables", body={"name": "n", "schema": SCHEMA}),
         404,
     ),
     "missing namespace": (
-        Case("POST", f"{space_path('n')}/tables", {"name": "n", "schema": SCHEMA}),
-        Case("POST", SPACES, {"namespace": ["n"]}),
+        Case(method="POST", target=f"{space_path('n')}/tables", body={"name": "n", "schema": SCHEMA}),
+        Case(method="POST", target=SPACES, body={"namespace": ["n"]}),
         404,
     ),
     "failed requirement": (
         Case(
-            "POST",
-            table_path("a", "t"),
-            {"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}], "updates": []},
+            method="POST",
+            target=table_path("a", "t"),
+            body={"requirements": [{"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": 7}], "updates": []},
         ),
-        Case("DELETE", table_path("a", "t")),
+        Case(method="DELETE", target=table_path("a", "t")),
         409,
     ),
     "unknown update": (
-        Case("POST", table_path("a", "t"), {"updates": [{"action": "set-current-schema", "schema-id": 1}]}),
-        Case("DELETE", table_path("a", "t")),
+        Case(
+            method="POST",
+            target=table_path("a", "t"),
+            body={"updates": [{"action": "set-current-schema", "schema-id": 1}]},
+        ),
+        Case(method="DELETE", target=table_path("a", "t")),
         400,
     ),
-    "full namespace": (Case("DELETE", space_path("a")), Case("DELETE", table_path("a", "t")), 409),
+    "full namespace": (
+        Case(method="DELETE", target=space_path("a")),
+        Case(method="DELETE", target=table_path("a", "t")),
+        409,
+    ),
 }
 """Requests that are refused, the change after which they would succeed (or be refused otherwise), and the status."""
 
@@ -463,11 +491,13 @@ def test_commit_of_a_staged_create_is_idempotent(lake: DriverNode) -> None:
     be repeated.
     """
     make_space(lake, "a")
-    stage = Case("POST", f"{space_path('a')}/tables", {"name": "s", "schema": SCHEMA, "stage-create": True})
+    stage = Case(
+        method="POST", target=f"{space_path('a')}/tables", body={"name": "s", "schema": SCHEMA, "stage-create": True}
+    )
     staged = [ask(lake, stage, text, user="admin") for text in [key()] * 2]
     location = staged[1].json()["metadata"]["location"]
     body = {"requirements": [{"type": "assert-create"}], "updates": creation(location)}
-    finish, text = Case("POST", table_path("a", "s"), body), key()
+    finish, text = Case(method="POST", target=table_path("a", "s"), body=body), key()
     first = ask(lake, finish, text, user="admin")
     before = files(lake)
     again = ask(lake, finish, text, user="admin")
@@ -527,7 +557,10 @@ def test_deadline_while_waiting_for_same_key_returns_unknown_state(node: DriverN
 def test_large_bodies_under_the_same_key_are_compared_completely(lake: DriverNode, size: int) -> None:
     """Large bodies are compared completely, like small ones."""
     make_table(lake, "a", "t")
-    case, text = Case("POST", table_path("a", "t"), {"updates": [set_properties(k="v" * size)]}), key()
+    case, text = (
+        Case(method="POST", target=table_path("a", "t"), body={"updates": [set_properties(k="v" * size)]}),
+        key(),
+    )
     first = ask(lake, case, text, user="admin")
     again = ask(lake, case, text, user="admin")
     other = ask(lake, case._replace(body={"updates": [set_properties(k="v" * (size - 1) + "w")]}), text, user="admin")
@@ -539,7 +572,7 @@ def test_large_bodies_under_the_same_key_are_compared_completely(lake: DriverNod
 def test_purge_is_not_repeated(lake: DriverNode) -> None:
     """A drop with purge that is repeated with its key creates one task."""
     make_table(lake, "a", "t")
-    case, text = Case("DELETE", f"{table_path('a', 't')}?purgeRequested=true"), key()
+    case, text = Case(method="DELETE", target=f"{table_path('a', 't')}?purgeRequested=true"), key()
     statuses = [ask(lake, case, text, user="admin").status for _ in range(3)]
 
     assert statuses == [204] * 3
@@ -551,7 +584,7 @@ def test_request_without_effect_counts_as_executed(lake: DriverNode) -> None:
     user.
     """
     make_space(lake, "a", k="v")
-    case, text = Case("POST", f"{space_path('a')}/properties", {"updates": {"k": "v"}}), key()
+    case, text = Case(method="POST", target=f"{space_path('a')}/properties", body={"updates": {"k": "v"}}), key()
     first = ask(lake, case, text, user="admin")
     lake.done("POST", f"{space_path('a')}/properties", {"updates": {"k": "w"}})
     again = ask(lake, case, text, user="admin")

@@ -33,7 +33,7 @@ class Rule:
     filtered: dict[int, set[int]] = field(default_factory=dict)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ModelObject:
     """A namespace or a table, with the columns of a table by id, its rules by name, denials and grants."""
 
@@ -106,7 +106,7 @@ class Model:
     def create(self, path: Path, columns: dict[int, str]) -> None:
         """Add a namespace or a table."""
         self.numbers += 1
-        self.things[path] = ModelObject(self.numbers, columns, last_id=max(columns, default=0))
+        self.things[path] = ModelObject(number=self.numbers, columns=columns, last_id=max(columns, default=0))
         self.things[path].note_names()
         self.arrive(path)
 

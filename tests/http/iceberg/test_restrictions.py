@@ -278,9 +278,21 @@ def test_no_table_can_be_located_in_the_rewritten_files(shop: DriverNode) -> Non
 
 def test_plan_without_support_for_restrictions_is_refused() -> None:
     """If the code that plans scans does not support restrictions, a restricted user's plan is refused."""
-    document = MetadataDocument(1, 1, "", "file:///t", "", b"{}")
-    place = CatalogStorage(CatalogRecord("", "", "", {}, True), "", (), None, allow_everything())
-    scanned = ScanTarget(Requester("bob", 1), document, place, ScanRequest(), BoundRestrictions(None, {}))
+    document = MetadataDocument(node_id=1, version=1, uuid="", location="file:///t", metadata_location="", body=b"{}")
+    place = CatalogStorage(
+        catalog=CatalogRecord(type="", provider="", comment="", properties={}, in_use=True),
+        warehouse="",
+        roots=(),
+        home=None,
+        allowed=allow_everything(),
+    )
+    scanned = ScanTarget(
+        asker=Requester("bob", 1),
+        document=document,
+        place=place,
+        request=ScanRequest(),
+        bound=BoundRestrictions(None, {}),
+    )
 
     with pytest.raises(PermissionDenied, match="read-restricted-set-scan-planning-mode-to-server"):
         TableScan(cast("Context", None), scanned, aim=cast("ScanScope", None))

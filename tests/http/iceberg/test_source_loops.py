@@ -125,7 +125,9 @@ def test_request_of_another_node_of_the_server_is_refused(far: FarCatalog) -> No
     """A request that another node of the same store passed on is refused, as one of this node is; a request of another
     server is passed on, with the ids of both.
     """
-    heartbeat = NodeHeartbeat("otherNode", "host, process 2", "0", 0, 0, 0)
+    heartbeat = NodeHeartbeat(
+        id="otherNode", name="host, process 2", version="0", started_at=0, seen_at=0, clock_offset_ms=0
+    )
     far.node.runner.run(
         far.node.built.services.store.submit(upkeep_permit("limnos"), lambda tx: tx.node_beats.beat(heartbeat))
     )

@@ -429,7 +429,12 @@ def test_location_over_another_metalakes_root_gets_no_credentials(node: DriverNo
 
     def overlap(tx: Tx) -> None:
         ((catalog_id,),) = tx.rows(far, {})
-        tx.places.put(LocationClaim(LocationKind.ALLOWED_LOCATION, catalog_id, catalog_id, 0), root)
+        tx.places.put(
+            LocationClaim(
+                kind=LocationKind.ALLOWED_LOCATION, owner_id=catalog_id, catalog_id=catalog_id, metalake_id=0
+            ),
+            root,
+        )
 
     node.runner.run(services.store.submit(upkeep_permit("t"), overlap))
 

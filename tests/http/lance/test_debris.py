@@ -176,7 +176,9 @@ def test_janitor_deletes_unreferenced_files_on_s3() -> None:
         for name in (*left, "w/t2/data/other.lance"):
             owner.put_object(Bucket=BUCKET, Key=name, Body=b"x")
         owner.close()
-        record = CatalogRecord("RELATIONAL", "lakehouse-generic", None, store.properties, in_use=True)
+        record = CatalogRecord(
+            type="RELATIONAL", provider="lakehouse-generic", comment=None, properties=store.properties, in_use=True
+        )
         place = catalog_storage_within(record, "s3://lake/w", allow_everything(), storages=NamedStorages())
         deleted_names = delete_debris(
             DebrisTable("s3://lake/w/t", place, frozenset()), lambda _: None, before_ms=int(time.time() * 1000) + 60_000

@@ -88,7 +88,7 @@ def test_store_refusal_returns_503_and_changes_no_version(
     at = filled(node, f"{change}_{managed}", managed=managed)
     action, body = CHANGES[change]
     for pattern in (STAGED if managed else FINAL, r"/_indices/" if change == "index" else ROWS_OF):
-        with refusing(store, RequestFault("PUT", pattern, NO)):
+        with refusing(store, RequestFault(method="PUT", pattern=pattern, status=NO)):
             assert failure_of(node.post(f"{at}/{action}", body)) == (503, 17)
         assert (versions(node, at), ids(node, at)) == ([1], ["1", "2", "3"])
 
@@ -99,7 +99,7 @@ def test_store_refusal_returns_503_and_changes_no_version(
 def test_busy_store_is_retried_and_rows_are_written_once(node: DriverNode, store: ObjectStoreServer) -> None:
     """If the store is busy for a moment, the server retries, and the rows are written once."""
     at = filled(node, "busy", managed=True)
-    with refusing(store, RequestFault("PUT", STAGED, LATER, times=1)):
+    with refusing(store, RequestFault(method="PUT", pattern=STAGED, status=LATER, times=1)):
         assert node.done("POST", f"{at}/insert", arrow())["version"] == 2
 
     assert ids(node, at) == sorted(["1", "2", "3"] * 2)
@@ -115,7 +115,7 @@ def test_commit_succeeds_if_final_manifest_rename_fails(
     """
     at = filled(node, f"late_{change}_{status[:3]}", managed=True)
     action, body = CHANGES[change]
-    with refusing(store, RequestFault("PUT", f"{manifest(2)}$", status)):
+    with refusing(store, RequestFault(method="PUT", pattern=f"{manifest(2)}$", status=status)):
         response = node.done("POST", f"{at}/{action}", body)
         assert response.get("version", 2) == 2
         assert response["transaction_id"] or change == "merge"
@@ -133,7 +133,7 @@ def test_commit_succeeds_if_manifest_read_back_fails(node: DriverNode, store: Ob
     """
     at = filled(node, f"unread_{change}", managed=False)
     action, body = CHANGES[change]
-    with refusing(store, RequestFault("GET", f"{manifest(2)}$", NO)):
+    with refusing(store, RequestFault(method="GET", pattern=f"{manifest(2)}$", status=NO)):
         assert node.done("POST", f"{at}/{action}", body)["version"] == 2
 
     assert versions(node, at) == [1, 2]
@@ -144,7 +144,7 @@ def test_create_refused_by_the_store_leaves_no_name_or_files(node: DriverNode, s
     """A create that the store refuses leaves neither a name nor files."""
     before = store.names("cloud/")
     for pattern in (ROWS_OF, FINAL):
-        with refusing(store, RequestFault("PUT", pattern, NO)):
+        with refusing(store, RequestFault(method="PUT", pattern=pattern, status=NO)):
             assert failure_of(node.post(f"{table('cloud', 'new')}/create", arrow())) == (503, 17)
         assert failure_of(node.post(f"{table('cloud', 'new')}/exists", {})) == (404, 4)
 
@@ -156,7 +156,7 @@ def test_create_refused_by_the_store_leaves_no_name_or_files(node: DriverNode, s
 def test_refused_store_reads_are_errors_not_empty_results(node: DriverNode, store: ObjectStoreServer) -> None:
     """A count and a query whose reads the store refuses are errors, not empty results."""
     at = filled(node, "read", managed=False)
-    with refusing(store, RequestFault("GET", ROWS_OF, NO)):
+    with refusing(store, RequestFault(method="GET", pattern=ROWS_OF, status=NO)):
         assert failure_of(node.post(f"{at}/query", {"columns": ["text"]})) == (503, 17)
         assert failure_of(node.post(f"{at}/count_rows", {"predicate": "text = 'a cat'"})) == (503, 17)
 

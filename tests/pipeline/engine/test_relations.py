@@ -212,8 +212,10 @@ def test_names_in_random_queries_are_extracted_and_replaced() -> None:
 
 def test_grammatical_form_of_name_is_recognized() -> None:
     """The grammatical form of a name determines what may replace it; a table may be called `table`."""
-    assert relations(None, "TABLE table.x") == (NamedRelation(("table", "x"), 0, 13, form=NameForm.STATEMENT),)
-    assert relations(None, "SELECT * FROM table") == (NamedRelation(("table",), 14, 19),)
+    assert relations(None, "TABLE table.x") == (
+        NamedRelation(parts=("table", "x"), start=0, stop=13, form=NameForm.STATEMENT),
+    )
+    assert relations(None, "SELECT * FROM table") == (NamedRelation(parts=("table",), start=14, stop=19),)
 
 
 def test_second_parse_reuses_the_java_process() -> None:

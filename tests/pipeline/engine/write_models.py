@@ -14,7 +14,7 @@ Row = tuple[object, ...]
 START = dt.datetime(2026, 1, 1)  # noqa: DTZ001 - as Spark gives timestamps back, in its session's zone
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class WriteModeCase:
     """A mode, its source's columns, a generator of random rows, and the model of its result."""
 
@@ -152,35 +152,43 @@ def _followed(row: Row, tracked: int | None) -> object:
 
 
 CASES = {
-    "replace": WriteModeCase(WriteDeclaration(), "id int, v string, p int", some_rows, replaced),
-    "append": WriteModeCase(WriteDeclaration(mode=WriteMode.APPEND), "id int, v string, p int", some_rows, appended),
+    "replace": WriteModeCase(
+        write=WriteDeclaration(), schema="id int, v string, p int", rows=some_rows, after=replaced
+    ),
+    "append": WriteModeCase(
+        write=WriteDeclaration(mode=WriteMode.APPEND), schema="id int, v string, p int", rows=some_rows, after=appended
+    ),
     "partitions": WriteModeCase(
-        WriteDeclaration(mode=WriteMode.PARTITIONS), "id int, v string, p int", some_rows, partitioned, ("p",)
+        write=WriteDeclaration(mode=WriteMode.PARTITIONS),
+        schema="id int, v string, p int",
+        rows=some_rows,
+        after=partitioned,
+        partition=("p",),
     ),
     "merge": WriteModeCase(
-        WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_when="gone"),
-        "id int, v string, gone boolean",
-        keyed_rows,
-        merged,
+        write=WriteDeclaration(mode=WriteMode.MERGE, keys=("id",), delete_when="gone"),
+        schema="id int, v string, gone boolean",
+        rows=keyed_rows,
+        after=merged,
     ),
     "merge-exactly": WriteModeCase(
-        WriteDeclaration(mode=WriteMode.MERGE, keys=("ID",), delete_when="gone", delete_missing=True),
-        "id int, v string, gone boolean",
-        keyed_rows,
-        merged_exactly,
+        write=WriteDeclaration(mode=WriteMode.MERGE, keys=("ID",), delete_when="gone", delete_missing=True),
+        schema="id int, v string, gone boolean",
+        rows=keyed_rows,
+        after=merged_exactly,
     ),
     "history": WriteModeCase(
-        WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), as_of="at", tracked=("v",), delete_when="gone"),
-        "id int, v string, w string, at timestamp, gone boolean",
-        timed_rows,
-        track_history,
+        write=WriteDeclaration(mode=WriteMode.HISTORY, keys=("id",), as_of="at", tracked=("v",), delete_when="gone"),
+        schema="id int, v string, w string, at timestamp, gone boolean",
+        rows=timed_rows,
+        after=track_history,
     ),
     "history-now": WriteModeCase(
-        WriteDeclaration(
+        write=WriteDeclaration(
             mode=WriteMode.HISTORY, keys=("id",), delete_when="gone", delete_missing=True, valid_from="since"
         ),
-        "id int, v string, gone boolean",
-        keyed_rows,
-        kept_from_now,
+        schema="id int, v string, gone boolean",
+        rows=keyed_rows,
+        after=kept_from_now,
     ),
 }

@@ -77,7 +77,7 @@ def commit(client: Client, table: Parts, *, ref: str, parent: int | None, by: Ma
     return number
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FakeEngine:
     """Executes steps as commits without rows. The hooks `before` and `after` are called around each step, to inject
     faults.
@@ -181,7 +181,7 @@ class FakeTaskCounts:
     total: int
 
 
-@dataclass
+@dataclass(kw_only=True)
 class PipelineRig:
     """All that a test needs to run pipelines: `run` starts one with the fake engine."""
 
@@ -229,10 +229,12 @@ class PipelineRig:
 
     def renewed(self) -> PipelineRig:
         """Return the same rig for another process: not stopped, and without events."""
-        return PipelineRig(client=self.client, heart=self.heart, space=self.space, engine=FakeEngine(self.client))
+        return PipelineRig(
+            client=self.client, heart=self.heart, space=self.space, engine=FakeEngine(client=self.client)
+        )
 
 
 @pytest.fixture
 def rig(client: Client, heart: Client, space: str) -> PipelineRig:
     """Return a rig over the server."""
-    return PipelineRig(client=client, heart=heart, space=space, engine=FakeEngine(client))
+    return PipelineRig(client=client, heart=heart, space=space, engine=FakeEngine(client=client))

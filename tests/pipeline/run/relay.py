@@ -22,7 +22,7 @@ _LENGTH = re.compile(rb"(?i)\r\ncontent-length: *(\d+)")
 SENT, ANSWERED = "never sent", "answer lost"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RelayMoment:
     """A request by its method, path and body, and the moment of the kill: `SENT` before it is executed, `ANSWERED`
     after.

@@ -40,7 +40,7 @@ steps:
 """
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Meddler:
     """Runs an action once, at an event of the run: `when` is a step's name and `running`, or a state of the run."""
 
@@ -131,7 +131,7 @@ def test_privilege_revoked_during_run_is_named(
     """
     role, space = f"ana_{stage.space}", f"main.{stage.space}"
     ended = stage.run(
-        Meddler(when, lambda: stage.admin.roles.withdraw(role, [right], on=space, kind="namespace")), spark=ana
+        Meddler(when=when, do=lambda: stage.admin.roles.withdraw(role, [right], on=space, kind="namespace")), spark=ana
     )
     before = stage.rows("a"), stage.rows("b")
     stage.admin.roles.allow(role, [right], on=space, kind="namespace")
@@ -166,7 +166,7 @@ def test_missing_privilege_stops_run_before_it_writes(stage: Stage, ana: SparkSe
 
 def test_output_dropped_before_publication_fails_the_run(stage: Stage) -> None:
     """The run fails and names the dropped table; the other table is not published either."""
-    ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(f"DROP TABLE {stage.table('b')}")))
+    ended = stage.run(Meddler(when="publishing", do=lambda: stage.spark.sql(f"DROP TABLE {stage.table('b')}")))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5), ended.message
     assert f"{stage.table('b')} was dropped or renamed during the run" in ended.message
@@ -177,7 +177,7 @@ def test_output_dropped_before_publication_fails_the_run(stage: Stage) -> None:
 def test_output_renamed_before_publication_is_not_published(stage: Stage) -> None:
     """A renamed output is published neither under the old name nor under the new one."""
     rename = f"ALTER TABLE {stage.table('b')} RENAME TO {stage.space}.c"
-    ended = stage.run(Meddler("publishing", lambda: stage.spark.sql(rename)))
+    ended = stage.run(Meddler(when="publishing", do=lambda: stage.spark.sql(rename)))
 
     assert (ended.state, ended.why, ended.exit_code) == ("failed", EndReason.MOVED, 5), ended.message
     assert f"{stage.table('b')} was dropped or renamed during the run" in ended.message
@@ -186,7 +186,7 @@ def test_output_renamed_before_publication_is_not_published(stage: Stage) -> Non
 
 def test_output_dropped_during_later_step_fails_the_run(stage: Stage) -> None:
     """The step that reads the dropped table fails, or the publish does; nothing is published."""
-    ended = stage.run(Meddler("b running", lambda: stage.spark.sql(f"DROP TABLE {stage.table('a')}")))
+    ended = stage.run(Meddler(when="b running", do=lambda: stage.spark.sql(f"DROP TABLE {stage.table('a')}")))
 
     assert ended.state == "failed", ended.message
     assert stage.table("a") in ended.message.replace("`", "")
@@ -195,7 +195,7 @@ def test_output_dropped_during_later_step_fails_the_run(stage: Stage) -> None:
 
 def test_table_changed_before_publication_reruns_its_step(stage: Stage) -> None:
     """The step of the changed table is run again on the other writer's rows, and everything is published."""
-    rival = Meddler("publishing", lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"))
+    rival = Meddler(when="publishing", do=lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"))
     ended = stage.run(rival)
 
     assert ended.state == "published", ended.message
@@ -215,7 +215,9 @@ def test_persistent_other_writer_fails_the_run_and_is_named(stage: Stage) -> Non
     """After its attempts the run fails, names the writer and the time, and keeps its branches; another run is based on
     the other writer's rows.
     """
-    rival = Meddler("publishing", lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"), again=True)
+    rival = Meddler(
+        when="publishing", do=lambda: stage.spark.sql(f"INSERT INTO {stage.table('b')} VALUES (7)"), again=True
+    )
 
     lost = stage.run(rival, tries=1)
     rows = stage.rows("a"), stage.rows("b")

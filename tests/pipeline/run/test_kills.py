@@ -151,7 +151,7 @@ def has_rows(client: Client, table: str) -> bool:
     return "main" in refs  # type: ignore[operator]
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Moment:
     """When a driver was killed, and the state at that time."""
 
@@ -174,7 +174,7 @@ def test_resume_after_driver_kill_publishes_snapshots_once(
     """After a kill at a random moment, with Java still writing, the resume publishes what an undisturbed run would,
     each snapshot once, and readers see no partial result.
     """
-    chance, moment = random.Random(number), Moment(number)
+    chance, moment = random.Random(number), Moment(number=number)
     moment.step, moment.delay_s = chance.choice(["raw", "odd", "total"]), chance.uniform(0, 4)
     with watched(server, file.stem) as broken:
         driver, run = Driver(server, "run", str(file)), ""

@@ -31,16 +31,18 @@ pytestmark = [
 
 _ROWS = "add-snapshot"
 MOMENTS = (
-    RelayMoment("rows, answer lost", r"^POST .*/tables/odd", _ROWS, lost=ANSWERED),
-    RelayMoment("publish, answer lost", r"^POST ", "publish-run", lost=ANSWERED),
-    RelayMoment("rows, never sent", r"^POST .*/tables/odd", _ROWS),
-    RelayMoment("publish, never sent", r"^POST ", "publish-run"),
-    RelayMoment("a table looked at", r"^GET .*/tables/raw", nth=2),
-    RelayMoment("a table made, answer lost", r"^POST .*/tables ", '"odd"', lost=ANSWERED),
-    RelayMoment("a branch begun, never sent", r"^POST .*/tables/total", "set-snapshot-ref"),
-    RelayMoment("a branch begun, answer lost", r"^POST .*/tables/total", "set-snapshot-ref", lost=ANSWERED),
-    RelayMoment("a step recorded as done, never sent", r"^PUT .*odd", "done"),
-    RelayMoment("a step recorded as done, answer lost", r"^PUT .*odd", "done", lost=ANSWERED),
+    RelayMoment(name="rows, answer lost", line=r"^POST .*/tables/odd", body=_ROWS, lost=ANSWERED),
+    RelayMoment(name="publish, answer lost", line=r"^POST ", body="publish-run", lost=ANSWERED),
+    RelayMoment(name="rows, never sent", line=r"^POST .*/tables/odd", body=_ROWS),
+    RelayMoment(name="publish, never sent", line=r"^POST ", body="publish-run"),
+    RelayMoment(name="a table looked at", line=r"^GET .*/tables/raw", nth=2),
+    RelayMoment(name="a table made, answer lost", line=r"^POST .*/tables ", body='"odd"', lost=ANSWERED),
+    RelayMoment(name="a branch begun, never sent", line=r"^POST .*/tables/total", body="set-snapshot-ref"),
+    RelayMoment(
+        name="a branch begun, answer lost", line=r"^POST .*/tables/total", body="set-snapshot-ref", lost=ANSWERED
+    ),
+    RelayMoment(name="a step recorded as done, never sent", line=r"^PUT .*odd", body="done"),
+    RelayMoment(name="a step recorded as done, answer lost", line=r"^PUT .*odd", body="done", lost=ANSWERED),
 )
 CHOSEN = MOMENTS if os.environ.get("LIMNOS_TEST_FAULTS") == "all" else MOMENTS[:2]
 

@@ -64,7 +64,7 @@ def test_run_publishes_once_after_server_kill_and_restart(tmp_path: Path, moment
                 threading.Timer(1.0, restart).start()
                 raise StepAway("connection refused")
 
-        engine = FakeEngine(client)
+        engine = FakeEngine(client=client)
         setattr(engine, moment, killed)
         with Client(first.uri, token=first.token) as heart:
             rig = PipelineRig(client=client, heart=heart, space="s", engine=engine)

@@ -19,7 +19,7 @@ def test_catalog_renamed_during_resolution_is_read_again(desk: ServiceDesk) -> N
     desk.table("a", "t")
     home = desk.run(desk.ctx().read(RequestScope(LAKE), usable_catalogs_of))
     (catalog_id,) = home.catalogs
-    table = EventDataset("limnos://lake", "main.a.t")
+    table = EventDataset(namespace="limnos://lake", name="main.a.t")
     stale = UsableCatalogs(home.metalake_id, {catalog_id + 1000: "main"})
     datasets = [
         desk.run(datasets_find(desk.ctx(), LAKE, home=each, datasets=[table], authority="h", linked=()))[table.key]

@@ -147,7 +147,7 @@ def furnish(desk: ServiceDesk) -> None:
     desk.namespace("a", "b", "c d")
     desk.table("a", "t")
     desk.table("a", "b", "c d", "ünïcode 表")
-    view = ViewRequest("v", None, {"type": "struct", "fields": []}, VERSION, {})
+    view = ViewRequest(name="v", location=None, schema={"type": "struct", "fields": []}, version=VERSION, properties={})
     desk.run(view_create(desk.ctx(), RequestScope(LAKE, "main"), namespace=("a",), request=view))
     _leaves(desk)
     _access(desk)
@@ -208,12 +208,16 @@ def _access(desk: ServiceDesk) -> None:
     desk.allow("ana", Kind.TABLE, "main.a.t", Privilege.MODIFY_TABLE, condition=GrantCondition.DENY)
     table, column = AttachmentTarget(LAKE, Kind.TABLE, "main.a.t"), AttachmentTarget(LAKE, Kind.COLUMN, "main.a.t.x")
     for kind, name, record in (
-        (Kind.TAG, "pii", TagRecord("care", {})),
+        (Kind.TAG, "pii", TagRecord(comment="care", properties={})),
         (
             Kind.POLICY,
             "keep",
             PolicyRecord(
-                None, {}, "custom", enabled=True, content=content_text("custom", {"supportedObjectTypes": ["TABLE"]})
+                comment=None,
+                properties={},
+                policy_type="custom",
+                enabled=True,
+                content=content_text("custom", {"supportedObjectTypes": ["TABLE"]}),
             ),
         ),
     ):
@@ -752,7 +756,7 @@ def test_export_is_a_consistent_snapshot(source: ServiceDesk) -> None:
         pieces = [await anext(stream)]
         await principal_add(source.ctx(), metalake=LAKE, kind=Kind.USER, name="late")
         await metalake_object_create(
-            source.ctx(), metalake=LAKE, kind=Kind.TAG, name="late", record=TagRecord(None, {})
+            source.ctx(), metalake=LAKE, kind=Kind.TAG, name="late", record=TagRecord(comment=None, properties={})
         )
         return b"".join([*pieces, *[piece async for piece in stream]])
 

@@ -67,7 +67,7 @@ def furnish_locations(desk: ServiceDesk, folder: Path) -> None:
     desk.namespace("s", scope=files)
     request = new_table("t")._replace(properties={"write.data.path": f"file://{folder}/more/data"})
     desk.run(table_create(desk.ctx(), scope, namespace=("s",), request=request))
-    view = ViewRequest("v", None, {"type": "struct", "fields": []}, VERSION, {})
+    view = ViewRequest(name="v", location=None, schema={"type": "struct", "fields": []}, version=VERSION, properties={})
     desk.run(view_create(desk.ctx(), scope, namespace=("s",), request=view))
     for name, external, locations in (("kept", False, {}), ("told", True, {"default": f"file://{folder}/more/told"})):
         fileset_request = FilesetRequest(None, external, locations, {})
@@ -191,7 +191,7 @@ def test_objects_are_imported_into_catalogs_that_contain_their_kind(kind: Kind, 
     """An import accepts an object in a catalog only if the catalog's provider supports the kind of object, or if the
     catalog is a connector catalog with placeholders for that kind.
     """
-    above = ImportedObject(1, Kind.NAMESPACE, provider=provider)
+    above = ImportedObject(new_id=1, kind=Kind.NAMESPACE, provider=provider)
 
     if fits:
         _check_held(kind, above)

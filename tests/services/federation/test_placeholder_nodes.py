@@ -31,7 +31,7 @@ def test_concurrent_creates_of_same_placeholder_all_succeed(lab: StoreLab, *, re
 
     def submit(writer: int, path: tuple[str, ...]) -> asyncio.Task[Node]:
         steps = tuple(zip((Kind.NAMESPACE, Kind.TABLE), ("namespace", "table"), path, strict=True))
-        command = PlaceholderCreate(world.main, steps, None, renews, BLANK_TABLE)
+        command = PlaceholderCreate(parent=world.main, steps=steps, owner_id=None, renews=renews, record=BLANK_TABLE)
         permit = msgspec.structs.replace(lab.permit(world.main.id), stamps=()).about(command)  # done at the source
 
         def insert(tx: Tx) -> Node:

@@ -40,7 +40,9 @@ def make(desk: ServiceDesk, *names: str, user: str = ADMIN) -> None:
     """Create tags."""
     for name in names:
         desk.run(
-            metalake_object_create(desk.ctx(user), metalake=LAKE, kind=Kind.TAG, name=name, record=TagRecord(None, {}))
+            metalake_object_create(
+                desk.ctx(user), metalake=LAKE, kind=Kind.TAG, name=name, record=TagRecord(comment=None, properties={})
+            )
         )
 
 

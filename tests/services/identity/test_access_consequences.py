@@ -54,7 +54,9 @@ def test_prediction_names_users_and_tables_of_a_grant(desk: ServiceDesk) -> None
     question = rules_question("of ana", Kind.NAMESPACE, "main.a", Privilege.SELECT_TABLE)
     consequence = desk.run(rules_consequence(desk.ctx(), question))
 
-    assert consequence.lines == (ConsequenceLine("read", Kind.TABLE, gains=True, users=1, objects=3, names=("ana",)),)
+    assert consequence.lines == (
+        ConsequenceLine(level="read", kind=Kind.TABLE, gains=True, users=1, objects=3, names=("ana",)),
+    )
     assert (
         consequence.users,
         consequence.gaining,
@@ -106,9 +108,18 @@ def test_prediction_needs_the_right_to_make_the_change(desk: ServiceDesk) -> Non
                 )
             )
         with pytest.raises(PermissionDenied):
-            desk.run(roles_consequence(desk.ctx(user), RolesQuestion(LAKE, Kind.USER, "bob", ("of ana",), gives=True)))
+            desk.run(
+                roles_consequence(
+                    desk.ctx(user),
+                    RolesQuestion(metalake=LAKE, kind=Kind.USER, name="bob", roles=("of ana",), gives=True),
+                )
+            )
     with pytest.raises(NotFound):
-        desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, Kind.USER, "gone", ("of ana",), gives=True)))
+        desk.run(
+            roles_consequence(
+                desk.ctx(), RolesQuestion(metalake=LAKE, kind=Kind.USER, name="gone", roles=("of ana",), gives=True)
+            )
+        )
 
 
 def test_prediction_writes_nothing(desk: ServiceDesk) -> None:
@@ -117,7 +128,11 @@ def test_prediction_writes_nothing(desk: ServiceDesk) -> None:
     before = desk.rows("SELECT zone, revision FROM clock ORDER BY zone")
 
     desk.run(rules_consequence(desk.ctx(), rules_question("of ana", Kind.CATALOG, "main", Privilege.USE_SCHEMA)))
-    desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, Kind.USER, "bob", ("of ana",), gives=True)))
+    desk.run(
+        roles_consequence(
+            desk.ctx(), RolesQuestion(metalake=LAKE, kind=Kind.USER, name="bob", roles=("of ana",), gives=True)
+        )
+    )
 
     assert desk.rows("SELECT zone, revision FROM clock ORDER BY zone") == before
 
@@ -139,7 +154,7 @@ def _expected(before: States, after: States) -> set[ConsequenceLine]:
         for level, kind in {(level, kind) for _, level, kind, _ in part}:
             met = [each for each in part if each[1:3] == (level, kind)]
             users, objects = len({each[0] for each in met}), len({each[3] for each in met})
-            lines.add(ConsequenceLine(level, kind, gains, users, objects))
+            lines.add(ConsequenceLine(level=level, kind=kind, gains=gains, users=users, objects=objects))
     return lines
 
 
@@ -164,7 +179,9 @@ def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> 
     role, does = f"r{drawn.randrange(5)}", drawn.random() < 0.7
     if assigns:
         kind, name = drawn.choice([(Kind.USER, drawn.choice(PEOPLE)), (Kind.GROUP, "north")])
-        consequence = desk.run(roles_consequence(desk.ctx(), RolesQuestion(LAKE, kind, name, (role,), does)))
+        consequence = desk.run(
+            roles_consequence(desk.ctx(), RolesQuestion(metalake=LAKE, kind=kind, name=name, roles=(role,), gives=does))
+        )
         desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=(role,), gives=does))
         return consequence
     kind, name = drawn.choice([(Kind.CATALOG, "main"), (Kind.NAMESPACE, "main.a"), (Kind.TABLE, "main.a.t")])

@@ -39,7 +39,7 @@ class FakeIssuer:
         self.checked += 1
         user, issued, group_text = text.encode("latin-1").decode("unicode_escape").split("/")
         groups = None if group_text == "-" else tuple(sorted(filter(None, group_text.split("+"))))
-        return IssuerIdentity(user.removesuffix(".."), int(issued), FAR_MS, groups)
+        return IssuerIdentity(user=user.removesuffix(".."), issued_ms=int(issued), expires_ms=FAR_MS, groups=groups)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_first_sign_in_creates_the_user(vouched: ServiceDesk) -> None:
     """The first sign-in adds the user to the metalakes of the settings, with the token's groups that exist there."""
     credential = enter(vouched, "cleo", 10, "crew+unknown")
 
-    assert credential == Credential("cleo", expires_ms=FAR_MS)
+    assert credential == Credential(user="cleo", expires_ms=FAR_MS)
     assert groups_of(vouched, "cleo") == ("crew",)
     assert vouched.run(
         vouched.node.ctx(credential).read(RequestScope(LAKE), lambda request_view: request_view.subject.member)
@@ -185,7 +185,7 @@ def test_api_token_of_signed_in_user_is_fully_trusted(vouched: ServiceDesk) -> N
 
 def test_cached_token_is_refused_after_expiry(vouched: ServiceDesk) -> None:
     """A cached token is refused after it expires."""
-    late = Credential("ana", expires_ms=1)
+    late = Credential(user="ana", expires_ms=1)
 
     with pytest.raises(AuthenticationFailed, match="has expired"):
         vouched.run(vouched.node.ctx(late).read(RequestScope(LAKE), lambda request_view: request_view.user))

@@ -185,14 +185,14 @@ def make_console_session(node: DriverNode) -> CredentialCase:
     ctx = node.built.services
 
     work = session_open_with_password(
-        Context(ctx, Credential("anonymous"), "r"), user="ana", password=WORDS, address="", client="browser"
+        Context(ctx, Credential(user="anonymous"), "r"), user="ana", password=WORDS, address="", client="browser"
     )
     return CredentialCase(node.runner.run(work).text, uses_cookie)
 
 
 def make_statement_token(node: DriverNode) -> CredentialCase:
     """Create a token as a statement of 100 s does."""
-    ctx = Context(node.built.services, Credential("ana"), "r")
+    ctx = Context(node.built.services, Credential(user="ana"), "r")
     work = token_create(ctx, user=None, name="statement", expires_in_s=100 + TOKEN_GRACE_S, purpose=TokenPurpose.WORK)
     return CredentialCase(node.runner.run(work)[1], uses_bearer)
 

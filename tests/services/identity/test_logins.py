@@ -27,7 +27,7 @@ HOUR_MS = 3_600_000
 def signed_in(desk: ServiceDesk, *, ago_ms: int | None) -> Credential:
     """Return ana's credential of the external issuer, after a sign-in so long ago; None for an unknown time."""
     now_ms = desk.node.store.time.now_ms()
-    return Credential("ana", expires_ms=now_ms + HOUR_MS, signed_in_ms=None if ago_ms is None else now_ms - ago_ms)
+    return Credential(user="ana", expires_ms=now_ms + HOUR_MS, signed_in_ms=None if ago_ms is None else now_ms - ago_ms)
 
 
 def set_first(desk: ServiceDesk, credential: Credential) -> bool:
@@ -102,7 +102,7 @@ def test_user_disabled_before_the_commit_sets_no_password(desk: ServiceDesk) -> 
     desk.run(user_enable(desk.ctx(), metalake=LAKE, name="ana", enabled=False))
 
     def put(actor: str) -> bool:
-        permit = Permit(command, (), 0, (), actor, None, "r")
+        permit = Permit(command=command, decisions=(), zone=0, stamps=(), actor=actor, actor_id=None, request_id="r")
         return desk.run(desk.node.store.submit(permit, lambda tx: password_put(tx, permit)))
 
     with pytest.raises(PermissionDenied, match="disabled and sets no password"):

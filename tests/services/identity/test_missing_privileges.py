@@ -157,7 +157,14 @@ def test_missing_agrees_with_decisions_before_and_after_the_grant(desk: ServiceD
                 )
                 desk.run(change)
         wish = desk.run(privilege_request_at(desk.ctx(), AccessQuestion(LAKE, kind, path), privileges=()))
-        desk.run(preset_change(desk.ctx(), PresetRequest(LAKE, preset, wish, Kind.USER, user, True)))
+        desk.run(
+            preset_change(
+                desk.ctx(),
+                PresetRequest(
+                    metalake=LAKE, preset=preset, wish=wish, holder_kind=Kind.USER, holder=user, grants_them=True
+                ),
+            )
+        )
         assert lack(desk, preset, on, user=user).missing == ()
         assert _may_all(desk, user, preset, on)
 

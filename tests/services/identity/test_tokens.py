@@ -374,7 +374,7 @@ def test_token_made_with_a_token_of_the_issuer_expires_with_it(desk: ServiceDesk
     all sessions.
     """
     now_ms = desk.node.store.time.now_ms()
-    token, header = minted(desk, Credential("ana", expires_ms=now_ms + 60_000, signed_in_ms=now_ms))
+    token, header = minted(desk, Credential(user="ana", expires_ms=now_ms + 60_000, signed_in_ms=now_ms))
 
     assert token.expires_at == now_ms + 60_000
     assert desk.run(user_sign_out(desk.ctx("ana"), user="ana")) == 1
@@ -408,7 +408,7 @@ def test_token_for_another_user_does_not_end_with_the_admins(desk: ServiceDesk) 
     _, short = make(desk, "admin", expires_in_s=60)
     bounded, _ = minted(desk, credential(desk, short), of="ana")
     now_ms = desk.node.store.time.now_ms()
-    by_sign_in, _ = minted(desk, Credential("admin", expires_ms=now_ms + 60_000, signed_in_ms=now_ms), of="ana")
+    by_sign_in, _ = minted(desk, Credential(user="admin", expires_ms=now_ms + 60_000, signed_in_ms=now_ms), of="ana")
 
     desk.run(token_revoke(desk.ctx(), token_id=admin_id))
 
@@ -448,10 +448,10 @@ def test_token_that_ends_before_the_commit_creates_nothing(
         name="late",
         secret_hash=b"x",
         expires_in_s=None,
-        origin=CredentialOrigin(parent.trust, parent.id, parent.id),
+        origin=CredentialOrigin(trust=parent.trust, root_id=parent.id, opened_by=parent.id),
         rules=desk.node.services.rules,
     )
-    permit = Permit(command, (), 0, (), "ana", None, "r")
+    permit = Permit(command=command, decisions=(), zone=0, stamps=(), actor="ana", actor_id=None, request_id="r")
     if ending == "revoked":
         desk.run(token_revoke(desk.ctx("ana"), token_id=parent.id))
     else:

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 NOW = 100 * SETTLED_NS
 LONG_AGO = NOW - 2 * SETTLED_NS
-FOUND = LanceDescription(1, msgspec.Raw(b"[]"), msgspec.Raw(b"[]"), {}, {}, {})
+FOUND = LanceDescription(
+    version=1, fields=msgspec.Raw(b"[]"), logical_fields=msgspec.Raw(b"[]"), schema_metadata={}, metadata={}, stats={}
+)
 
 
 class Disk:
@@ -31,9 +33,11 @@ class Disk:
 
     def lay(self, table: str, *, version: int = 1, scheme: int = V2, at_ns: int = LONG_AGO) -> None:
         """Write a version's manifest."""
-        self.marks[f"/{table}/_versions"] = FileIdentity(1, 2, 0o040755, 10, at_ns, at_ns)
+        self.marks[f"/{table}/_versions"] = FileIdentity(
+            device=1, inode=2, mode=0o040755, size=10, modified_ns=at_ns, changed_ns=at_ns
+        )
         self.marks[f"/{table}/_versions/{manifest_name(version, scheme)}"] = FileIdentity(
-            1, 3, 0o100644, 10, at_ns, at_ns
+            device=1, inode=3, mode=0o100644, size=10, modified_ns=at_ns, changed_ns=at_ns
         )
 
 
@@ -44,7 +48,17 @@ def table(name: str) -> LanceTable:
 
 def top(version: int, staged: str = "s", *, settled: bool = False) -> LanceVersion:
     """Return a row of a managed table's newest version."""
-    return LanceVersion("", version, V2, staged, 1, None, "{}", 0, settled=settled)
+    return LanceVersion(
+        branch="",
+        version=version,
+        scheme=V2,
+        staged=staged,
+        size=1,
+        e_tag=None,
+        metadata="{}",
+        created_at=0,
+        settled=settled,
+    )
 
 
 @pytest.fixture

@@ -55,7 +55,12 @@ def test_worker_request_has_the_tables_location_and_version(tmp_path: Path) -> N
     rows = tables.table(("t",))
 
     row_count = asyncio.run(
-        rows.answer(Count("", {}, predicate="id > 1"), at=VersionReference(2, branch="dev"), shape=int, reads=True)
+        rows.answer(
+            Count(location="", options={}, predicate="id > 1"),
+            at=VersionReference(2, branch="dev"),
+            shape=int,
+            reads=True,
+        )
     )
 
     assert row_count == 3
@@ -73,18 +78,18 @@ def test_worker_request_has_the_tables_location_and_version(tmp_path: Path) -> N
     ]
     for at, kind in ((VersionReference(0), NotFound), (VersionReference(branch="../x"), BadRequest)):
         with pytest.raises(kind):
-            asyncio.run(rows.answer(Count("", {}), at=at, shape=int))
+            asyncio.run(rows.answer(Count(location="", options={}), at=at, shape=int))
     with pytest.raises(NotFound):
         asyncio.run(
             tables.table(("none",)).changed(
-                Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
+                Delete(location="", options={}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
             )
         )
     tables.directory.declare(("new",))
     with pytest.raises(NotFound, match="has no data yet"):
-        asyncio.run(tables.table(("new",)).answer(Count("", {}), at=VersionReference(), shape=int))
+        asyncio.run(tables.table(("new",)).answer(Count(location="", options={}), at=VersionReference(), shape=int))
     with pytest.raises(BadRequest, match="key columns"):
-        asyncio.run(rows.feed(Merge("", {}, on=[], batch_bytes_max=1), branch=None, body=body()))
+        asyncio.run(rows.feed(Merge(location="", options={}, on=[], batch_bytes_max=1), branch=None, body=body()))
     assert len(workers.asked) == 1
 
 
@@ -93,7 +98,7 @@ def test_query_inside_explain_has_the_same_location_and_version(tmp_path: Path) 
     place, workers = lay(tmp_path, "t.lance"), FakeLanceWorkers()
     rows = folders(tmp_path, workers, layout=DirectoryLayout.V1).table(("t",))
     with suppress(msgspec.ValidationError):  # the fake's answer is not a text
-        asyncio.run(rows.explain(Query("", {}, limit=1), at=VersionReference(7), runs=True))
+        asyncio.run(rows.explain(Query(location="", options={}, limit=1), at=VersionReference(7), runs=True))
 
     (request,) = workers.asked
     query = request["query"]
@@ -183,7 +188,7 @@ def test_change_of_table_replaced_meanwhile_is_refused(tmp_path: Path) -> None:
         await asyncio.to_thread(tables.directory.drop, ("a", "t"))
         await asyncio.to_thread(tables.directory.declare, ("a", "t"))
 
-    question = Write("", {}, mode="append", batch_bytes_max=1)
+    question = Write(location="", options={}, mode="append", batch_bytes_max=1)
     with pytest.raises(CommitConflict):
         asyncio.run(tables.table(("a", "t")).feed(question, branch=None, body=replaced()))
 
@@ -208,11 +213,11 @@ def test_timeout_is_unavailable_for_reads_and_unknown_for_writes(tmp_path: Path)
     )
 
     with pytest.raises(ServiceUnavailable, match="nothing was changed"):
-        asyncio.run(short.table(("t",)).answer(Count("", {}), at=VersionReference(), shape=int))
+        asyncio.run(short.table(("t",)).answer(Count(location="", options={}), at=VersionReference(), shape=int))
     with pytest.raises(StateUnknown, match="check before"):
         asyncio.run(
             late_tables.table(("t",)).changed(
-                Delete("", {}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
+                Delete(location="", options={}, predicate="true"), at=VersionReference(), shape=LanceWriteResult
             )
         )
     with pytest.raises(StateUnknown):
@@ -229,7 +234,9 @@ def test_late_piece_ends_the_stream_with_service_unavailable(tmp_path: Path) -> 
 
     async def read() -> None:
         pieces = (
-            await folders(tmp_path, FakeLanceWorkers(late)).table(("t",)).query(Query("", {}), at=VersionReference())
+            await folders(tmp_path, FakeLanceWorkers(late))
+            .table(("t",))
+            .query(Query(location="", options={}), at=VersionReference())
         )
         async for piece in pieces:
             seen.append(piece)  # noqa: PERF401 - what came before it failed is looked at

@@ -23,7 +23,17 @@ from limnos.services.request.files import FileOperations
 AT = "file:///t/_versions"
 FINAL, STAGED = f"{AT}/{manifest_name(5, V2)}", f"{AT}/staged"
 RIGHT, ROGUE = b"right", b"rogue, and longer"
-VERSION = LanceVersion("", 5, V2, "staged", len(RIGHT), None, "{}", 0, settled=False)
+VERSION = LanceVersion(
+    branch="",
+    version=5,
+    scheme=V2,
+    staged="staged",
+    size=len(RIGHT),
+    e_tag=None,
+    metadata="{}",
+    created_at=0,
+    settled=False,
+)
 
 
 class Shelf:

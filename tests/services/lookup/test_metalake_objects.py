@@ -22,7 +22,13 @@ from tests.services.conftest import ServiceDesk
 def decide(request_view: RequestView) -> Permit[MetalakeObjectCreate]:
     """Return a permit to create the tag `red`."""
     decision = request_view.require(Action.TAG_CREATE, request_view.settled.outer)
-    command = MetalakeObjectCreate(request_view.metalake, Kind.TAG, "red", TagRecord("", {}), request_view.maker_id)
+    command = MetalakeObjectCreate(
+        metalake=request_view.metalake,
+        kind=Kind.TAG,
+        name="red",
+        record=TagRecord(comment="", properties={}),
+        owner_id=request_view.maker_id,
+    )
     return request_view.permit(command, decision)
 
 

@@ -30,7 +30,7 @@ PIN_MS = 7 * DAY_MS
 """The time for which a run pins a snapshot."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ModelTable:
     """The model's state of one table."""
 
@@ -86,7 +86,7 @@ class Story:
         writer = HistoryTable(self.node, name)
         update = wire.set_properties(**{"write.metadata.previous-versions-max": "3"})
         assert wire.commit(self.node, "a", name, updates=[update]).status == 200
-        self.tables[name] = ModelTable(writer)
+        self.tables[name] = ModelTable(writer=writer)
         self._acknowledged(name)
 
     def step(self) -> str:
@@ -336,7 +336,7 @@ class Story:
         self.node.runner.run(round_.expire(0))
         self.expired += round_.expired
         later = MaintenanceRound(work, services, now_ms=FAR_MS)  # file names contain the machine's time
-        self.node.runner.run(later.delete_metadata_files(MaintenancePosition(1, 0)))
+        self.node.runner.run(later.delete_metadata_files(MaintenancePosition(epoch=1, since_ms=0)))
         self.files += later.files
 
     # ------------------------------------------------------------------------------------------ the model

@@ -83,7 +83,9 @@ def test_only_changed_tables_are_assessed_again(lake: DriverNode) -> None:
     assert tables == 0
     two.append(11)
     set_clock(lake, FIRST_MS + 30 * DAY_MS)
-    at = AssessmentPosition(at.epoch, at.positions, None, FIRST_MS + 30 * DAY_MS, at.policies)
+    at = AssessmentPosition(
+        epoch=at.epoch, positions=at.positions, after=None, whole_at_ms=FIRST_MS + 30 * DAY_MS, policies=at.policies
+    )
     at, tables = assess_counted(lake, at)
     assert tables == 1
     assert {table for table, _ in findings(lake)} == {"a.u"}
@@ -109,7 +111,15 @@ def test_new_epoch_or_feed_gap_assesses_all_tables_again(lake: DriverNode) -> No
     HistoryTable(lake).append()
     HistoryTable(lake, "u").append()
     at = assess(lake)
-    assert assess_counted(lake, AssessmentPosition(at.epoch + 1, at.positions, None, at.whole_at_ms, -1))[1] == 2
+    assert (
+        assess_counted(
+            lake,
+            AssessmentPosition(
+                epoch=at.epoch + 1, positions=at.positions, after=None, whole_at_ms=at.whole_at_ms, policies=-1
+            ),
+        )[1]
+        == 2
+    )
     for moved in (-DAY_MS, 2 * DAY_MS):
         set_clock(lake, at.whole_at_ms + moved)
         assert assess_counted(lake, at)[1] == 2
@@ -279,7 +289,7 @@ async def _metalake_id(node: DriverNode) -> int:
     from limnos.services.request.request_scope import RequestScope
     from tests.inprocess import ADMIN  # noqa: F401 - the user of the credential below
 
-    ctx = Context(node.built.services, Credential("admin"), "test")
+    ctx = Context(node.built.services, Credential(user="admin"), "test")
     return await ctx.read(RequestScope("lake"), lambda request_view: request_view.metalake.id)
 
 

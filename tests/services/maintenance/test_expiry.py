@@ -32,7 +32,7 @@ MAIN = RequestScope("lake", "main")
 
 def expire(node: DriverNode, *path: str, user: str = "admin") -> ExpiryResult:
     """Expire the snapshots of a table."""
-    ctx = Context(node.built.services, Credential(user), "test")
+    ctx = Context(node.built.services, Credential(user=user), "test")
     levels = path or ("a", "t")
 
     async def run() -> ExpiryResult:
@@ -162,7 +162,7 @@ def expire_around(
 
     monkeypatch.setattr(expiry, "table_commit", commit_later)
     runner = table.node.runner
-    ctx = Context(table.node.built.services, Credential("admin"), "test")
+    ctx = Context(table.node.built.services, Credential(user="admin"), "test")
 
     async def begin() -> asyncio.Task[ExpiryResult]:
         return asyncio.create_task(table_expire(ctx, MAIN, path=("a", "t")))
@@ -239,7 +239,7 @@ def test_gc_disabled_table_loses_no_snapshots(table: HistoryTable) -> None:
 
 def test_commit_for_an_older_version_is_a_conflict(table: HistoryTable) -> None:
     """A commit for an older version is a conflict, even if its requirements hold."""
-    ctx = Context(table.node.built.services, Credential("admin"), "test")
+    ctx = Context(table.node.built.services, Credential(user="admin"), "test")
     work = commits.table_commit(
         ctx, MAIN, namespace=("a",), name="t", requirements=[], updates=[wire.set_properties(x="1")], version=3
     )

@@ -39,7 +39,14 @@ def document(current: str, *logged: str) -> MetadataDocument:
 
     log = [{"metadata-file": f"file:///t/metadata/{each}", "timestamp-ms": 1} for each in logged]
     body = json.dumps({"location": "file:///t", "metadata-log": log}).encode()
-    return MetadataDocument(1, 1, "u", "file:///t", f"file:///t/metadata/{current}", body)
+    return MetadataDocument(
+        node_id=1,
+        version=1,
+        uuid="u",
+        location="file:///t",
+        metadata_location=f"file:///t/metadata/{current}",
+        body=body,
+    )
 
 
 def test_only_own_files_below_all_named_versions_are_old() -> None:
@@ -134,9 +141,9 @@ def test_files_are_deleted_only_with_an_age_set(table: HistoryTable) -> None:
     assert len(metadata_files_of(table)) == 6
     defaults = services.defaults.maintenance._replace(metadata_keep_ms=7 * DAY_MS)
     services.defaults = services.defaults._replace(maintenance=defaults)
-    at = maintain(node, MaintenancePosition(at.epoch + 1, 0))
+    at = maintain(node, MaintenancePosition(epoch=at.epoch + 1, since_ms=0))
     assert len(metadata_files_of(table)) == 6  # a backup may name files that are older than this epoch
-    maintain(node, MaintenancePosition(at.epoch, 1))
+    maintain(node, MaintenancePosition(epoch=at.epoch, since_ms=1))
     assert len(metadata_files_of(table)) == 3
 
 
@@ -212,7 +219,7 @@ def test_metadata_files_near_another_object_are_not_deleted(table: HistoryTable,
 
     def claim(tx: Tx) -> None:
         ((catalog_id,),) = tx.rows(main, {})
-        tx.places.put(LocationClaim(kind, 999_999, catalog_id, 0), place_key(at))
+        tx.places.put(LocationClaim(kind=kind, owner_id=999_999, catalog_id=catalog_id, metalake_id=0), place_key(at))
 
     node.runner.run(node.built.services.store.submit(upkeep_permit("t"), claim))
     now_ms = node.built.services.store.time.now_ms()

@@ -120,7 +120,14 @@ def test_thresholds_are_those_of_the_enabled_policies(states: tuple[bool | None,
     by_type = dict(zip(CONTENTS, states, strict=True))
     rules = assessment_rules(
         {
-            each: EffectivePolicy(at, f"p{at}", each, bool(by_type[each]), CONTENTS[each], 40)
+            each: EffectivePolicy(
+                id=at,
+                name=f"p{at}",
+                policy_type=each,
+                is_enabled=bool(by_type[each]),
+                content=CONTENTS[each],
+                object_id=40,
+            )
             for at, each in enumerate(CONTENTS)
             if by_type[each] is not None
         }

@@ -29,7 +29,14 @@ def document(snapshots: int) -> MetadataDocument:
             for number, summary in enumerate(summaries, 1)
         ],
     }
-    return MetadataDocument(1, 1, "u", "file:///t", "file:///t/m.json", json.dumps(body).encode())
+    return MetadataDocument(
+        node_id=1,
+        version=1,
+        uuid="u",
+        location="file:///t",
+        metadata_location="file:///t/m.json",
+        body=json.dumps(body).encode(),
+    )
 
 
 def test_metrics_are_limited_to_the_newest_snapshots() -> None:

@@ -158,7 +158,7 @@ class WholeStory(OrphanStory):
         snapshot_update["snapshot"] = {**snapshot_update["snapshot"], **more}  # type: ignore[dict-item]
         requirement = {"type": "assert-ref-snapshot-id", "ref": "main", "snapshot-id": head * 100}
         body = {"requirements": [requirement], "updates": [snapshot_update, wire.point(number)]}
-        return Compaction(name, token, body, number, [manifest])
+        return Compaction(table=name, token=token, body=body, number=number, manifests=[manifest])
 
     def _send(self, compaction: Compaction) -> int:
         """Commit a compaction with its token, and record its effect."""

@@ -14,7 +14,9 @@ from tests.inprocess import Node
 
 def record(operation: str) -> AuditRecord:
     """Return a record of a refused request."""
-    return AuditRecord(0, ROOT_ID, 1, "ana", None, "refused", operation=operation)
+    return AuditRecord(
+        id=0, metalake_id=ROOT_ID, at=1, user="ana", user_id=None, outcome="refused", operation=operation
+    )
 
 
 def test_records_are_written_after_any_error_of_the_store(file_lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -558,7 +558,7 @@ class Story:
         for node in self.nodes:
             assert catalogs(self.desk, node=node) == model.catalogs()
             assert {path: listed(self.desk, *path, node=node) for path in expected} == expected
-            request = MetadataRequest("Dataverse")
+            request = MetadataRequest(dataset="Dataverse")
             seen = self.desk.run(metadata_gather(node.ctx("ana"), [request], few_max=10_000))[request].few or []
             implicit = {row[0] for row in self.desk.rows("SELECT id FROM node WHERE implicit")}
             containers = model.containers()

@@ -17,7 +17,9 @@ UUID = "01234567-89ab-7cde-8f01-23456789abcd"
 def place(warehouse: str, allowed: str = "") -> CatalogStorage:
     """Return a catalog's storage."""
     properties = {"warehouse": warehouse, "allowed-locations": allowed}
-    record = CatalogRecord("RELATIONAL", "lakehouse-iceberg", None, properties, in_use=True)
+    record = CatalogRecord(
+        type="RELATIONAL", provider="lakehouse-iceberg", comment=None, properties=properties, in_use=True
+    )
     return catalog_storage_within(record, "/fallback", allow_everything(), storages=NamedStorages())
 
 

@@ -51,7 +51,9 @@ def pair(
     """Return two locations. A catalog's own locations have the catalog's id as owner, unless different owners are
     required.
     """
-    first = LocationClaim(kind, CATALOG if kind in OF_CATALOGS else 100, CATALOG, METALAKE)
+    first = LocationClaim(
+        kind=kind, owner_id=CATALOG if kind in OF_CATALOGS else 100, catalog_id=CATALOG, metalake_id=METALAKE
+    )
     if whose == "own":
         return first, first._replace(kind=other, state=state)
     catalog, metalake = {
@@ -59,7 +61,9 @@ def pair(
         "two catalogs": (OTHER_CATALOG, METALAKE),
         "two metalakes": (20, OTHER_METALAKE),
     }[whose]
-    return first, LocationClaim(other, 200 + catalog, catalog, metalake, state)
+    return first, LocationClaim(
+        kind=other, owner_id=200 + catalog, catalog_id=catalog, metalake_id=metalake, state=state
+    )
 
 
 CELLS = [

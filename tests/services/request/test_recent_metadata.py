@@ -12,7 +12,14 @@ from limnos.services.request.recent_metadata import RecentMetadata
 
 def document(node_id: int, version: int = 1, *, size: int = 100) -> MetadataDocument:
     """Return a version of a table."""
-    return MetadataDocument(node_id, version, "uuid", "file:///t", f"file:///t/metadata/{version}.json", b"x" * size)
+    return MetadataDocument(
+        node_id=node_id,
+        version=version,
+        uuid="uuid",
+        location="file:///t",
+        metadata_location=f"file:///t/metadata/{version}.json",
+        body=b"x" * size,
+    )
 
 
 def test_other_version_or_table_is_a_cache_miss() -> None:

@@ -63,7 +63,16 @@ def test_verdict_looks_at_no_role() -> None:
     """A verdict uses the merged grants of a user, and does not search for the role that gives the right."""
     privileges = (Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     merged = MergedRules({each: frozenset({2}) for each in privileges}, {}, frozenset({7}))
-    subject = Subject(1, "u", frozenset(), (), NobodysRoles(), False, True, merged)
+    subject = Subject(
+        user_id=1,
+        user_name="u",
+        groups=frozenset(),
+        group_names=(),
+        roles=NobodysRoles(),
+        service_admin=False,
+        member=True,
+        merged=merged,
+    )
     chain = tuple(
         ChainLink(number, kind, "n")
         for number, kind in ((4, Kind.TABLE), (3, Kind.NAMESPACE), (2, Kind.CATALOG), (1_000, Kind.METALAKE))

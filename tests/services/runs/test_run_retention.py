@@ -24,7 +24,7 @@ def runs(desk: ServiceDesk, count: int) -> None:
     for number in range(count):
         declaration = b'{"n": %d}' % number
         desk.run(pipeline_put(desk.ctx(), metalake=LAKE, name="nyc", declaration=declaration, comment=None))
-        begin = RunBegin(str(uuid4()), "h:1", 30_000, "{}", "{}", ())
+        begin = RunBegin(uuid=str(uuid4()), holder="h:1", lease_ms=30_000, parameters="{}", options="{}", steps=())
         started_run = desk.run(run_start(desk.ctx(), metalake=LAKE, pipeline="nyc", begin=begin))
         desk.run(
             run_finish(desk.ctx(), metalake=LAKE, uuid=started_run.run.uuid, attempt=1, state="failed", message=None)

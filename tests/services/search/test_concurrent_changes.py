@@ -129,7 +129,7 @@ def test_objects_of_a_remade_catalog_are_outdated(fresh: Callable[[str], Any]) -
     """If a catalog of the same name is made anew after the candidates were read, they are read again."""
     with node_at(fresh("data")) as node:
         fill(node)
-        ctx = Context(node.built.services, Credential("admin"), "test")
+        ctx = Context(node.built.services, Credential(user="admin"), "test")
         home = node.runner.run(ctx.read(RequestScope("lake"), usable_catalogs_of))
         candidates = node.runner.run(ctx.look_up(_candidates))
         before = node.runner.run(visible_nodes(ctx, "lake", home=home, candidates=candidates))
@@ -142,4 +142,4 @@ def test_objects_of_a_remade_catalog_are_outdated(fresh: Callable[[str], Any]) -
 
 def _candidates() -> Load[list[SearchCandidate]]:
     rows = yield Sql(f"SELECT {COLUMNS} FROM node n WHERE n.name = 'hidden'"), {}
-    return [SearchCandidate(*row) for row in rows]
+    return [SearchCandidate._make(row) for row in rows]

@@ -20,7 +20,22 @@ from limnos.services.search.words import is_met, question_words, words_of
 
 LETTERS = "aAbB1_-. Üüßée\u0301ΣςIıİ가\u1100\u1161中"
 TEXT = st.text(LETTERS, min_size=1, max_size=8)
-NODE = Node(7, 3, 2, Kind.TABLE, "", "t", ICEBERG, False, "ana", 1, None, None, 1, TableRecord(None, {}))
+NODE = Node(
+    id=7,
+    zone=3,
+    parent_id=2,
+    kind=Kind.TABLE,
+    name_space="",
+    name="t",
+    format=ICEBERG,
+    implicit=False,
+    created_by="ana",
+    created_at=1,
+    modified_by=None,
+    modified_at=None,
+    revision=1,
+    record=TableRecord(comment=None, properties={}),
+)
 
 
 def document(columns: list[tuple[str, str]], comment: str) -> bytes:

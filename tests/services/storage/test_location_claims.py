@@ -39,8 +39,17 @@ def world(lab: StoreLab) -> StoreWorld:
 
 def table_create(namespace: Node, name: str, location: str, *paths: str) -> TableCreate:
     """Return a create of a table at a location that does not contain its UUID."""
-    document = MetadataDocument(0, 1, f"uuid-{namespace.id}-{name}", location, f"{location}/metadata/1", b"{}")
-    return TableCreate(namespace, name, "table", document, None, data_paths=paths)
+    document = MetadataDocument(
+        node_id=0,
+        version=1,
+        uuid=f"uuid-{namespace.id}-{name}",
+        location=location,
+        metadata_location=f"{location}/metadata/1",
+        body=b"{}",
+    )
+    return TableCreate(
+        namespace=namespace, name=name, space="table", document=document, owner_id=None, data_paths=paths
+    )
 
 
 def meet(

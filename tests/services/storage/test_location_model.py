@@ -62,7 +62,7 @@ def overlaps(one: Path, other: Path) -> bool:
     return one[: len(other)] == other or other[: len(one)] == one
 
 
-@dataclass
+@dataclass(kw_only=True)
 class PlainClaim:
     """A claim of the model: its owner, and the users who may take over the location when the owner is gone."""
 
@@ -149,7 +149,9 @@ class Register:
         self.catalog = lab.write(lambda tx: _node(tx, Kind.CATALOG, "main", self.lake.id), zone=self.lake.id)
         self.far = lab.write(lambda tx: _node(tx, Kind.CATALOG, "far", pond.id), zone=pond.id)
         self.space = lab.write(lambda tx: add_namespace(tx, self.catalog, "s"), zone=self.catalog.id)
-        root = LocationClaim(LocationKind.WAREHOUSE, self.catalog.id, self.catalog.id, 0)
+        root = LocationClaim(
+            kind=LocationKind.WAREHOUSE, owner_id=self.catalog.id, catalog_id=self.catalog.id, metalake_id=0
+        )
         self.write(lambda tx: tx.places.put(root, ROOT), USERS[0])
         self.nodes: dict[int, Node] = {}
 
@@ -259,8 +261,22 @@ class Story:
         path, user, had_files = self.path(), self.rng.choice(USERS), self.rng.random() < 0.2
         location, space = spelled(path, self.rng), self.register.space
         self.number += 1
-        document = MetadataDocument(0, 1, f"u{self.number}", location, f"{location}/metadata/1", b"{}")
-        command = TableCreate(space, f"t{self.number}", "table", document, user, had_files=had_files)
+        document = MetadataDocument(
+            node_id=0,
+            version=1,
+            uuid=f"u{self.number}",
+            location=location,
+            metadata_location=f"{location}/metadata/1",
+            body=b"{}",
+        )
+        command = TableCreate(
+            namespace=space,
+            name=f"t{self.number}",
+            space="table",
+            document=document,
+            owner_id=user,
+            had_files=had_files,
+        )
         documents: list[MetadataDocument] = []
         reasons, replaced = self.model.verdict(path, user)
         work = lambda: documents.append(self.register.call(table_insert, user, command))  # type: ignore[arg-type, func-returns-value] # noqa: E731
@@ -270,7 +286,9 @@ class Story:
             self.files[owner] = documents[0].metadata_location
             self.makers[owner] = frozenset({user})
             had_files = had_files and (replaced is None or replaced.had_files)
-            self.model.claims.append(PlainClaim(path, "table", owner, frozenset({user}), had_files=had_files))
+            self.model.claims.append(
+                PlainClaim(path=path, what="table", owner=owner, heirs=frozenset({user}), had_files=had_files)
+            )
             self.register.nodes[owner] = self.register.lab.write(
                 lambda tx: tx.nodes.by_id(owner), zone=self.register.catalog.id
             )
@@ -305,7 +323,9 @@ class Story:
             had_files = had_files and (replaced is None or replaced.had_files)
             self.number += 1
             heirs = frozenset({user})
-            self.model.claims.append(PlainClaim(path, "staged", -self.number, heirs, until=until, had_files=had_files))
+            self.model.claims.append(
+                PlainClaim(path=path, what="staged", owner=-self.number, heirs=heirs, until=until, had_files=had_files)
+            )
             if not had_files:
                 self.model.keys.append(Key(path, heirs, until))
 
@@ -339,7 +359,9 @@ class Story:
             had_files = had_files and (not before or any(each.had_files for each in before))
             self.model.claims = [each for each in self.model.claims if each.owner != table.owner or each.path != path]
             table.what = "earlier"
-            self.model.claims.append(PlainClaim(path, "table", table.owner, table.heirs, had_files=had_files))
+            self.model.claims.append(
+                PlainClaim(path=path, what="table", owner=table.owner, heirs=table.heirs, had_files=had_files)
+            )
         return True
 
     def _end(self, *, keep_ms: int, state: str, purges: bool = False) -> bool:
@@ -432,14 +454,14 @@ class Story:
     def overlap(self) -> bool:
         """A root of another metalake appears, as an earlier release allowed, or disappears."""
         far = self.register.far.id
-        claim = LocationClaim(LocationKind.ALLOWED_LOCATION, far, far, 0)
+        claim = LocationClaim(kind=LocationKind.ALLOWED_LOCATION, owner_id=far, catalog_id=far, metalake_id=0)
         if any(each.lake == 2 for each in self.model.claims):
             self.register.write(lambda tx: tx.places.clear_roots(far), USERS[0])
             self.model.claims = [each for each in self.model.claims if each.lake == 1]
             return True
         path = self.path()
         self.register.write(lambda tx: tx.places.put(claim, f"{ROOT}/{'/'.join(path)}"), USERS[0])
-        self.model.claims.append(PlainClaim(path, "root", far, frozenset(), lake=2))
+        self.model.claims.append(PlainClaim(path=path, what="root", owner=far, heirs=frozenset(), lake=2))
         return True
 
     def free(self) -> bool:
@@ -449,7 +471,12 @@ class Story:
             self.register.write(lambda tx, owner=owner: _leave_trash(tx, owner), USERS[0])  # type: ignore[misc]
         for each in [each for each in self.model.claims if each.state == "released"]:
             claim, key = each, f"{ROOT}/{'/'.join(each.path)}"
-            place = RegisteredLocation(key, LocationClaim(LocationKind.TABLE, claim.owner, 0, 0), None, 0)
+            place = RegisteredLocation(
+                location=key,
+                claim=LocationClaim(kind=LocationKind.TABLE, owner_id=claim.owner, catalog_id=0, metalake_id=0),
+                claimant_id=None,
+                since=0,
+            )
             for kind in (LocationKind.TABLE, LocationKind.DATA_PATH):
                 row = place._replace(claim=place.claim._replace(kind=kind))
                 self.register.write(lambda tx, row=row: tx.places.free_one(row), USERS[0])  # type: ignore[misc]

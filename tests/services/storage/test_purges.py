@@ -78,7 +78,7 @@ def test_purge_deletes_no_file_of_another_object(node: DriverNode, relation: str
 
     def claim(tx: Tx) -> None:
         ((catalog_id,),) = tx.rows(main, {})
-        tx.places.put(LocationClaim(kind, 999_999, catalog_id, 0), place)
+        tx.places.put(LocationClaim(kind=kind, owner_id=999_999, catalog_id=catalog_id, metalake_id=0), place)
         if relation.startswith("deleting"):
             tx.count(Sql("UPDATE place SET state = 3 WHERE owner_id = 999999"), {})
 

@@ -24,7 +24,14 @@ from tests.inprocess import LAKE, add_catalog
 from tests.services.conftest import ServiceDesk
 
 HOUR_MS = 3_600_000
-ROLE = AwsRole("arn:aws:iam::123456789012:role/tables", None, 3600, None, None, (None, None, None))
+ROLE = AwsRole(
+    arn="arn:aws:iam::123456789012:role/tables",
+    external_id=None,
+    duration_s=3600,
+    endpoint=None,
+    region=None,
+    keys=(None, None, None),
+)
 ONE, TWO = CredentialRequest(ROLE, "one"), CredentialRequest(ROLE, "two")
 
 

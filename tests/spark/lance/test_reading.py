@@ -29,7 +29,7 @@ def test_fragments_of_one_version_are_divided_among_tasks(files: LanceTableFiles
     """The twenty rows of version 2 are divided among two tasks, with the pushed filter; other filters are left to
     Spark.
     """
-    reader = LanceReader(files, columns_of(files, LanceOptions(("lance", "t"), columns=("id",))))
+    reader = LanceReader(files, columns_of(files, LanceOptions(path=("lance", "t"), columns=("id",))))
     left = list(reader.pushFilters([spark.GreaterThan(("id",), 7), spark.EqualTo(("x",), 1.5)]))
 
     partition_rows = [[row for batch in reader.read(each) for row in batch.to_pylist()] for each in reader.partitions()]
@@ -42,7 +42,7 @@ def test_a_table_without_rows_has_no_task(tmp_path: Path) -> None:
     """A table without rows has no task, and the read that Spark runs nevertheless returns nothing."""
     lance.write_dataset(pa.table({"id": pa.array([], pa.int64())}), str(tmp_path / "t"))
     files = LanceTableFiles(str(tmp_path / "t"), 1, {})
-    reader = LanceReader(files, columns_of(files, LanceOptions(("lance", "t"))))
+    reader = LanceReader(files, columns_of(files, LanceOptions(path=("lance", "t"))))
 
     assert reader.partitions() == []
     assert list(reader.read(None)) == []  # type: ignore[arg-type] # what Spark gives
@@ -63,4 +63,4 @@ def test_table_with_files_of_another_table_is_not_opened(tmp_path: Path, spellin
 def test_missing_column_error_lists_existing_columns(files: LanceTableFiles) -> None:
     """The error for a missing column lists the existing ones."""
     with pytest.raises(BadRequest, match="has no column vector: it has id, text"):
-        columns_of(files, LanceOptions(("lance", "t"), columns=("vector",)))
+        columns_of(files, LanceOptions(path=("lance", "t"), columns=("vector",)))

@@ -17,9 +17,11 @@ def test_option_names_are_case_insensitive() -> None:
         {"PATH": "lance.`m l`.docs", "columns": "id, text", "version": "3", "vectors": "a=2, b=256"}
     )
 
-    assert options == LanceOptions(("lance", "m l", "docs"), ("id", "text"), 3, None, (("a", 2), ("b", 256)))
+    assert options == LanceOptions(
+        path=("lance", "m l", "docs"), columns=("id", "text"), version=3, tag=None, vectors=(("a", 2), ("b", 256))
+    )
     assert lance_options_of({"path": "lance.docs", "columns": '["a,b"]', "tag": "golden"}) == LanceOptions(
-        ("lance", "docs"), ("a,b",), None, "golden"
+        path=("lance", "docs"), columns=("a,b",), version=None, tag="golden"
     )
 
 
@@ -43,4 +45,4 @@ def test_wrong_option_error_names_the_correction(options: dict[str, str], words:
 
 def test_printed_source_has_no_secret() -> None:
     """The printed form of a source has no secret."""
-    assert "lim_" not in repr(ServerAccess("http://x", "lake", token="lim_1_secret"))
+    assert "lim_" not in repr(ServerAccess(uri="http://x", metalake="lake", token="lim_1_secret"))

@@ -42,7 +42,7 @@ def test_table_without_delete_files_is_not_rewritten() -> None:
     """In a table without delete files nothing is rewritten; with some, or if the summary does not say, Iceberg
     decides.
     """
-    operation = LeasedOperation(1, "deletes", "main", ("a", "t"), "token")
+    operation = LeasedOperation(operation=1, kind="deletes", catalog="main", path=("a", "t"), token="token")
 
     assert actions._deletes(FakeActions(), FakeTable({"total-delete-files": "0"}), operation=operation) == (
         "nothing to rewrite"

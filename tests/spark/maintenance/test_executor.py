@@ -16,7 +16,7 @@ from limnos.spark.maintenance.executor import DONE, MaintenanceExecutor, Operati
 from limnos.spark.maintenance.outcomes import error_text
 
 
-@dataclass
+@dataclass(kw_only=True)
 class FakeServer:
     """A server with waiting operations."""
 
@@ -38,7 +38,12 @@ class FakeServer:
         leased_ids, self.waiting = self.waiting[:limit], self.waiting[limit:]
         return LeasedOperations(
             self.lease_s,
-            tuple([LeasedOperation(each, "compact", "main", ("a", "t"), "lim_1_x") for each in leased_ids]),
+            tuple(
+                [
+                    LeasedOperation(operation=each, kind="compact", catalog="main", path=("a", "t"), token="lim_1_x")
+                    for each in leased_ids
+                ]
+            ),
         )
 
     def renew(self, holder: str, operations: tuple[int, ...]) -> tuple[int, ...]:
@@ -88,7 +93,7 @@ def executor(server: FakeServer, runner: FakeRunner, *, idle_s: float = 0.0) -> 
 
 def test_all_waiting_operations_are_executed_and_reported() -> None:
     """Operations are executed and reported; then the executor is idle and ends."""
-    server, runner = FakeServer([1, 2, 3, 4, 5]), FakeRunner()
+    server, runner = FakeServer(waiting=[1, 2, 3, 4, 5]), FakeRunner()
     summary = executor(server, runner).run()
 
     assert (summary.ended, sorted(server.reports), runner.closed) == ({"done": 5}, [1, 2, 3, 4, 5], True)
@@ -101,7 +106,7 @@ def test_each_ended_operation_is_shown_with_its_outcome() -> None:
     def show(operation: int, end: OperationEnd) -> None:
         ends.append((operation, end.outcome, end.text))
 
-    server = FakeServer([-1, 2])
+    server = FakeServer(waiting=[-1, 2])
     MaintenanceExecutor(server, FakeRunner(), idle_s=0.0, poll_s=0.01, sleep=lambda _: None, show_end=show).run()
 
     assert sorted(ends) == [(-1, "failed", "ValueError: odd"), (2, "done", "3 files became 1")]
@@ -111,12 +116,12 @@ def test_executor_without_operations_runs_nothing() -> None:
     """Without operations nothing runs, so Spark does not start."""
     runner = FakeRunner()
 
-    assert (executor(FakeServer([]), runner).run().ended, runner.ran) == ({}, [])
+    assert (executor(FakeServer(waiting=[]), runner).run().ended, runner.ran) == ({}, [])
 
 
 def test_exception_fails_only_its_own_operation() -> None:
     """An exception fails one operation; the others run."""
-    server = FakeServer([-1, 2])
+    server = FakeServer(waiting=[-1, 2])
     executor(server, FakeRunner()).run()
 
     assert server.reports == {-1: ("failed", "ValueError: odd"), 2: ("done", "3 files became 1")}
@@ -124,7 +129,7 @@ def test_exception_fails_only_its_own_operation() -> None:
 
 def test_a_lost_lease_stops_its_operation() -> None:
     """If the server reports a lost lease, the running operation is cancelled, and the executor ends normally."""
-    server, runner = FakeServer([7], lost={7}), FakeRunner({7: threading.Event()})
+    server, runner = FakeServer(waiting=[7], lost={7}), FakeRunner({7: threading.Event()})
     summary = executor(server, runner).run()
 
     assert (server.renewals > 0, runner.bars[7].is_set(), server.reports) == (True, True, {})
@@ -133,7 +138,7 @@ def test_a_lost_lease_stops_its_operation() -> None:
 
 def test_request_is_repeated_if_the_server_does_not_answer() -> None:
     """If the server does not answer, the request is repeated."""
-    server = FakeServer([1], silent=2)
+    server = FakeServer(waiting=[1], silent=2)
     clock = iter(range(1000))
     MaintenanceExecutor(
         server, FakeRunner(), threads=2, idle_s=50, poll_s=0.01, clock=lambda: float(next(clock)), sleep=lambda _: None
@@ -160,7 +165,7 @@ def test_executor_survives_a_server_restart() -> None:
     """After a first answer the executor survives a restart of the server: its idle time does not expire, and no report
     is lost.
     """
-    server = FakeServer([1], refusal=UnavailableError("no server answers"), unreported=3, lease_s=60)
+    server = FakeServer(waiting=[1], refusal=UnavailableError("no server answers"), unreported=3, lease_s=60)
     running = ticking(server)
     assert running.run().ended == {"done": 1}
     assert server.reports == {1: ("done", "3 files became 1")}
@@ -173,7 +178,7 @@ def test_executor_fails_at_once_if_the_server_never_answered() -> None:
     """If the server never answered, the executor fails at once, because the address may be wrong. One that stops
     answering is given up after a while.
     """
-    server = FakeServer([1], silent=1_000, refusal=UnavailableError("no server answers"))
+    server = FakeServer(waiting=[1], silent=1_000, refusal=UnavailableError("no server answers"))
     with pytest.raises(UnavailableError):
         ticking(server).run()
     assert server.silent == 999
@@ -191,7 +196,7 @@ def test_outage_time_excludes_the_last_long_operation() -> None:
     """The time of the outage is measured, not the time since the last lease, because no lease is requested while all
     runners are busy.
     """
-    server = FakeServer([1, 2])
+    server = FakeServer(waiting=[1, 2])
     clock = [0.0]
 
     class LongRunner(FakeRunner):
@@ -212,7 +217,7 @@ def test_executor_ends_after_a_number_of_operations(monkeypatch: pytest.MonkeyPa
     the next executor.
     """
     monkeypatch.setattr(room, "OPERATIONS_MAX", 3)
-    server = FakeServer(list(range(1, 20)))
+    server = FakeServer(waiting=list(range(1, 20)))
     summary = executor(server, FakeRunner()).run()
 
     assert 3 <= summary.count <= 4
@@ -271,7 +276,7 @@ def test_leases_are_renewed_before_they_end() -> None:
 
 def test_report_is_given_up_after_the_length_of_a_lease() -> None:
     """While no server answers, a report is repeated until its lease would have ended; then the executor goes on."""
-    server = FakeServer([1], unreported=100_000, lease_s=60)
+    server = FakeServer(waiting=[1], unreported=100_000, lease_s=60)
     summary = ticking(server).run()
 
     assert 20 <= 100_000 - server.unreported <= 62
@@ -280,7 +285,7 @@ def test_report_is_given_up_after_the_length_of_a_lease() -> None:
 
 def test_texts_and_errors_contain_no_token() -> None:
     """Neither the representation of an operation nor the text of an error has a token."""
-    leased = LeasedOperation(1, "compact", "main", ("a", "t"), "lim_7_secret")
+    leased = LeasedOperation(operation=1, kind="compact", catalog="main", path=("a", "t"), token="lim_7_secret")
 
     assert "secret" not in f"{leased} {leased!r}"
     assert error_text(ValueError("header lim_7_secret refused")) == "ValueError: header a token refused"

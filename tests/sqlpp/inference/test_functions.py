@@ -10,7 +10,7 @@ from limnos.sqlpp.inference import functions
 from limnos.sqlpp.inference.functions import aggregate_type, call_type, window_type
 from limnos.sqlpp.inference.static_types import ANY, MISSING_TYPE, NULL_TYPE, StaticType, array_of
 
-INT, TEXT = StaticType("bigint"), StaticType("string")
+INT, TEXT = StaticType(kind="bigint"), StaticType(kind="string")
 
 
 @pytest.mark.parametrize(
@@ -22,10 +22,10 @@ INT, TEXT = StaticType("bigint"), StaticType("string")
         ("length", [ANY], "bigint"),
         ("abs", [ANY], "any"),
         ("abs", [TEXT], "null"),
-        ("round", [StaticType("integer")], "bigint"),
+        ("round", [StaticType(kind="integer")], "bigint"),
         ("sqrt", [ANY], "double"),
         ("sqrt", [TEXT], "null"),
-        ("power", [INT, StaticType("double")], "double"),
+        ("power", [INT, StaticType(kind="double")], "double"),
         ("to_number", [TEXT], "any"),
         ("array_count", [ANY], "bigint"),
         ("array_sum", [ANY], "any"),
@@ -72,7 +72,9 @@ def test_aggregate_result_type_is_inferred() -> None:
         "any",
         "array",
     ]
-    assert [aggregate_type("sum", each).kind for each in (StaticType("tinyint"), StaticType("float"), TEXT)] == [
+    assert [
+        aggregate_type("sum", each).kind for each in (StaticType(kind="tinyint"), StaticType(kind="float"), TEXT)
+    ] == [
         "bigint",
         "double",
         "null",

@@ -35,12 +35,14 @@ from limnos.sqlpp.inference.static_types import StaticType
 )
 def test_operation_with_an_any_operand_has_type_any(left: str, operator: str, right: str, kind: str) -> None:
     """If one operand has type any, the result has, too, unless the other can never be an operand."""
-    assert chain_type([operator], [StaticType(left), StaticType(right)]).kind == kind
+    assert chain_type([operator], [StaticType(kind=left), StaticType(kind=right)]).kind == kind
 
 
 def test_optional_operands_give_optional_results() -> None:
     """A result may be NULL or MISSING if an operand may; a quotient always may."""
-    number = StaticType("bigint")
+    number = StaticType(kind="bigint")
 
-    assert chain_type(["+", "+"], [number, number.optional(null=False), number]) == StaticType("bigint", missing=True)
+    assert chain_type(["+", "+"], [number, number.optional(null=False), number]) == StaticType(
+        kind="bigint", missing=True
+    )
     assert chain_type(["div"], [number, number]).null

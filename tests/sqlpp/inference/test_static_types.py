@@ -21,7 +21,7 @@ from limnos.sqlpp.inference.static_types import (
 from limnos.sqlpp.jobs import type_of
 from limnos.sqlpp.values.model import MISSING
 
-INT, TEXT = StaticType("bigint"), StaticType("string")
+INT, TEXT = StaticType(kind="bigint"), StaticType(kind="string")
 
 
 def test_optional_declared_fields_may_be_null_or_missing() -> None:
@@ -30,11 +30,11 @@ def test_optional_declared_fields_may_be_null_or_missing() -> None:
         type_of("OPEN { i: int32, s: string?, a: `any`, l: [int], b: {{ string }}, o: { x: date } }")
     )
 
-    assert record.field("i") == StaticType("integer")
+    assert record.field("i") == StaticType(kind="integer")
     assert record.field("s") == TEXT.optional()
     assert (record.field("a"), record.field("none")) == (ANY, ANY)
     assert (record.field("l"), record.field("b")) == (array_of(INT), bag_of(TEXT))
-    assert record.field("o").field("x") == StaticType("date")
+    assert record.field("o").field("x") == StaticType(kind="date")
     assert array_of(INT.optional()).item == ANY
 
 

@@ -232,7 +232,7 @@ def _is_run_lost(skewed: SkewedStore) -> bool:
 
 
 def _node(skewed: SkewedStore) -> None:
-    heartbeat = NodeHeartbeat("n", "host", "1", skewed.now_ms, 0, 0)
+    heartbeat = NodeHeartbeat(id="n", name="host", version="1", started_at=skewed.now_ms, seen_at=0, clock_offset_ms=0)
     skewed.lab.write(lambda tx: tx.node_beats.beat(heartbeat))
 
 
@@ -404,7 +404,9 @@ def test_every_column_with_such_a_name_is_known() -> None:
 
 def test_new_task_keeps_its_delay() -> None:
     """A task that was created a day ahead to protect readers keeps its delay, and no error of a clock shortens it."""
-    task = LaterTask(1, "purge", DAY_MS, DAY_MS + HOUR_MS, 0)
+    task = LaterTask(id=1, kind="purge", created_at=DAY_MS, due_at=DAY_MS + HOUR_MS, attempts=0)
 
-    assert task.moved(0, every_ms=None, retry_ms=HOUR_MS) == LaterTask(1, "purge", 0, HOUR_MS, 0)
+    assert task.moved(0, every_ms=None, retry_ms=HOUR_MS) == LaterTask(
+        id=1, kind="purge", created_at=0, due_at=HOUR_MS, attempts=0
+    )
     assert task.moved(DAY_MS, every_ms=None, retry_ms=HOUR_MS) == task

@@ -29,7 +29,7 @@ FILE = ExternalDataset("s3://bucket", "dir/x")
 
 def job(name: str = "j", *, parent: str = "p", at: int = 1) -> LineageJobRow:
     """Return a job in a run of its own."""
-    return LineageJobRow("n", name, f"{parent}-{at}", parent, at)
+    return LineageJobRow(namespace="n", name=name, run=f"{parent}-{at}", parent=parent, at=at)
 
 
 def put(
@@ -73,12 +73,24 @@ def test_column_pairs_match_by_field_id_name_or_whole_target(lab: StoreLab, worl
     """
     amount, name, whole = LineageField(3, "amount"), LineageField(UNKNOWN_FIELD, "name"), LineageField(EVERY_FIELD, "")
     pairs = (
-        LineagePair(81, amount, LineageField(1, "a"), "AGGREGATION", True),
-        LineagePair(81, name, LineageField(UNKNOWN_FIELD, "n"), "IDENTITY", True),
-        LineagePair(81, whole, LineageField(2, "f"), "FILTER", False),
+        LineagePair(source_id=81, target=amount, source=LineageField(1, "a"), subtype="AGGREGATION", direct=True),
+        LineagePair(
+            source_id=81, target=name, source=LineageField(UNKNOWN_FIELD, "n"), subtype="IDENTITY", direct=True
+        ),
+        LineagePair(source_id=81, target=whole, source=LineageField(2, "f"), subtype="FILTER", direct=False),
     )
     put(lab, world, 90, job(), 81, pairs=pairs)
-    put(lab, world, 90, job(at=2), 81, pairs=(*pairs, LineagePair(81, amount, LineageField(9, "z"), "IDENTITY", True)))
+    put(
+        lab,
+        world,
+        90,
+        job(at=2),
+        81,
+        pairs=(
+            *pairs,
+            LineagePair(source_id=81, target=amount, source=LineageField(9, "z"), subtype="IDENTITY", direct=True),
+        ),
+    )
 
     def sources(field: LineageField) -> list[tuple[int, str, bool]]:
         columns = lab.load(columns_read([(90, field)], up=True, limit=100))
@@ -109,7 +121,12 @@ def test_jobs_and_column_pairs_per_target_are_limited(
     monkeypatch.setattr(lineage, "COLUMNS_MAX", 2)
     for number in range(6):
         put(lab, world, 90, job(f"j{number}", at=number), 81)
-    pairs = tuple(LineagePair(81, LineageField(number, "t"), LineageField(1, "s"), "", True) for number in range(1, 5))
+    pairs = tuple(
+        LineagePair(
+            source_id=81, target=LineageField(number, "t"), source=LineageField(1, "s"), subtype="", direct=True
+        )
+        for number in range(1, 5)
+    )
     put(lab, world, 91, job(), 81, pairs=pairs)
 
     assert [each[2] for each in ends(lab, 90)] == ["j5", "j4", "j3"]
@@ -126,7 +143,9 @@ def test_sources_and_derived_datasets_are_limited(
     monkeypatch.setattr(lineage, "SOURCES_MAX", 3)
     monkeypatch.setattr(lineage, "EXPORTS_MAX", 2)
     for number in range(6):
-        pair = LineagePair(80 + number, LineageField(1, "t"), LineageField(1, "s"), "", True)
+        pair = LineagePair(
+            source_id=80 + number, target=LineageField(1, "t"), source=LineageField(1, "s"), subtype="", direct=True
+        )
         put(lab, world, 90, job(at=number), 80 + number, pairs=(pair,))
     files = [
         lab.write(lambda tx, n=number: tx.lineage.external_dataset_id(1, ExternalDataset("s3://b", str(n))))
@@ -160,7 +179,9 @@ def test_sweep_deletes_edges_of_purged_objects(lab: StoreLab, world: StoreWorld)
         lab.write(lambda tx, name=name: add_table(tx, space, name), zone=world.main.id) for name in ("s", "t", "o")
     )
     file = lab.write(lambda tx: tx.lineage.external_dataset_id(world.lake.id, FILE))
-    pair = LineagePair(source.id, LineageField(1, "a"), LineageField(1, "a"), "", True)
+    pair = LineagePair(
+        source_id=source.id, target=LineageField(1, "a"), source=LineageField(1, "a"), subtype="", direct=True
+    )
     put(lab, world, target.id, job(), source.id, file, pairs=(pair,))
     put(lab, world, other.id, job(), source.id)
     lab.write(lambda tx: tx.nodes.drop(target, keep_ms=10**9), zone=world.main.id)

@@ -24,7 +24,15 @@ def test_reports_are_listed_newest_first_and_surplus_is_deleted(
     monkeypatch.setattr(reports, "PER_TABLE_MAX", 3)
     space = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=world.main.id)
     report_rows = [
-        MetricsReportRow(0, space.id, "scan" if number % 2 else "commit", "ana", number, number, b"{}")
+        MetricsReportRow(
+            id=0,
+            node_id=space.id,
+            kind="scan" if number % 2 else "commit",
+            reporter="ana",
+            at=number,
+            snapshot_id=number,
+            body=b"{}",
+        )
         for number in range(5)
     ]
     lab.write(lambda tx: reports_put(tx, report_rows, keep_ms=1000), zone=world.main.id)
@@ -34,7 +42,15 @@ def test_reports_are_listed_newest_first_and_surplus_is_deleted(
     expired = lab.write(reports_expire, zone=world.main.id)
     now_ms = lab.write(lambda tx: tx.now_ms, zone=world.main.id)
     lab.write(
-        lambda tx: reports_put(tx, [MetricsReportRow(0, space.id, "scan", "ana", now_ms, None, b"{}")], keep_ms=10**9),
+        lambda tx: reports_put(
+            tx,
+            [
+                MetricsReportRow(
+                    id=0, node_id=space.id, kind="scan", reporter="ana", at=now_ms, snapshot_id=None, body=b"{}"
+                )
+            ],
+            keep_ms=10**9,
+        ),
         zone=world.main.id,
     )
     later_count = lab.write(reports_expire, zone=world.main.id)

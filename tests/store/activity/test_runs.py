@@ -38,31 +38,33 @@ class Runs:
         self.made += 1
         now = self.lab.store.time.now_ms()
         run = PipelineRun(
-            0,
-            self.world.lake.id,
-            self.pipeline.id,
-            1,
-            f"run-{self.made}",
-            "ana",
-            7,
-            "running",
-            1,
-            "h:1",
-            now,
-            lease_ms,
-            "{}",
-            "{}",
-            None,
-            None,
-            None,
-            None,
-            now,
-            None,
-            None,
-            None,
-            owner,
+            id=0,
+            metalake_id=self.world.lake.id,
+            pipeline_id=self.pipeline.id,
+            version=1,
+            uuid=f"run-{self.made}",
+            user="ana",
+            user_id=7,
+            state="running",
+            attempt=1,
+            holder="h:1",
+            beat_at=now,
+            lease_ms=lease_ms,
+            parameters="{}",
+            options="{}",
+            progress=None,
+            message=None,
+            catalog_id=None,
+            revision=None,
+            started_at=now,
+            resumed_at=None,
+            ended_at=None,
+            phases=None,
+            owner_id=owner,
         )
-        step_states = [RunStepState(name, "[]", f"main.a.{name}", "waiting", 0) for name in steps]
+        step_states = [
+            RunStepState(name=name, reads="[]", output=f"main.a.{name}", state="waiting", attempt=0) for name in steps
+        ]
         return self.lab.write(lambda tx: tx.runs.create(run, step_states), zone=self.world.lake.id)
 
     def load(self, run: PipelineRun) -> PipelineRun:
@@ -78,7 +80,9 @@ class Runs:
 
     def actor(self, run: PipelineRun, **changes: object) -> RunReporter:
         """Return the process of a run's attempt."""
-        return RunReporter(run.metalake_id, run.uuid, run.user, run.user_id, run.attempt)._replace(**changes)  # type: ignore[arg-type]
+        return RunReporter(
+            metalake_id=run.metalake_id, uuid=run.uuid, user=run.user, user_id=run.user_id, attempt=run.attempt
+        )._replace(**changes)  # type: ignore[arg-type]
 
     def to(self, run: PipelineRun, state: str) -> bool:
         """Move a run to a state, in the name of its attempt."""
@@ -92,7 +96,9 @@ class Runs:
 
     def step(self, run: PipelineRun, name: str, state: str = "done") -> None:
         """Report a step as done."""
-        self.lab.write(lambda tx: tx.runs.step_set(run.id, RunStepState(name, "[]", "", state, 1)))
+        self.lab.write(
+            lambda tx: tx.runs.step_set(run.id, RunStepState(name=name, reads="[]", output="", state=state, attempt=1))
+        )
 
 
 def _to(tx: Tx, run: PipelineRun, state: str) -> bool:
@@ -115,7 +121,7 @@ def add_pipeline(lab: StoreLab, world: StoreWorld, name: str = "nyc") -> Node:
             name=name,
             parent_id=world.lake.id,
             zone=world.lake.id,
-            record=JobTemplateRecord(None, {}, 1, "d"),
+            record=JobTemplateRecord(comment=None, properties={}, declared=1, digest="d"),
             owner_id=9,
         ),
         zone=world.lake.id,
@@ -251,7 +257,7 @@ def test_findings_are_replaced_and_listed(runs: Runs) -> None:
     run = runs.start("a", "b")
 
     def put(step: str, *rules: str) -> None:
-        findings = [RuleFinding(step, rule, "{}") for rule in rules]
+        findings = [RuleFinding(step=step, rule=rule, body="{}") for rule in rules]
         runs.lab.write(lambda tx: tx.runs.findings_set(run.id, runs.pipeline.id, step=step, findings=findings))
 
     def listed(caller: RunViewer = EVERYBODY, rule: str = "", step: str = "", limit: int = 9) -> list[tuple[str, str]]:
@@ -331,7 +337,7 @@ def test_sweep_deletes_records_of_a_dropped_pipeline(runs: Runs) -> None:
     other = Runs(runs.lab, runs.world, add_pipeline(runs.lab, runs.world, "other"), made=50)
     for each in (runs, other):
         run = each.start("a")
-        findings = [RuleFinding("a", "r", "{}")]
+        findings = [RuleFinding(step="a", rule="r", body="{}")]
         each.lab.write(
             lambda tx, run=run, each=each, findings=findings: tx.runs.findings_set(
                 run.id, each.pipeline.id, step="a", findings=findings

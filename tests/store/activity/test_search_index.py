@@ -43,15 +43,17 @@ def test_words_are_matched_by_prefix_and_replaced(lab: StoreLab, world: StoreWor
     put(
         lab,
         world,
-        IndexedText(one, zone, "daily flights", "flightid flight id größe", "the bureau s"),
-        IndexedText(two, zone, "flights", "", ""),
-        IndexedText(far, world.side.id, "flights", "", ""),
+        IndexedText(
+            object_id=one, zone=zone, name="daily flights", columns="flightid flight id größe", comment="the bureau s"
+        ),
+        IndexedText(object_id=two, zone=zone, name="flights", columns="", comment=""),
+        IndexedText(object_id=far, zone=world.side.id, name="flights", columns="", comment=""),
     )
 
     assert hits(lab, world, "fli") == hits(lab, world, "flights", names_only=True) == ["a", "b"]
     assert hits(lab, world, "flights", "bur", "grö") == ["a"]
     assert hits(lab, world, "bureau", names_only=True) == hits(lab, world, "lights") == hits(lab, world, "gro") == []
-    put(lab, world, IndexedText(one, zone, "weekly", "", ""))
+    put(lab, world, IndexedText(object_id=one, zone=zone, name="weekly", columns="", comment=""))
     assert (hits(lab, world, "daily"), hits(lab, world, "weekly")) == ([], ["a"])
     put(lab, world, ids=(one,))
     assert hits(lab, world, "weekly") == []
@@ -113,7 +115,10 @@ def test_word_is_deleted_with_the_last_object_that_has_it(lab: StoreLab, world: 
     one, two = (lab.write(lambda tx, name=name: add_namespace(tx, world.main, name), zone=zone).id for name in "ab")
     words = ["bureau", "d'or", "flights", "größe"]
     put(
-        lab, world, IndexedText(one, zone, "flights", "größe", "bureau d'or"), IndexedText(two, zone, "", "", "flights")
+        lab,
+        world,
+        IndexedText(object_id=one, zone=zone, name="flights", columns="größe", comment="bureau d'or"),
+        IndexedText(object_id=two, zone=zone, name="", columns="", comment="flights"),
     )
     lab.write(lambda tx: tx.search.add_words(words), zone=world.lake.id)
 
@@ -170,8 +175,8 @@ def test_words_that_begin_other_words_find_and_correct_as_before(lab: StoreLab, 
     put(
         lab,
         world,
-        IndexedText(one, zone, "flight", "", ""),
-        IndexedText(two, zone, "flight id flightid", "größe x größen", "flight"),
+        IndexedText(object_id=one, zone=zone, name="flight", columns="", comment=""),
+        IndexedText(object_id=two, zone=zone, name="flight id flightid", columns="größe x größen", comment="flight"),
     )
     lab.write(lambda tx: tx.search.add_words(["flight", "flightid"]), zone=world.lake.id)
 

@@ -31,7 +31,7 @@ def row(lab: StoreLab, world: StoreWorld, handle: str, **more: object) -> Statem
         "alive_until": now_ms + LEASE_MS,
         **more,
     }
-    request = StatementRequest(handle, **arguments)  # type: ignore[arg-type]
+    request = StatementRequest(handle=handle, **arguments)  # type: ignore[arg-type]
     lab.write(lambda tx: tx.requests.insert(request), zone=world.main.id)
     return request
 

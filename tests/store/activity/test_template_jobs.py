@@ -21,22 +21,22 @@ OUTPUT = JobOutput("out", "err", 3, 30)
 def ask(lab: StoreLab, world: StoreWorld, template: Node, uuid: str, *, owner: int | None = 7) -> TemplateJob:
     """Insert a job of user ana."""
     job = TemplateJob(
-        0,
-        world.lake.id,
-        template.id,
-        uuid,
-        "ana",
-        7,
-        QUEUED,
-        "",
-        0,
-        0,
-        None,
-        None,
-        lab.store.time.now_ms(),
-        None,
-        None,
-        owner,
+        id=0,
+        metalake_id=world.lake.id,
+        template_id=template.id,
+        uuid=uuid,
+        user="ana",
+        user_id=7,
+        state=QUEUED,
+        holder="",
+        beat_at=0,
+        lease_ms=0,
+        message=None,
+        exit_code=None,
+        queued_at=lab.store.time.now_ms(),
+        started_at=None,
+        ended_at=None,
+        owner_id=owner,
     )
     return lab.write(lambda tx: tx.template_jobs.create(job, conf="{}", work="w"), zone=world.lake.id)
 

@@ -195,7 +195,10 @@ def test_a_long_mutation_runs_in_a_thread_between_the_others_of_its_batch(lab: S
 
 def test_words_of_many_objects_become_one_segment(lab: StoreLab, world: StoreWorld) -> None:
     """The full-text entries of many objects are written out once."""
-    texts = [IndexedText(number, world.main.id, f"name{number} word", "", "") for number in range(50)]
+    texts = [
+        IndexedText(object_id=number, zone=world.main.id, name=f"name{number} word", columns="", comment="")
+        for number in range(50)
+    ]
 
     lab.write(lambda tx: tx.search.replace([text.object_id for text in texts], texts), zone=world.lake.id)
 

@@ -32,7 +32,9 @@ def test_restrictions_are_set_replaced_and_removed(lab: StoreLab, world: StoreWo
     zone = world.main.id
     node = lab.write(lambda tx: add_namespace(tx, world.main, "a"), zone=zone)
     since = max(each.revision for each in lab.load(changes_read(zone, 0)))
-    terms = RestrictionTerms('{"type":"true"}', (ColumnMask("card", "show-last-4", 3),), to=(5,), unless=(6, 7))
+    terms = RestrictionTerms(
+        row_filter='{"type":"true"}', masks=(ColumnMask("card", "show-last-4", 3),), to=(5,), unless=(6, 7)
+    )
     lab.write(lambda tx: tx.restrictions.put(node, "eu", terms=RestrictionTerms()), zone=zone)
     lab.write(lambda tx: tx.restrictions.put(node, "eu", terms=terms), zone=zone)
     lab.write(lambda tx: tx.restrictions.put(node, "us", terms=RestrictionTerms()), zone=zone)

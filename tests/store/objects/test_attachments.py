@@ -19,7 +19,7 @@ from tests.store.world import StoreWorld, add_namespace
 
 def add_tag(tx: Tx, lake: Node, name: str) -> Node:
     """Insert a tag."""
-    record = TagRecord(None, {})
+    record = TagRecord(comment=None, properties={})
     return tx.nodes.create(kind=Kind.TAG, space="tag", name=name, parent_id=lake.id, zone=lake.id, record=record)
 
 
@@ -83,7 +83,7 @@ def test_column_tags_are_separate_and_values_retain_their_order(lab: StoreLab, w
     """
     lake = world.lake.id
     tag = lab.write(lambda tx: add_tag(tx, world.lake, "red"), zone=lake)
-    record = PolicyRecord(None, {}, "custom", enabled=True, content="{}")
+    record = PolicyRecord(comment=None, properties={}, policy_type="custom", enabled=True, content="{}")
     policy_arguments = {
         "kind": Kind.POLICY,
         "space": "policy",

@@ -21,7 +21,12 @@ def document(node_id: int, *, version: int = 1, location: str | None = None) -> 
     """Return a document whose body is not valid text."""
     place = location or f"file:/w/{node_id}"
     return MetadataDocument(
-        node_id, version, f"uuid-{node_id}", place, f"{place}/metadata/{version}", bytes(range(256))
+        node_id=node_id,
+        version=version,
+        uuid=f"uuid-{node_id}",
+        location=place,
+        metadata_location=f"{place}/metadata/{version}",
+        body=bytes(range(256)),
     )
 
 

@@ -32,7 +32,17 @@ from tests.store.world import StoreWorld
 
 def row(version: int, branch: str = "") -> LanceVersion:
     """Return a version."""
-    return LanceVersion(branch, version, 2, f"staged-{version}", 10, None, "{}", 5, settled=False)
+    return LanceVersion(
+        branch=branch,
+        version=version,
+        scheme=2,
+        staged=f"staged-{version}",
+        size=10,
+        e_tag=None,
+        metadata="{}",
+        created_at=5,
+        settled=False,
+    )
 
 
 def test_versions_are_read_in_order(lab: StoreLab, world: StoreWorld) -> None:

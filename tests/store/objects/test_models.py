@@ -14,7 +14,9 @@ from tests.store.world import StoreWorld, add_namespace
 
 def version(number: int, *aliases: str) -> ModelVersion:
     """Return a version with one URI."""
-    return ModelVersion(number, None, {"k": "v"}, {"unknown": f"s3://x/{number}"}, aliases)
+    return ModelVersion(
+        version=number, comment=None, properties={"k": "v"}, uris={"unknown": f"s3://x/{number}"}, aliases=aliases
+    )
 
 
 def test_versions_are_listed_and_aliases_move_to_new_versions(lab: StoreLab, world: StoreWorld) -> None:

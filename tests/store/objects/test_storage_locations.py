@@ -15,7 +15,7 @@ def test_object_that_moves_to_and_fro_keeps_each_location_once(lab: StoreLab, wo
     """A table that moves away, back and away again, also to earlier locations, has each location once as its own."""
     space = lab.write(lambda tx: add_namespace(tx, world.main, "s"), zone=world.main.id)
     table = lab.write(lambda tx: add_table(tx, space, "t"), zone=world.main.id)
-    claim = LocationClaim(LocationKind.TABLE, table.id, world.main.id, 0)
+    claim = LocationClaim(kind=LocationKind.TABLE, owner_id=table.id, catalog_id=world.main.id, metalake_id=0)
     lab.write(lambda tx: tx.places.put(claim, HOME), zone=world.main.id)
 
     def move(tx: Tx, location: str) -> None:

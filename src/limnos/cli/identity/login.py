@@ -102,7 +102,14 @@ def _by_data_directory(data: Path | None, common: CommonFlags) -> Profile:
     with open_client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
         user = client.whoami()
         created = client.tokens.create(name="login --local", expires_in_s=LOCAL_S)
-    return Profile(uri, user, created.token, time.time() + LOCAL_S, None, common.ca_file)
+    return Profile(
+        uri=uri,
+        user=user,
+        token=created.token,
+        ends_at=time.time() + LOCAL_S,
+        refresh_token=None,
+        ca_file=common.ca_file,
+    )
 
 
 def _by_device(common: CommonFlags) -> Profile:
@@ -127,7 +134,13 @@ def _by_device(common: CommonFlags) -> Profile:
     external_issuer = ExternalIssuer(issuer.client_id, endpoints.token, endpoints.revoke)
     ends_at = time.time() + granted.expires_in_s
     return Profile(
-        common.server_url, user, granted.token, ends_at, granted.refresh_token, common.ca_path, external_issuer
+        uri=common.server_url,
+        user=user,
+        token=granted.token,
+        ends_at=ends_at,
+        refresh_token=granted.refresh_token,
+        ca_file=common.ca_path,
+        external_issuer=external_issuer,
     )
 
 
@@ -211,10 +224,10 @@ def _profile(result: LoginResult, common: CommonFlags) -> Profile:
     if result.refresh_token is None:
         raise StoppedError("the server gave no refresh token", hint="check that it has the same version")
     return Profile(
-        common.server_url,
-        result.user,
-        result.token,
-        time.time() + result.expires_in_s,
-        result.refresh_token,
-        common.ca_file,
+        uri=common.server_url,
+        user=result.user,
+        token=result.token,
+        ends_at=time.time() + result.expires_in_s,
+        refresh_token=result.refresh_token,
+        ca_file=common.ca_file,
     )

@@ -112,7 +112,13 @@ class Imports(Resource[S]):
         records.
         """
         url = _url(info.id, "records")
-        requested = Request("POST", url, (("after", str(info.records)),), part.data, media_type=_MEDIA[info.format])
+        requested = Request(
+            method="POST",
+            path=url,
+            query=(("after", str(info.records)),),
+            body=part.data,
+            media_type=_MEDIA[info.format],
+        )
         return decode((yield requested), ImportInfo)
 
     @verb

@@ -11,7 +11,7 @@ from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.values import AuditInfo, Json
 
 
-class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
+class JobTemplate(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A job template: a program on the server's machine (`shell`), or a Spark application (`spark`)."""
 
     name: str
@@ -30,7 +30,7 @@ class JobTemplate(msgspec.Struct, frozen=True, rename="camel"):
     audit: AuditInfo = AuditInfo()
 
 
-class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
+class JobInfo(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """An execution of a job template, or a run of a pipeline.
 
     `status` is queued, started, cancelling, succeeded, failed or cancelled. Times are ISO 8601 strings in UTC.
@@ -45,7 +45,7 @@ class JobInfo(msgspec.Struct, frozen=True, rename="camel"):
     audit: AuditInfo = AuditInfo()
 
 
-class JobResult(msgspec.Struct, frozen=True):
+class JobResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a job, with the last part of its output once it has ended.
 
     `stdout_bytes` is the output's total size.

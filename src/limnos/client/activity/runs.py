@@ -16,7 +16,7 @@ from limnos.client.values import Json
 LIST_MAX = 1000
 
 
-class RunStep(msgspec.Struct, frozen=True):
+class RunStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step of a run, as its runner last reported it. Times are ISO 8601 strings in UTC."""
 
     name: str
@@ -35,7 +35,7 @@ class RunStep(msgspec.Struct, frozen=True):
     phases_s: Mapping[str, float] = {}
 
 
-class RunFindingInfo(msgspec.Struct, frozen=True):
+class RunFindingInfo(msgspec.Struct, frozen=True, kw_only=True):
     """The finding of an expectation. `run` and its state are set in lists of findings of several runs."""
 
     step: str
@@ -53,7 +53,7 @@ class RunFindingInfo(msgspec.Struct, frozen=True):
     run_state: str | None = None
 
 
-class Run(msgspec.Struct, frozen=True):
+class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A run of a pipeline. `attempt` is the number of the newest attempt. `steps` and `findings` are set only if a
     single run was requested.
     """
@@ -79,7 +79,7 @@ class Run(msgspec.Struct, frozen=True):
     findings: tuple[RunFindingInfo, ...] = ()
 
 
-class Pipeline(msgspec.Struct, frozen=True):
+class Pipeline(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline with the version and digest of its declaration; the declaration is set only if a single pipeline was
     requested.
     """

@@ -25,7 +25,7 @@ class PrincipalInfo(msgspec.Struct, frozen=True):
     name: str
 
 
-class ChildInfo(msgspec.Struct, frozen=True):
+class ChildInfo(msgspec.Struct, frozen=True, kw_only=True):
     """An object of a namespace or catalog. Times are ISO 8601 strings in UTC.
 
     If the caller may not load it, or it belongs to an external system, only kind, name and path are set.

@@ -16,7 +16,7 @@ from limnos.client.paths import parts_of
 from limnos.client.values import AuditInfo, Parts
 
 
-class Fileset(msgspec.Struct, frozen=True, rename="camel"):
+class Fileset(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A fileset: `managed` or `external`, with its named storage locations."""
 
     name: str
@@ -28,7 +28,7 @@ class Fileset(msgspec.Struct, frozen=True, rename="camel"):
     audit: AuditInfo = AuditInfo()
 
 
-class FilesetFile(msgspec.Struct, frozen=True, rename="camel"):
+class FilesetFile(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """An entry of a fileset's directory. `last_modified` is in milliseconds since 1970."""
 
     name: str

@@ -17,7 +17,7 @@ from limnos.client.server import DEFAULT_SEPARATOR, separator
 from limnos.client.values import AuditInfo, Json, Parts
 
 
-class Function(msgspec.Struct, frozen=True, rename="camel"):
+class Function(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A function: `scalar`, `aggregate` or `table`, with a definition for each signature."""
 
     name: str

@@ -28,7 +28,7 @@ class _LanceListResponse(msgspec.Struct):
     page_token: str | None = None
 
 
-class _LanceDescribeResponse(msgspec.Struct):
+class _LanceDescribeResponse(msgspec.Struct, kw_only=True):
     location: str
     properties: dict[str, str] = {}
     version: int | None = None

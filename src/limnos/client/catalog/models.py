@@ -16,7 +16,7 @@ from limnos.client.paths import parts_of
 from limnos.client.values import AuditInfo, Parts
 
 
-class Model(msgspec.Struct, frozen=True, rename="camel"):
+class Model(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A model. `latest_version` is the number that its next version will get, as in Gravitino."""
 
     name: str
@@ -26,7 +26,7 @@ class Model(msgspec.Struct, frozen=True, rename="camel"):
     audit: AuditInfo = AuditInfo()
 
 
-class ModelVersion(msgspec.Struct, frozen=True):
+class ModelVersion(msgspec.Struct, frozen=True, kw_only=True):
     """A version of a model: the named URIs of its files, and its aliases."""
 
     version: int

@@ -7,7 +7,7 @@ from limnos.client.flow import Flow, Resource, S, call, request, verb
 from limnos.client.values import NameChange, NameChanges, NameCheck
 
 
-class _NameChangesResponse(NameChanges, frozen=True):
+class _NameChangesResponse(NameChanges, frozen=True, kw_only=True):
     changes: tuple[NameChange, ...] = ()
     after: int | None = None
 

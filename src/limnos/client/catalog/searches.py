@@ -19,7 +19,7 @@ class SearchMatch(msgspec.Struct, frozen=True):
     text: str
 
 
-class SearchHit(msgspec.Struct, frozen=True):
+class SearchHit(msgspec.Struct, frozen=True, kw_only=True):
     """An object that matches a search. Hits of a lower `tier` are better. `changed_at` is an ISO 8601 string in UTC."""
 
     id: int
@@ -39,7 +39,7 @@ class SearchFacet(msgspec.Struct, frozen=True):
     count: int
 
 
-class SearchResult(msgspec.Struct, frozen=True):
+class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """The hits of a search, best first.
 
     `more`: further hits exist. `bounded`: the server examined only the first few thousand candidates. `behind`: the

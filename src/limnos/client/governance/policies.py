@@ -16,7 +16,7 @@ from limnos.client.paths import TYPES
 from limnos.client.values import AuditInfo, Json, MetadataObject
 
 
-class Policy(msgspec.Struct, frozen=True, rename="camel"):
+class Policy(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A policy. `inherited` is set if the policy was requested for an object."""
 
     name: str

@@ -13,7 +13,7 @@ from limnos.client.paths import TYPES
 from limnos.client.values import ObjectName, Protector
 
 
-class _ProtectionResponse(msgspec.Struct):
+class _ProtectionResponse(msgspec.Struct, kw_only=True):
     protected: bool
     by: ObjectName | None = None
     below: bool = False

@@ -38,7 +38,7 @@ class AccessHolder(msgspec.Struct, frozen=True):
     restrictions: tuple[HolderRestriction, ...] = ()
 
 
-class HoldersPage(msgspec.Struct, frozen=True):
+class HoldersPage(msgspec.Struct, frozen=True, kw_only=True):
     """A page of users with access. `asked` are the requested access levels or the action; `after` is the cursor of the
     next page, None on the last page.
     """
@@ -59,7 +59,7 @@ class AccessOwner(msgspec.Struct, frozen=True):
     inherited: bool = False
 
 
-class AccessRule(msgspec.Struct, frozen=True):
+class AccessRule(msgspec.Struct, frozen=True, kw_only=True):
     """A privilege that a role is granted or denied (`condition`) on an object or one of its ancestors, and the counts
     of users and groups that hold the role directly.
     """
@@ -73,7 +73,7 @@ class AccessRule(msgspec.Struct, frozen=True):
     groups: int = 0
 
 
-class AccessRules(msgspec.Struct, frozen=True):
+class AccessRules(msgspec.Struct, frozen=True, kw_only=True):
     """The owners, and a page of the grants and denials that decisions on an object use. `hidden_rules` counts those
     that the caller may not see.
     """
@@ -95,7 +95,7 @@ class ReachedObject(msgspec.Struct, frozen=True):
     restricted: bool = False
 
 
-class AccessReach(msgspec.Struct, frozen=True):
+class AccessReach(msgspec.Struct, frozen=True, kw_only=True):
     """The accessible objects of a user below an object: counts by level and kind, and a page of objects by path.
 
     `hidden` objects are only counted, since the caller may not load them. `bounded`: more objects exist that were not
@@ -160,7 +160,7 @@ class MissingPrivilege(msgspec.Struct, frozen=True):
     denials: tuple[PrivilegeDenial, ...] = ()
 
 
-class MissingPrivileges(msgspec.Struct, frozen=True):
+class MissingPrivileges(msgspec.Struct, frozen=True, kw_only=True):
     """What a user lacks for a preset on an object, and the read restrictions that apply to the user there."""
 
     user: str
@@ -170,7 +170,7 @@ class MissingPrivileges(msgspec.Struct, frozen=True):
     enforced: bool = True
 
 
-class ConsequenceLine(msgspec.Struct, frozen=True):
+class ConsequenceLine(msgspec.Struct, frozen=True, kw_only=True):
     """The count of users who gain or lose an access level, and the count of affected objects of a kind. `names` are the
     first users, without those that the caller may not load.
     """
@@ -183,7 +183,7 @@ class ConsequenceLine(msgspec.Struct, frozen=True):
     names: tuple[str, ...] = ()
 
 
-class AccessConsequence(msgspec.Struct, frozen=True):
+class AccessConsequence(msgspec.Struct, frozen=True, kw_only=True):
     """The consequence of a change of rights: the counts of affected users, of users who gain access and of users who
     lose it, and counts by level.
     """

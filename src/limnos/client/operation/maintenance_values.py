@@ -8,7 +8,7 @@ import msgspec
 from limnos.client.values import Json
 
 
-class MaintenanceFinding(msgspec.Struct, frozen=True):
+class MaintenanceFinding(msgspec.Struct, frozen=True, kw_only=True):
     """Maintenance that a table needs: its path below the catalog, kind, reason and figures."""
 
     table: str
@@ -26,7 +26,7 @@ class MaintenanceFindings(msgspec.Struct, frozen=True):
     after: int | None = None
 
 
-class MaintenanceOperation(msgspec.Struct, frozen=True):
+class MaintenanceOperation(msgspec.Struct, frozen=True, kw_only=True):
     """An operation on a table: `waiting`, `running`, `done`, `failed`, `cancelled` or `lost`."""
 
     id: int
@@ -42,7 +42,7 @@ class MaintenanceOperation(msgspec.Struct, frozen=True):
     """The time of the last lease by an executor; `started_at` is the time of the request."""
 
 
-class MaintenanceStatus(msgspec.Struct, frozen=True):
+class MaintenanceStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The maintenance that the server does automatically, and the operations, newest first."""
 
     assess: bool
@@ -61,7 +61,7 @@ class MaintenanceStatus(msgspec.Struct, frozen=True):
     table_format: str = "iceberg"
 
 
-class AppliedPolicy(msgspec.Struct, frozen=True):
+class AppliedPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """A policy that applies to a table, and the object to which it is attached.
 
     The name is None if the caller may not load the policy. `decides` are the kinds of operations that it requests or
@@ -87,7 +87,7 @@ class SnapshotHistory(msgspec.Struct, frozen=True):
     kept_because: str | None = None
 
 
-class OrphanFile(msgspec.Struct, frozen=True):
+class OrphanFile(msgspec.Struct, frozen=True, kw_only=True):
     """A file that no metadata of a table names: its state (`waiting`, `deleting` or `deleted`), and its name below the
     table's location.
     """
@@ -99,7 +99,7 @@ class OrphanFile(msgspec.Struct, frozen=True):
     waited_s: int = 0
 
 
-class OrphanFiles(msgspec.Struct, frozen=True):
+class OrphanFiles(msgspec.Struct, frozen=True, kw_only=True):
     """The orphan files of a table by its last check, whether they are removed, and the reason if not."""
 
     removal: str
@@ -112,7 +112,7 @@ class OrphanFiles(msgspec.Struct, frozen=True):
     candidate_bytes: int = 0
 
 
-class MaintenanceReport(msgspec.Struct, frozen=True):
+class MaintenanceReport(msgspec.Struct, frozen=True, kw_only=True):
     """The maintenance report of one table: its findings, effective policies, snapshots and orphan files."""
 
     snapshots: int
@@ -127,12 +127,12 @@ class MaintenanceReport(msgspec.Struct, frozen=True):
     data_files: int | None = None
     delete_files: int | None = None
     total_bytes: int | None = None
-    orphans: OrphanFiles = OrphanFiles("off")
+    orphans: OrphanFiles = OrphanFiles(removal="off")
     inactions: dict[str, str] = {}
     """For each kind of finding that leads to no operation, the reason."""
 
 
-class LeasedOperation(msgspec.Struct, frozen=True):
+class LeasedOperation(msgspec.Struct, frozen=True, kw_only=True):
     """An operation that an executor may execute now, with a token that is valid only for its table."""
 
     operation: int

@@ -11,7 +11,7 @@ import msgspec
 from limnos.client.values.shared import Json, Parts
 
 
-class ReportInfo(msgspec.Struct, frozen=True):
+class ReportInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A client's metrics report: `type` is `scan` or `commit`, `report` is the JSON that was sent."""
 
     id: int
@@ -30,7 +30,7 @@ class AuditObject(msgspec.Struct, frozen=True):
     path: str
 
 
-class AuditLine(msgspec.Struct, frozen=True):
+class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     """An audit record.
 
     `change` is None for actions that changed nothing. `rights` have the form of an access explanation.
@@ -68,7 +68,7 @@ class AuditPage(msgspec.Struct, frozen=True):
     more: bool
 
 
-class ImportInfo(msgspec.Struct, frozen=True):
+class ImportInfo(msgspec.Struct, frozen=True, kw_only=True):
     """An unfinished import of a metalake, with the count of the records received so far. Times are ISO 8601 strings in
     UTC.
     """
@@ -93,7 +93,7 @@ class MetalakeImportResult(msgspec.Struct, frozen=True):
     masked: tuple[str, ...] = ()
 
 
-class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+class ChangeInfo(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A committed change. `path` is the object's current path, or its last path if it was dropped.
 
     `old` and `new` are the paths before and after a move. A path that the caller may not see is None.
@@ -121,7 +121,7 @@ class ChangesPage(msgspec.Struct, frozen=True):
     more: bool = False
 
 
-class WebhookInfo(msgspec.Struct, frozen=True):
+class WebhookInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A webhook that the caller may see. `behind` is the count of undelivered revisions."""
 
     id: int | str
@@ -145,7 +145,7 @@ class NewWebhook(msgspec.Struct, frozen=True):
     secret: str
 
 
-class LineageNode(msgspec.Struct, frozen=True):
+class LineageNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node of a lineage graph: a table or view (with a path), an external dataset, or a hidden node.
 
     An external dataset has `namespace` and `name`. `id` is valid within its graph.
@@ -166,7 +166,7 @@ class LineageJob(msgspec.Struct, frozen=True):
     name: str
 
 
-class LineageAssertion(msgspec.Struct, frozen=True):
+class LineageAssertion(msgspec.Struct, frozen=True, kw_only=True):
     """One reported event for an edge: the job, the run, the time, the user, and the column lineage."""
 
     job: LineageJob
@@ -176,7 +176,7 @@ class LineageAssertion(msgspec.Struct, frozen=True):
     kinds: tuple[str, ...] = ()
 
 
-class LineageEdge(msgspec.Struct, frozen=True):
+class LineageEdge(msgspec.Struct, frozen=True, kw_only=True):
     """An edge from a source to a target, by their ids in the graph. `depth` is its distance from the root.
 
     `said` is empty if one of the nodes is hidden.
@@ -189,7 +189,7 @@ class LineageEdge(msgspec.Struct, frozen=True):
     said: tuple[LineageAssertion, ...] = ()
 
 
-class LineageGraph(msgspec.Struct, frozen=True):
+class LineageGraph(msgspec.Struct, frozen=True, kw_only=True):
     """The lineage graph of an object: its sources or its derived objects. `complete` is false if the graph was
     truncated at its size limit.
     """

@@ -28,7 +28,7 @@ class Metalake(msgspec.Struct, frozen=True):
     audit: AuditInfo = AuditInfo()
 
 
-class Catalog(msgspec.Struct, frozen=True):
+class Catalog(msgspec.Struct, frozen=True, kw_only=True):
     """A catalog, with its type, provider and properties."""
 
     name: str
@@ -46,7 +46,7 @@ class Namespace(msgspec.Struct, frozen=True):
     properties: dict[str, str] = {}
 
 
-class TrashItem(msgspec.Struct, frozen=True):
+class TrashItem(msgspec.Struct, frozen=True, kw_only=True):
     """A dropped object that can be restored. Times are ISO 8601 strings in UTC. `restrictions` are the names of
     restrictions and denials that stay with its path, for callers who may grant on it.
     """
@@ -71,7 +71,7 @@ class UndropResult(msgspec.Struct, frozen=True):
     left: int = 0
 
 
-class NameCheck(msgspec.Struct, frozen=True):
+class NameCheck(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a catalog's namespaces nest, the count of namespace names that contain the separator, and the first of
     these names.
 
@@ -85,7 +85,7 @@ class NameCheck(msgspec.Struct, frozen=True):
     free: tuple[str, ...]
 
 
-class NameChanges(msgspec.Struct, frozen=True):
+class NameChanges(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a migration of namespace names, as counts.
 
     Of `total` names, `renamed` have another name, `nested` have been moved to their nested path, and `left` were
@@ -130,7 +130,7 @@ class SourceTable(msgspec.Struct, frozen=True):
     table: Json
 
 
-class LanceTable(msgspec.Struct, frozen=True):
+class LanceTable(msgspec.Struct, frozen=True, kw_only=True):
     """A Lance table: its location, and its version and schema if it has data. `path` starts with the catalog.
 
     `storage_options` are Lance's options for access to the location. If the table is `managed`, the server manages its
@@ -162,7 +162,7 @@ class MoveResult(msgspec.Struct, frozen=True):
     path: Parts
 
 
-class OperationResult(msgspec.Struct, frozen=True):
+class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one operation of a transaction: the object's path (catalog first), a table's new metadata, or a
     run's id.
     """
@@ -181,7 +181,7 @@ class TransactionReceipt(msgspec.Struct, frozen=True):
     operations: tuple[OperationResult, ...]
 
 
-class TableFinding(msgspec.Struct, frozen=True):
+class TableFinding(msgspec.Struct, frozen=True, kw_only=True):
     """A file that differs from the table's metadata, with advice (`told`)."""
 
     kind: str
@@ -215,7 +215,7 @@ class PreviewColumn(msgspec.Struct, frozen=True):
     masked: bool = False
 
 
-class TablePreview(msgspec.Struct, frozen=True):
+class TablePreview(msgspec.Struct, frozen=True, kw_only=True):
     """The first rows of a table. `complete` is true if these are all rows that the caller may see."""
 
     columns: tuple[PreviewColumn, ...]
@@ -242,7 +242,7 @@ class FilesetPage(msgspec.Struct, frozen=True):
     after: str | None = None
 
 
-class FilePreview(msgspec.Struct, frozen=True):
+class FilePreview(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of a file: of `kind` `rows`, `text` or `binary`. `complete` is true if this is the whole file."""
 
     kind: str

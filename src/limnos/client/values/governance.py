@@ -11,7 +11,7 @@ import msgspec
 from limnos.client.values.shared import AuditInfo, Json, ObjectName
 
 
-class Tag(msgspec.Struct, frozen=True, rename="camel"):
+class Tag(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A tag. `inherited` is set if the tag was requested for an object."""
 
     name: str
@@ -51,7 +51,7 @@ class NamedPrincipals(msgspec.Struct, frozen=True):
     roles: tuple[str, ...] = ()
 
 
-class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}):
+class ReadRestriction(msgspec.Struct, frozen=True, rename={"unless": "except"}, kw_only=True):
     """A restriction of a table or namespace: a row filter as an Iceberg REST expression, and masks by column.
 
     It applies to the principals in `to` (all users if that is empty), but not to the principals in `unless`.

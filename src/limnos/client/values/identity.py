@@ -13,7 +13,7 @@ import msgspec
 from limnos.client.values.shared import AuditInfo, ObjectName
 
 
-class User(msgspec.Struct, frozen=True, rename="camel"):
+class User(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
     """A member of a metalake. Requests of a disabled user are refused."""
 
     name: str
@@ -63,7 +63,7 @@ class Owner(msgspec.Struct, frozen=True):
     type: str
 
 
-class TokenInfo(msgspec.Struct, frozen=True):
+class TokenInfo(msgspec.Struct, frozen=True, kw_only=True):
     """An API token without its secret. Times are ISO 8601 strings in UTC."""
 
     id: int | str
@@ -84,7 +84,7 @@ class NewToken(msgspec.Struct, frozen=True):
     expires_at: int | float | str | None = None
 
 
-class LoginResult(msgspec.Struct, frozen=True):
+class LoginResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a login: a token that expires, and after a login with a password a refresh token."""
 
     user: str
@@ -137,7 +137,7 @@ class NewSecret(msgspec.Struct, frozen=True):
     expires_at: int | float | str | None = None
 
 
-class Factor(msgspec.Struct, frozen=True):
+class Factor(msgspec.Struct, frozen=True, kw_only=True):
     """A reason of a decision: its kind, the privilege and object, and the role or group that grants it."""
 
     kind: str = ""
@@ -153,7 +153,7 @@ class Factor(msgspec.Struct, frozen=True):
         return _name(self.object)
 
 
-class Decision(msgspec.Struct, frozen=True):
+class Decision(msgspec.Struct, frozen=True, kw_only=True):
     """An access decision: the action, its target, whether it is allowed, and the reasons."""
 
     allowed: bool = False

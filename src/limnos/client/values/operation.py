@@ -39,7 +39,7 @@ class SecretKey(msgspec.Struct, frozen=True):
     seals: bool = False
 
 
-class SecretKeys(msgspec.Struct, frozen=True):
+class SecretKeys(msgspec.Struct, frozen=True, kw_only=True):
     """A server's encryption keys, oldest first; missing keys; and the counts of catalogs and webhooks with unencrypted
     secrets.
     """
@@ -52,7 +52,7 @@ class SecretKeys(msgspec.Struct, frozen=True):
     """The number of catalogs and webhooks that a rotation has sealed."""
 
 
-class TaskInfo(msgspec.Struct, frozen=True):
+class TaskInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A background task of the server. Times are ISO 8601 strings in UTC."""
 
     id: int | str
@@ -78,7 +78,7 @@ class FailingLoopInfo(msgspec.Struct, frozen=True):
     error: str | None = None
 
 
-class NodeInfo(msgspec.Struct, frozen=True):
+class NodeInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A server node. Times are ISO 8601 strings in UTC; `clock_offset_ms` is the time in milliseconds by which its
     clock is ahead of the store's.
     """
@@ -108,7 +108,7 @@ class NodesInfo(msgspec.Struct, frozen=True):
     search: SearchBehindInfo = SearchBehindInfo()
 
 
-class SettingInfo(msgspec.Struct, frozen=True):
+class SettingInfo(msgspec.Struct, frozen=True, kw_only=True):
     """A setting of the node that answers; a secret that is set has a mask as its value."""
 
     name: str
@@ -124,7 +124,7 @@ class StatementMessage(msgspec.Struct, frozen=True):
     msg: str
 
 
-class StatementResponse(msgspec.Struct, frozen=True):
+class StatementResponse(msgspec.Struct, frozen=True, kw_only=True):
     """The response to SQL++ statements. `results` has the JSON text of each result; None if no statement returns
     results.
     """

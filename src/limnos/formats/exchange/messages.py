@@ -212,7 +212,7 @@ def _audit(result: Node | Principal | ModelVersion | Statistic) -> schema_pb2.Au
     return audit((result.created_by, result.created_at), (result.modified_by, result.modified_at))
 
 
-class _IcebergField(msgspec.Struct):
+class _IcebergField(msgspec.Struct, kw_only=True):
     name: str
     type: msgspec.Raw | str = ""
     id: int = 0

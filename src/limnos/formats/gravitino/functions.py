@@ -55,7 +55,7 @@ class FunctionResources(_FunctionPart, frozen=True):
     archives: list[str] | None = None
 
 
-class FunctionImplementation(_FunctionPart, frozen=True):
+class FunctionImplementation(_FunctionPart, frozen=True, kw_only=True):
     """The implementation of a definition for one runtime."""
 
     language: str

@@ -26,7 +26,9 @@ _BROKEN = re.compile(r"(?<!\\)\{\{([\w.-]+):-(?![^{}]*\}\})")
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(?:\.[A-Za-z_$][\w$]*)*")
 
 
-class TemplateContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+class TemplateContent(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True, kw_only=True
+):
     """The content of a template. `scripts` is for shell jobs, `class_name` and the fields after it for Spark jobs."""
 
     executable: str
@@ -187,16 +189,16 @@ def fill_placeholders(content: TemplateContent, values: Mapping[str, str]) -> Te
 def _map_strings(content: TemplateContent, change: Callable[[str], str]) -> TemplateContent:
     """Apply a function to every string of a template. Raises BadRequest if two keys of a map become equal."""
     return TemplateContent(
-        change(content.executable),
-        tuple(map(change, content.arguments)),
-        _keys(content.environments, change),
-        _keys(content.custom_fields, change),
-        tuple(map(change, content.scripts)),
-        change(content.class_name),
-        tuple(map(change, content.jars)),
-        tuple(map(change, content.files)),
-        tuple(map(change, content.archives)),
-        _keys(content.configs, change),
+        executable=change(content.executable),
+        arguments=tuple(map(change, content.arguments)),
+        environments=_keys(content.environments, change),
+        custom_fields=_keys(content.custom_fields, change),
+        scripts=tuple(map(change, content.scripts)),
+        class_name=change(content.class_name),
+        jars=tuple(map(change, content.jars)),
+        files=tuple(map(change, content.files)),
+        archives=tuple(map(change, content.archives)),
+        configs=_keys(content.configs, change),
     )
 
 

@@ -80,7 +80,9 @@ class CustomContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, ren
     properties: dict[str, str] | None = None
 
 
-class CompactionContent(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True):
+class CompactionContent(
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True, kw_only=True
+):
     """The content of a policy that compacts tables: thresholds, weights, and options of Iceberg's rewrite action."""
 
     min_data_file_mse: int | None = None
@@ -115,7 +117,7 @@ class OrphanFileRemovalContent(
 
 
 class TableMaintenanceContent(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True
+    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", omit_defaults=True, kw_only=True
 ):
     """The content of a policy for maintenance that deletes no data: which kinds of maintenance are enabled, and their
     limits.

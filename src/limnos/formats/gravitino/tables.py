@@ -68,7 +68,7 @@ class UpdateTableComment(_TableEdit, frozen=True, tag="updateComment"):
     new_comment: str | None = None
 
 
-class AddColumn(_TableEdit, frozen=True, tag="addColumn"):
+class AddColumn(_TableEdit, frozen=True, tag="addColumn", kw_only=True):
     """Add a column to a table, at a position among its siblings."""
 
     field_name: tuple[str, ...]
@@ -165,7 +165,7 @@ ColumnChange = (
 TableChange = SetTableProperty | RemoveTableProperty | UpdateTableComment | ColumnChange
 
 
-class IcebergTableMetadata(msgspec.Struct, rename="kebab"):
+class IcebergTableMetadata(msgspec.Struct, rename="kebab", kw_only=True):
     """The fields of an Iceberg table's metadata that Gravitino's representation needs."""
 
     format_version: int
@@ -244,7 +244,13 @@ def iceberg_create_of(create: GravitinoCreate) -> IcebergCreate:
     properties |= {} if create.comment is None else {COMMENT: create.comment}
     properties |= {ORIGINAL_TYPES: original_types_text(entries)} if entries else {}
     spec = partitions.spec_of(list(create.partitioning), schema)
-    return IcebergCreate(location, schema, spec, partitions.order_of(list(create.sort_orders), schema), properties)
+    return IcebergCreate(
+        location=location,
+        schema=schema,
+        partition_spec=spec,
+        write_order=partitions.order_of(list(create.sort_orders), schema),
+        properties=properties,
+    )
 
 
 def _take_format(properties: dict[str, str]) -> None:

@@ -46,7 +46,7 @@ class GravitinoView(NamedTuple):
     properties: dict[str, str]
 
 
-class _StoredVersion(msgspec.Struct, rename="kebab"):
+class _StoredVersion(msgspec.Struct, rename="kebab", kw_only=True):
     version_id: int
     schema_id: int
     representations: list[ViewRepresentation]
@@ -75,12 +75,12 @@ def gravitino_view_of(metadata: bytes) -> GravitinoView:
     properties = dict(stored.properties)
     comment = properties.pop(COMMENT, None)
     return GravitinoView(
-        comment,
-        columns_of(schema),
-        _texts(current.representations),
-        current.default_catalog,
-        tuple(current.default_namespace),
-        properties,
+        comment=comment,
+        columns=columns_of(schema),
+        representations=_texts(current.representations),
+        default_catalog=current.default_catalog,
+        default_namespace=tuple(current.default_namespace),
+        properties=properties,
     )
 
 

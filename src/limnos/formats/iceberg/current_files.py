@@ -38,7 +38,7 @@ class NamedStatistics(msgspec.Struct, frozen=True, rename="kebab"):
     statistics_path: str = ""
 
 
-class DocumentFiles(msgspec.Struct, frozen=True, rename="kebab"):
+class DocumentFiles(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     """The parts of a table's document that name files or classes for its readers."""
 
     location: str

@@ -30,7 +30,7 @@ ID_KEYS = {
 """The lists whose rows have ids, with the key of the id."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class MetadataDraft:
     """The metadata document that the updates of a commit change.
 
@@ -219,7 +219,7 @@ def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD
     """Create a draft of `base`, or of a new table in format `version` (ignored with a base)."""
     if base is not None:
         origin = with_current_shape(base)
-        return MetadataDraft(dict(origin), origin, now_ms, ahead_ms)
+        return MetadataDraft(doc=dict(origin), origin=origin, now_ms=now_ms, ahead_ms=ahead_ms)
     doc: Json = {"format-version": version, "table-uuid": None, "location": None}
     if version > 1:
         doc["last-sequence-number"] = 0
@@ -227,7 +227,7 @@ def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD
     doc |= {"default-spec-id": 0, "partition-specs": [], "last-partition-id": 999}
     doc |= {"default-sort-order-id": 0, "sort-orders": [], "properties": {}}
     doc |= empty_history(version)
-    return MetadataDraft(doc, None, now_ms, ahead_ms)
+    return MetadataDraft(doc=doc, origin=None, now_ms=now_ms, ahead_ms=ahead_ms)
 
 
 def empty_history(version: int) -> Json:

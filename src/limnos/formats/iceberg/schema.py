@@ -43,7 +43,7 @@ _REWRITTEN_DEFAULTS = frozenset(("float", "double", "timestamptz", "timestamptz_
 """Types whose default values may be stored in another form than they came."""
 
 
-class SchemaColumn(msgspec.Struct, frozen=True, gc=False):
+class SchemaColumn(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """One field of a schema at any depth. `primitive` is None for struct, list and map."""
 
     id: int
@@ -164,7 +164,9 @@ def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) ->
         and (parsed := plain_primitive(type_value)) is not None
         and parsed.text == type_value
     ):
-        return SchemaColumn(field_id, prefix + name, parsed, required, parent, by_struct)
+        return SchemaColumn(
+            id=field_id, name=prefix + name, primitive=parsed, required=required, parent=parent, by_struct=by_struct
+        )
     return None
 
 
@@ -218,7 +220,16 @@ def _column(
         raise BadRequest(f"{_where(name)}: a field of type unknown must be optional")
     has_default = part is _FIELD and _check_extras(holder, parsed, name)
     has_initial_default = has_default and holder.get("initial-default") is not None
-    return SchemaColumn(field_id, name, parsed, required, parent, by_struct, has_default, has_initial_default)
+    return SchemaColumn(
+        id=field_id,
+        name=name,
+        primitive=parsed,
+        required=required,
+        parent=parent,
+        by_struct=by_struct,
+        has_default=has_default,
+        has_initial_default=has_initial_default,
+    )
 
 
 def _where(name: str) -> str:

@@ -41,7 +41,7 @@ LAST_ADDED = -1
 _SAME = ("schema-id", "default-catalog", "default-namespace", "representations")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class ViewDraft:
     """A view's metadata during one request. `doc` is a shallow copy: replace its values, never modify them."""
 
@@ -74,7 +74,7 @@ def new_view(
     refuse_view_classes(requested)
     doc: Json = {"view-uuid": uuid, "format-version": VERSION, "location": strip_slash(location), "schemas": []}
     doc |= {"current-version-id": LAST_ADDED, "versions": [], "version-log": [], "properties": dict(requested)}
-    draft = ViewDraft(doc, now_ms, ahead_ms)
+    draft = ViewDraft(doc=doc, now_ms=now_ms, ahead_ms=ahead_ms)
     _add_schema(draft, {"schema": schema})
     _add_version(draft, {"view-version": {**version, "schema-id": LAST_ADDED}})
     _set_current(draft, {"view-version-id": LAST_ADDED})
@@ -106,7 +106,7 @@ def apply(base: Json, updates: list[object], *, now_ms: int, ahead_ms: int = AHE
     requested = as_objects(updates, "Field 'updates'")
     if len(requested) > UPDATES_MAX:
         raise BadRequest(f"A replace of a view has at most {UPDATES_MAX} updates, not {len(requested)}: send several")
-    draft = ViewDraft(dict(base), now_ms, ahead_ms)
+    draft = ViewDraft(doc=dict(base), now_ms=now_ms, ahead_ms=ahead_ms)
     for update in requested:
         _action(update)(draft, update)
     return base if draft.doc == base else _finish(draft, base)

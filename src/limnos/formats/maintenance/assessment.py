@@ -46,7 +46,7 @@ table.
 """
 
 
-class AssessmentRules(msgspec.Struct, frozen=True):
+class AssessmentRules(msgspec.Struct, frozen=True, kw_only=True):
     """The thresholds for one table: those of its effective policies, else the defaults."""
 
     older_than_ms: int | None = None
@@ -80,7 +80,7 @@ class ReadCheckpoint(msgspec.Struct, frozen=True, array_like=True):
     at_ms: int
 
 
-class Assessment(msgspec.Struct, frozen=True, array_like=True):
+class Assessment(msgspec.Struct, frozen=True, array_like=True, kw_only=True):
     """The result of assessing one table."""
 
     findings: tuple[AssessmentFinding, ...]
@@ -128,7 +128,7 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
     try:
         metadata = metadata_of(body)
     except InvalidTable as error:
-        return Assessment((), unreadable=error.message)
+        return Assessment(findings=(), unreadable=error.message)
     current = metadata.current
     findings: list[AssessmentFinding] = []
     wants_manifests = False
@@ -144,11 +144,11 @@ def assess_table(body: bytes, location: str, *, rules: AssessmentRules, now_ms: 
     findings += _metadata_files(metadata, len(body), version=commits)
     listed = current is not None and (wants_manifests or commits >= MANIFESTS_MIN)
     return Assessment(
-        tuple(findings),
-        current.manifest_list if listed and current is not None else None,
-        target_of(metadata),
-        _read_checkpoints(metadata),
-        None if current is None else current.snapshot_id,
+        findings=tuple(findings),
+        manifest_list=current.manifest_list if listed and current is not None else None,
+        target_bytes=target_of(metadata),
+        checkpoints=_read_checkpoints(metadata),
+        snapshot_id=None if current is None else current.snapshot_id,
     )
 
 

@@ -21,7 +21,7 @@ ROW_LEVEL: Final = "row-level"
 _SNAPSHOTS_MAX: Final = 50
 
 
-class ExplanationTerms(msgspec.Struct, array_like=True):
+class ExplanationTerms(msgspec.Struct, array_like=True, kw_only=True):
     """The arguments in addition to a document: the time, the rules, and the snapshots that runs, plans and readers
     need, with reasons.
     """
@@ -41,7 +41,7 @@ class SnapshotRetention(msgspec.Struct, frozen=True):
     kept_because: str | None
 
 
-class TableExplanation(msgspec.Struct, frozen=True):
+class TableExplanation(msgspec.Struct, frozen=True, kw_only=True):
     """The facts in a table's metadata that determine its maintenance."""
 
     snapshots: int
@@ -81,15 +81,15 @@ def explain_table(body: bytes, terms: ExplanationTerms) -> TableExplanation:
         for key in ("total-data-files", "total-delete-files", "total-files-size")
     )
     return TableExplanation(
-        len(metadata.snapshots or ()),
-        len(plan.removed),
-        plan.refs,
-        tuple(retentions),
-        _writer(metadata),
-        files,
-        deletes,
-        size,
-        plan.blocked,
+        snapshots=len(metadata.snapshots or ()),
+        removable=len(plan.removed),
+        refs_removable=plan.refs,
+        fates=tuple(retentions),
+        writer=_writer(metadata),
+        data_files=files,
+        delete_files=deletes,
+        total_bytes=size,
+        blocked=plan.blocked,
     )
 
 

@@ -72,7 +72,7 @@ class LanceVersionState(msgspec.Struct, frozen=True, array_like=True):
     at_ms: int
 
 
-class LanceTableState(msgspec.Struct, frozen=True):
+class LanceTableState(msgspec.Struct, frozen=True, kw_only=True):
     """The state of a table that determines its maintenance."""
 
     rows: int
@@ -205,5 +205,13 @@ def explain_lance_table(state: LanceTableState, plan: CleanUpPlan) -> TableExpla
         [SnapshotRetention(each.version, each.at_ms, plan.retained.get(each.version)) for each in newest]
     )
     return TableExplanation(
-        len(state.versions), len(plan.removed), (), retentions, "lance", state.fragments, None, state.total_bytes, None
+        snapshots=len(state.versions),
+        removable=len(plan.removed),
+        refs_removable=(),
+        fates=retentions,
+        writer="lance",
+        data_files=state.fragments,
+        delete_files=None,
+        total_bytes=state.total_bytes,
+        blocked=None,
     )

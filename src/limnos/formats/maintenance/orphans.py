@@ -27,7 +27,7 @@ _WRITTEN_BY_ICEBERG: Final = re.compile(r"[^/]+\.(?:parquet|orc|avro|puffin|stat
 _SIDECAR: Final = re.compile(r"\.([^/]+)\.crc")
 
 
-class TableReferences(msgspec.Struct, frozen=True):
+class TableReferences(msgspec.Struct, frozen=True, kw_only=True):
     """The files that a table's metadata document references directly, not through manifests."""
 
     location: str
@@ -66,13 +66,15 @@ def references_of(body: bytes) -> TableReferences:
     snapshots = metadata.snapshots or []
     statistics = [*(metadata.statistics or ()), *(metadata.partition_statistics or ())]
     return TableReferences(
-        metadata.location,
-        tuple(dict.fromkeys([each.manifest_list for each in snapshots if each.manifest_list])),
-        tuple(dict.fromkeys([path for each in snapshots if not each.manifest_list for path in each.manifests or ()])),
-        tuple(dict.fromkeys([each.statistics_path for each in statistics])),
-        tuple([each.metadata_file for each in metadata.metadata_log or ()]),
-        metadata.is_off(GC_ENABLED),
-        tuple([each.snapshot_id for each in snapshots]),
+        location=metadata.location,
+        manifest_lists=tuple(dict.fromkeys([each.manifest_list for each in snapshots if each.manifest_list])),
+        manifests=tuple(
+            dict.fromkeys([path for each in snapshots if not each.manifest_list for path in each.manifests or ()])
+        ),
+        files=tuple(dict.fromkeys([each.statistics_path for each in statistics])),
+        metadata_log=tuple([each.metadata_file for each in metadata.metadata_log or ()]),
+        keeps_files=metadata.is_off(GC_ENABLED),
+        snapshots=tuple([each.snapshot_id for each in snapshots]),
     )
 
 

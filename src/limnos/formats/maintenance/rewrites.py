@@ -143,7 +143,7 @@ def _check_ref(update: Mapping[str, object], metadata: TableMetadata, *, snapsho
 
     Raises BadRequest otherwise.
     """
-    known = metadata.references.get(MAIN, SnapshotRef(0))
+    known = metadata.references.get(MAIN, SnapshotRef(snapshot_id=0))
     retention = (known.min_snapshots_to_keep, known.max_snapshot_age_ms, known.max_ref_age_ms)
     requested = tuple([update.get(key) for key in ("min-snapshots-to-keep", "max-snapshot-age-ms", "max-ref-age-ms")])
     if update.get("ref-name") != MAIN or update.get("type", "branch") != "branch":
@@ -338,7 +338,13 @@ def _live(data: bytes, *, inherited: int) -> Iterable[tuple[tuple[str, int], Liv
         if status != _DELETED:
             sequence = inherited if number is None else _number(number)
             referenced = about if isinstance(about, str) else None
-            file = LiveFile(_number(content), _number(records), sequence, _number(size), referenced)
+            file = LiveFile(
+                content=_number(content),
+                records=_number(records),
+                sequence=sequence,
+                size=_number(size),
+                about=referenced,
+            )
             yield (str(path), _number(offset)), file
 
 

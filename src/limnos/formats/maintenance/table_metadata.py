@@ -18,7 +18,7 @@ MAIN: Final = "main"
 BRANCH: Final = "branch"
 
 
-class Snapshot(msgspec.Struct, rename="kebab", frozen=True):
+class Snapshot(msgspec.Struct, rename="kebab", frozen=True, kw_only=True):
     """A snapshot of a table, with the fields that maintenance needs."""
 
     snapshot_id: int
@@ -38,7 +38,7 @@ class Snapshot(msgspec.Struct, rename="kebab", frozen=True):
         return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-class SnapshotRef(msgspec.Struct, rename="kebab", frozen=True):
+class SnapshotRef(msgspec.Struct, rename="kebab", frozen=True, kw_only=True):
     """A branch or tag: its snapshot, and its retention settings."""
 
     snapshot_id: int
@@ -83,7 +83,7 @@ class TableSchema(msgspec.Struct, rename="kebab", frozen=True):
     schema_id: int = 0
 
 
-class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
+class TableMetadata(msgspec.Struct, rename="kebab", frozen=True, kw_only=True):
     """The parts of a table's metadata that maintenance reads."""
 
     location: str
@@ -110,7 +110,7 @@ class TableMetadata(msgspec.Struct, rename="kebab", frozen=True):
         """Branches and tags by name. A document without references has only `main`, at the current snapshot."""
         if self.refs is not None and (MAIN in self.refs or self.current is None):
             return self.refs
-        main = {} if self.current is None else {MAIN: SnapshotRef(self.current.snapshot_id)}
+        main = {} if self.current is None else {MAIN: SnapshotRef(snapshot_id=self.current.snapshot_id)}
         return {**main, **(self.refs or {})}
 
     def text(self, name: str) -> str | None:

@@ -51,7 +51,7 @@ class FileHead(NamedTuple):
     is_whole: bool
 
 
-class HeadRequest(msgspec.Struct, frozen=True):
+class HeadRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request for the first rows of a file.
 
     - `shape`: the table's schema and specs for reading, with the restrictions of the reader.

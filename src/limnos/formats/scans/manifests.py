@@ -79,15 +79,15 @@ def manifest_summary(manifest: ManifestFile) -> ManifestSummary:
     counts = (manifest.added_files_count, manifest.existing_files_count)
     first = cast("int | None", manifest[15]) if len(manifest) > 15 else None
     return ManifestSummary(
-        manifest.manifest_path,
-        manifest.manifest_length,
-        manifest.partition_spec_id,
-        manifest.content == ManifestContent.DELETES,
-        manifest.sequence_number or 0,
-        manifest.min_sequence_number or 0,
-        manifest.added_snapshot_id or 0,
-        -1 if None in counts else sum(cast("tuple[int, int]", counts)),
-        first,
+        path=manifest.manifest_path,
+        length=manifest.manifest_length,
+        spec=manifest.partition_spec_id,
+        is_deletes=manifest.content == ManifestContent.DELETES,
+        sequence=manifest.sequence_number or 0,
+        least_sequence=manifest.min_sequence_number or 0,
+        snapshot=manifest.added_snapshot_id or 0,
+        files=-1 if None in counts else sum(cast("tuple[int, int]", counts)),
+        first_row_id=first,
     )
 
 

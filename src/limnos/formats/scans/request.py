@@ -19,7 +19,7 @@ NAMES_MAX: Final = 10_000
 _ID_MAX: Final = 1 << 63
 
 
-class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True):
+class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=True, kw_only=True):
     """The body of a request to plan a scan. The filter stays encoded until a worker process parses it."""
 
     snapshot_id: int | None = None
@@ -55,7 +55,7 @@ class ScanRequest(msgspec.Struct, frozen=True, rename="kebab", omit_defaults=Tru
             raise BadRequest(f"A scan may name at most {NAMES_MAX} fields")
 
 
-class ScanScope(msgspec.Struct, frozen=True):
+class ScanScope(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a table that a scan needs.
 
     `appended` are the snapshots whose files are scanned; None: all files in the manifest lists. `today` is the table's
@@ -73,7 +73,7 @@ class ScanScope(msgspec.Struct, frozen=True):
     today: Json | None = None
 
 
-class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab"):
+class ManifestSummary(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     """The entry of a manifest in its manifest list.
 
     `files` is the count of its live files; -1 if the list lacks it.
@@ -122,15 +122,15 @@ def scan_scope_of(metadata: Json, request: ScanRequest) -> ScanScope:
     today = _by_id(schemas, "schema-id", target_id=metadata.get("current-schema-id")) or schemas[-1]
     schema = _by_id(schemas, "schema-id", target_id=target) or today
     return ScanScope(
-        str(metadata.get("table-uuid", "")),
-        str(metadata["location"]),
-        last,
-        lists,
-        appended,
-        schema,
-        schemas,
-        specs,
-        None if schema is today else today,
+        table_uuid=str(metadata.get("table-uuid", "")),
+        location=str(metadata["location"]),
+        snapshot_id=last,
+        lists=lists,
+        appended=appended,
+        schema=schema,
+        schemas=schemas,
+        specs=specs,
+        today=None if schema is today else today,
     )
 
 

@@ -82,8 +82,8 @@ async def page(request: Request, _ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/docs", first_page, "documentation"),
-    Route("GET", "/docs/{page}", page, "documentation-page"),
-    Route("GET", "/docs/{folder}/{page}", page, "documentation-folder-page"),
+    Route(method="GET", path="/docs", handler=first_page, operation="documentation"),
+    Route(method="GET", path="/docs/{page}", handler=page, operation="documentation-page"),
+    Route(method="GET", path="/docs/{folder}/{page}", handler=page, operation="documentation-folder-page"),
 )
 ANONYMOUS = frozenset(route.operation for route in ROUTES)

@@ -148,7 +148,7 @@ class OpenApiDocument(msgspec.Struct):
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/", first_page, "first-page"),
-    Route("GET", "/openapi.json", openapi, "openapi"),
+    Route(method="GET", path="/", handler=first_page, operation="first-page"),
+    Route(method="GET", path="/openapi.json", handler=openapi, operation="openapi"),
 )
 ANONYMOUS = frozenset(route.operation for route in ROUTES)

@@ -54,12 +54,12 @@ async def whoami(_request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/health", health.health, "health"),
-    Route("GET", "/health.html", health.health, "health-html"),
-    Route("GET", "/health/live", health.live, "health-live"),
-    Route("GET", "/health/ready", health.ready, "health-ready"),
-    Route("GET", "/metrics", metrics_render, "metrics"),
-    Route("GET", "/configs", configs, "configs"),
-    Route("GET", "/api/limnos/v1/whoami", whoami, "whoami"),
+    Route(method="GET", path="/health", handler=health.health, operation="health"),
+    Route(method="GET", path="/health.html", handler=health.health, operation="health-html"),
+    Route(method="GET", path="/health/live", handler=health.live, operation="health-live"),
+    Route(method="GET", path="/health/ready", handler=health.ready, operation="health-ready"),
+    Route(method="GET", path="/metrics", handler=metrics_render, operation="metrics"),
+    Route(method="GET", path="/configs", handler=configs, operation="configs"),
+    Route(method="GET", path="/api/limnos/v1/whoami", handler=whoami, operation="whoami"),
 )
 ANONYMOUS = frozenset(route.operation for route in ROUTES) - {"whoami"}

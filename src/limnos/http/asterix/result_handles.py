@@ -33,7 +33,7 @@ LOST: Final = (
 )
 
 
-class QueryOutcome(msgspec.Struct, array_like=True, frozen=True):
+class QueryOutcome(msgspec.Struct, array_like=True, frozen=True, kw_only=True):
     """The stored outcome of a request: its HTTP status, whether it has results, and the end of the response body."""
 
     http: int

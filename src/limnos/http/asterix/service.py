@@ -85,11 +85,11 @@ class _QueryRun:
         self.timeout_s = seconds if request.timeout_ms is None else min(seconds, request.timeout_ms / 1000)
         self.ctx, self.asked, self.body, self.running = ctx, request, body, running
         self.session = StatementSession(
-            ctx,
-            now_ms,
-            request.parameters,
-            time.monotonic() + self.timeout_s,
-            request.compile_only,
+            ctx=ctx,
+            now_ms=now_ms,
+            parameters=request.parameters,
+            ends_at=time.monotonic() + self.timeout_s,
+            compiles_only=request.compile_only,
             plans_as_text=request.plan_format == "string",
             results_tagged=request.format != "json",
             sql_compat=request.sql_compat,
@@ -272,13 +272,13 @@ async def _store_results(run: _QueryRun, writer: ResultWriter) -> Failure | None
         status_word(failed),
         msgspec.json.encode(
             QueryOutcome(
-                status,
-                run.body.has_results,
-                msgspec.Raw(body),
-                run.asked.is_read_once,
-                run.asked.format,
-                run.is_ordered,
-                tuple(sorted(run.session.datasets_read)),
+                http=status,
+                has_results=run.body.has_results,
+                outcome_fields=msgspec.Raw(body),
+                is_read_once=run.asked.is_read_once,
+                format=run.asked.format,
+                is_ordered=run.is_ordered,
+                datasets=tuple(sorted(run.session.datasets_read)),
             )
         ),
     )

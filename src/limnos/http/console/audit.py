@@ -30,7 +30,7 @@ _KINDS: Final = frozenset(kind.word.rpartition("_")[2] for kind in Kind)
 _FIELDS: Final = ("user", "path", "action", "outcome", "request", "since", "until")
 
 
-class AuditLine(msgspec.Struct, frozen=True):
+class AuditLine(msgspec.Struct, frozen=True, kw_only=True):
     """An audit record, formatted for the page. Each `…_href` is the URL of the records with that value."""
 
     at_ms: int
@@ -50,7 +50,7 @@ class AuditLine(msgspec.Struct, frozen=True):
     client: str
 
 
-class AuditPage(msgspec.Struct, frozen=True):
+class AuditPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the audit page. `following` is the URL of the page with older records; empty at the end."""
 
     frame: Frame
@@ -73,7 +73,11 @@ async def audit_page(page_request: PageRequest) -> Response:
             page_request, frame.metalake, filters=filters | {"before": str(min(each.id for each in records))}
         )
     return html_response(
-        page_request.request, render("audit.html", AuditPage(frame, filters, tuple(OUTCOMES), lines, following))
+        page_request.request,
+        render(
+            "audit.html",
+            AuditPage(frame=frame, filters=filters, outcomes=tuple(OUTCOMES), lines=lines, following=following),
+        ),
     )
 
 
@@ -121,29 +125,29 @@ def _line(page_request: PageRequest, metalake: str, *, record: AuditRecord) -> A
     words = record.change or record.action or record.operation
     look = {"refused": "bad", "failed": "warn"}.get(record.outcome, "ok")
     return AuditLine(
-        record.at,
-        record.user,
-        _address(page_request, metalake, filters={"user": record.user}),
-        words.replace("_", " "),
-        "" if words.startswith(f"{record.kind}_") else record.kind.replace("_", " "),
-        _address(page_request, metalake, filters={"action": words}),
-        record.detail,
-        record.outcome,
-        look,
-        record.path,
-        _address(page_request, metalake, filters={"path": record.path}),
-        record.request_id,
-        _address(page_request, metalake, filters={"request": record.request_id}),
-        record.client,
+        at_ms=record.at,
+        user=record.user,
+        user_href=_address(page_request, metalake, filters={"user": record.user}),
+        words=words.replace("_", " "),
+        kind="" if words.startswith(f"{record.kind}_") else record.kind.replace("_", " "),
+        words_href=_address(page_request, metalake, filters={"action": words}),
+        detail=record.detail,
+        outcome=record.outcome,
+        look=look,
+        path=record.path,
+        path_href=_address(page_request, metalake, filters={"path": record.path}),
+        request=record.request_id,
+        request_href=_address(page_request, metalake, filters={"request": record.request_id}),
+        client=record.client,
     )
 
 
 ROUTES = (
     ConsoleRoute(
-        "GET",
-        "/audit",
-        audit_page,
-        "audit-page",
-        ("metalake", "user", "path", "action", "outcome", "request", "since", "until", "before"),
+        method="GET",
+        path="/audit",
+        handler=audit_page,
+        operation="audit-page",
+        query=("metalake", "user", "path", "action", "outcome", "request", "since", "until", "before"),
     ),
 )

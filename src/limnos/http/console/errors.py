@@ -62,7 +62,7 @@ class AccessAsk(msgspec.Struct, frozen=True):
     link: str
 
 
-class ErrorPage(msgspec.Struct, frozen=True):
+class ErrorPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of an error page: the error, the reasons of a refusal, links, and the form that was sent."""
 
     frame: Frame
@@ -111,21 +111,21 @@ async def error_page(
     decision = visible_decision_json(error)
     factors = factors_of(decision)
     view = ErrorPage(
-        frame,
-        status,
-        heading,
-        unescape_percent(str(error)),
-        page_request.request.id,
-        status == 403,
-        status >= 500,
-        page_request.user,
-        "" if decision is None else str(decision["action"]),
-        factors,
-        _advice(factors),
-        await ask(page_request) if decision is not None and page_request.user else None,
-        "" if is_form else _trash_address(page_request, error, frame=frame),
-        form_url(page_request, is_page=is_page) if is_form else "",
-        _forms(page_request, status),
+        frame=frame,
+        status=status,
+        heading=heading,
+        message=unescape_percent(str(error)),
+        request_id=page_request.request.id,
+        is_refusal=status == 403,
+        is_fault=status >= 500,
+        user=page_request.user,
+        action="" if decision is None else str(decision["action"]),
+        factors=factors,
+        advice=_advice(factors),
+        ask=await ask(page_request) if decision is not None and page_request.user else None,
+        trash="" if is_form else _trash_address(page_request, error, frame=frame),
+        back=form_url(page_request, is_page=is_page) if is_form else "",
+        forms=_forms(page_request, status),
     )
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
     return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
@@ -230,7 +230,7 @@ class _FactorObject(msgspec.Struct):
     name: str = ""
 
 
-class _FactorFields(msgspec.Struct):
+class _FactorFields(msgspec.Struct, kw_only=True):
     kind: str
     privilege: str | None = None
     object: _FactorObject | None = None

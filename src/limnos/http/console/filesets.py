@@ -40,7 +40,7 @@ from limnos.services.governance.details import details_load
 PAGE_SIZE: Final = 200
 
 
-class FileLine(msgspec.Struct, frozen=True):
+class FileLine(msgspec.Struct, frozen=True, kw_only=True):
     """An entry of a directory, with the URL of its page; no URL for a name that is not UTF-8."""
 
     name: str
@@ -50,7 +50,7 @@ class FileLine(msgspec.Struct, frozen=True):
     changed_at_ms: int | None = None
 
 
-class FilesetPage(msgspec.Struct, frozen=True):
+class FilesetPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a fileset's page: a directory, or the beginning of a file.
 
     `trail` has links to the parent directories, `locations` the fileset's named locations if there are several.
@@ -89,20 +89,20 @@ async def fileset_page(page_request: PageRequest, address: ObjectAddress) -> Res
         chips=kind_chips(details),
         comment=record.comment or "",
     )
-    where = Fact("Location", record.locations.get(location, ""), is_code=True)
+    where = Fact(label="Location", text=record.locations.get(location, ""), is_code=True)
     page = FilesetPage(
-        await object_frame(page_request, address),
-        heading,
-        tab,
-        (where, *facts_of(details)),
-        properties_of(record.properties) if tab == "properties" else (),
-        tuple(
+        frame=await object_frame(page_request, address),
+        heading=heading,
+        tab=tab,
+        facts=(where, *facts_of(details)),
+        properties=properties_of(record.properties) if tab == "properties" else (),
+        locations=tuple(
             Link(name, _href(page_request, address, location=name), name == location)
             for name in sorted(record.locations)
         )
         if len(record.locations) > 1
         else (),
-        _trail(page_request, address, location=location, path=path),
+        trail=_trail(page_request, address, location=location, path=path),
         file=file,
     )
     if tab == "files":
@@ -132,7 +132,13 @@ async def _with_lines(
 
     def line(name: str, key: str, *, size: str = "", changed_at_ms: int | None = None) -> FileLine:
         text = printable(name)
-        return FileLine(text, href(name, key) if text == name else "", key == "directory", size, changed_at_ms)
+        return FileLine(
+            name=text,
+            href=href(name, key) if text == name else "",
+            is_directory=key == "directory",
+            size=size,
+            changed_at_ms=changed_at_ms,
+        )
 
     directories = tuple(line(name, "directory") for name in entries.directories)
     files = tuple(

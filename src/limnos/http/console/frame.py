@@ -40,7 +40,7 @@ ICONS: Final = {
 """The icons of kinds."""
 
 
-class TreeItem(msgspec.Struct, frozen=True, gc=False):
+class TreeItem(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """An object in the tree. `branch` is the URL of the HTML fragment with its children; empty for a leaf."""
 
     name: str
@@ -63,7 +63,7 @@ class Link(msgspec.Struct, frozen=True):
     is_current: bool = False
 
 
-class SectionLink(msgspec.Struct, frozen=True):
+class SectionLink(msgspec.Struct, frozen=True, kw_only=True):
     """A link of the navigation to a page of the console, with its icon and its keyboard shortcut."""
 
     text: str
@@ -73,7 +73,7 @@ class SectionLink(msgspec.Struct, frozen=True):
     is_current: bool
 
 
-class Frame(msgspec.Struct, frozen=True):
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a console page around its content: title, user, navigation, tree and notice."""
 
     base: str
@@ -95,7 +95,11 @@ class Frame(msgspec.Struct, frozen=True):
 def plain_frame(page_request: PageRequest, title: str) -> Frame:
     """Return the frame of a page for a browser without a session, such as the sign-in page."""
     return Frame(
-        page_request.base, static_version(), title, page_request.now_ms, is_access_off=_is_access_off(page_request)
+        base=page_request.base,
+        version=static_version(),
+        title=title,
+        now_ms=page_request.now_ms,
+        is_access_off=_is_access_off(page_request),
     )
 
 
@@ -129,15 +133,15 @@ async def frame_of(
         with suppress(LimnosError):  # an error in the tree must not break the page
             tree = await tree_of(page_request, own, at=at)
     return Frame(
-        page_request.base,
-        static_version(),
-        title,
-        page_request.now_ms,
-        page_request.user,
-        own,
-        links,
-        tree,
-        _is_access_off(page_request),
+        base=page_request.base,
+        version=static_version(),
+        title=title,
+        now_ms=page_request.now_ms,
+        user=page_request.user,
+        metalake=own,
+        metalakes=links,
+        tree=tree,
+        is_access_off=_is_access_off(page_request),
         notice=page_request.notice,
         sections=sections,
         metalake_quoted=quote(own),
@@ -148,7 +152,13 @@ async def frame_of(
 def _sections(page_request: PageRequest, metalake: str, *, current: str) -> tuple[SectionLink, ...]:
     """Return links to the pages of the navigation that the caller may open."""
     return tuple(
-        SectionLink(each.text, each.href(page_request.base, metalake), each.icon, each.key, each.section == current)
+        SectionLink(
+            text=each.text,
+            href=each.href(page_request.base, metalake),
+            icon=each.icon,
+            key=each.key,
+            is_current=each.section == current,
+        )
         for each in CONSOLE_PAGES
         if each.section and each.is_openable(page_request.site, needs=page_request.needs)
     )
@@ -205,7 +215,7 @@ def _child_item(base: str, prefix: str, *, kind: Kind, name: str) -> TreeItem:
     word = kind.word
     path = f"{word}/{prefix}/{segment_of(name)}"
     branch = f"{base}/branch/{path}" if kind is Kind.NAMESPACE else ""
-    return TreeItem(name, word, icon_of(word), f"{base}/o/{path}", branch)
+    return TreeItem(name=name, kind=word, icon=icon_of(word), href=f"{base}/o/{path}", branch=branch)
 
 
 async def _item_on_path(page_request: PageRequest, address: ObjectAddress, *, at: ObjectAddress) -> TreeItem:
@@ -225,7 +235,14 @@ def item_of(page_request: PageRequest, address: ObjectAddress, *, is_current: bo
     word, path = address.kind.word, address.path
     is_container = address.kind in (Kind.CATALOG, Kind.NAMESPACE)
     branch = f"{page_request.base}/branch{path.removeprefix('/o')}" if is_container else ""
-    return TreeItem(address.name, word, icon_of(word), page_request.base + path, branch, is_current=is_current)
+    return TreeItem(
+        name=address.name,
+        kind=word,
+        icon=icon_of(word),
+        href=page_request.base + path,
+        branch=branch,
+        is_current=is_current,
+    )
 
 
 def icon_of(word: str) -> str:

@@ -78,7 +78,7 @@ _WORDS: Final = {
 """Labels of the operations in the change feed; others are shown by name."""
 
 
-class CatalogLine(msgspec.Struct, frozen=True):
+class CatalogLine(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the list of catalogs."""
 
     name: str
@@ -88,7 +88,7 @@ class CatalogLine(msgspec.Struct, frozen=True):
     is_in_use: bool
 
 
-class ChangeLine(msgspec.Struct, frozen=True):
+class ChangeLine(msgspec.Struct, frozen=True, kw_only=True):
     """A group of similar changes (see `similar_changes`) with the operation, user and time of its latest change.
 
     `count` is the number of changes. `href` is the URL of the object's page; empty if there is none.
@@ -114,7 +114,7 @@ class FirstSteps(msgspec.Struct, frozen=True):
     create: str
 
 
-class HomePage(msgspec.Struct, frozen=True):
+class HomePage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the home page: the visible catalogs and the latest changes."""
 
     frame: Frame
@@ -134,7 +134,7 @@ async def home(page_request: PageRequest) -> Response:
     changes = await _changes(page_request, frame.metalake, runs=needs.runs) if is_member else ()
     first = await _first_steps(page_request, frame.metalake, catalogs=nodes) if is_member else None
     catalogs = _catalogs(page_request, frame.metalake, nodes=nodes)
-    page = HomePage(frame, catalogs, changes, is_member, needs=needs, first=first)
+    page = HomePage(frame=frame, catalogs=catalogs, changes=changes, is_member=is_member, needs=needs, first=first)
     return html_response(page_request.request, render("home.html", page))
 
 
@@ -167,11 +167,11 @@ def _may_create(view: RequestView) -> bool:
 def _catalogs(page_request: PageRequest, metalake: str, *, nodes: Sequence[Node]) -> tuple[CatalogLine, ...]:
     return tuple(
         CatalogLine(
-            node.name,
-            page_request.base + catalog_address(metalake, node.name).path,
-            getattr(node.record, "provider", ""),
-            getattr(node.record, "comment", None) or "",
-            bool(getattr(node.record, "in_use", True)),
+            name=node.name,
+            href=page_request.base + catalog_address(metalake, node.name).path,
+            provider=getattr(node.record, "provider", ""),
+            comment=getattr(node.record, "comment", None) or "",
+            is_in_use=bool(getattr(node.record, "in_use", True)),
         )
         for node in nodes
     )
@@ -212,7 +212,16 @@ def pipeline_line(
     else:
         return None
     words = _WORDS.get(change.operation, change.operation)
-    return ChangeLine(words, kind, "run", text, page_request.base + path, change.actor, change.at, len(changes))
+    return ChangeLine(
+        words=words,
+        kind=kind,
+        icon="run",
+        path=text,
+        href=page_request.base + path,
+        user=change.actor,
+        at_ms=change.at,
+        count=len(changes),
+    )
 
 
 def similar_changes(changes: Sequence[PublishedChange]) -> list[list[PublishedChange]]:
@@ -240,7 +249,16 @@ def change_line(page_request: PageRequest, metalake: str, *, changes: Sequence[P
         href = page_request.base + address.path if (change.kind is Kind.CATALOG) is (len(path) == 1) else ""
     name = display.render(path) if kind in KINDS else _names(changes)
     words = _WORDS.get(change.operation, change.operation)
-    return ChangeLine(words, kind.replace("_", " "), icon_of(kind), name, href, change.actor, change.at, len(changes))
+    return ChangeLine(
+        words=words,
+        kind=kind.replace("_", " "),
+        icon=icon_of(kind),
+        path=name,
+        href=href,
+        user=change.actor,
+        at_ms=change.at,
+        count=len(changes),
+    )
 
 
 def _names(changes: Sequence[PublishedChange]) -> str:
@@ -249,4 +267,4 @@ def _names(changes: Sequence[PublishedChange]) -> str:
     return ", ".join(names[:NAMES_SHOWN]) + (f" and {more} more" if more > 0 else "")
 
 
-ROUTES = (ConsoleRoute("GET", "/", home, "home", ("metalake", "done")),)
+ROUTES = (ConsoleRoute(method="GET", path="/", handler=home, operation="home", query=("metalake", "done")),)

@@ -46,7 +46,7 @@ _FAILED: Final = frozenset({"failed", "lost"})
 Part = TypeVar("Part")
 
 
-class NeedLine(msgspec.Struct, frozen=True):
+class NeedLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line about something to look at. `look` and `icon` are those of a chip with the text `what`."""
 
     what: str
@@ -58,7 +58,7 @@ class NeedLine(msgspec.Struct, frozen=True):
     detail: str = ""
 
 
-class DayBar(msgspec.Struct, frozen=True):
+class DayBar(msgspec.Struct, frozen=True, kw_only=True):
     """The bar of a day in a picture: its place, and the heights of all runs and of the failed ones below."""
 
     x: int
@@ -115,7 +115,11 @@ def _run_lines(page_request: PageRequest, metalake: str, *, runs: Iterable[RunVi
         href = page_request.base + run_path(metalake, run=view.run.uuid)
         words = f"The run {view.run.uuid[:8]} of the pipeline {view.pipeline}"
         at_ms = view.run.started_at if view.run.ended_at is None else view.run.ended_at
-        lines.append(NeedLine(state, look, icon, words, href, at_ms, view.run.message or ""))
+        lines.append(
+            NeedLine(
+                what=state, look=look, icon=icon, text=words, href=href, at_ms=at_ms, detail=view.run.message or ""
+            )
+        )
     return lines[:LINES_MAX]
 
 
@@ -131,7 +135,11 @@ async def _table_lines(page_request: PageRequest, metalake: str, *, catalogs: Se
         more = f" and {count_text(len(paths) - _NAMES)} more" if len(paths) > _NAMES else ""
         text = f"{', '.join(paths[:_NAMES])}{more} need{'s' if len(paths) == 1 else ''} maintenance"
         href = f"{page_request.base}/maintenance?{urlencode({'metalake': metalake, 'catalog': node.name})}"
-        lines.append(NeedLine("maintenance", "warn", "wrench", text, href, detail=findings[0].row.reason))
+        lines.append(
+            NeedLine(
+                what="maintenance", look="warn", icon="wrench", text=text, href=href, detail=findings[0].row.reason
+            )
+        )
     return lines
 
 
@@ -148,7 +156,9 @@ async def _refusal_lines(page_request: PageRequest, metalake: str) -> list[NeedL
     least = "at least " if page is not None and page.more else ""
     text = f"{least}{count_text(len(refused))} refusal{'' if len(refused) == 1 else 's'} in the last day: {names}"
     href = f"{page_request.base}/audit?{urlencode({'metalake': metalake, 'outcome': 'refused'})}"
-    return [NeedLine("refused", "info", "lock", text, href, max(each.at for each in refused))]
+    return [
+        NeedLine(what="refused", look="info", icon="lock", text=text, href=href, at_ms=max(each.at for each in refused))
+    ]
 
 
 async def _node_lines(page_request: PageRequest) -> list[NeedLine]:
@@ -160,7 +170,14 @@ async def _node_lines(page_request: PageRequest) -> list[NeedLine]:
         return []
     href = f"{page_request.base}/nodes"
     lines = [
-        NeedLine("silent", "warn", "alert", f"The node {each.node.name} sends no heartbeat", href, each.node.seen_at)
+        NeedLine(
+            what="silent",
+            look="warn",
+            icon="alert",
+            text=f"The node {each.node.name} sends no heartbeat",
+            href=href,
+            at_ms=each.node.seen_at,
+        )
         for each in state.nodes
         if each.is_silent
     ]
@@ -168,7 +185,11 @@ async def _node_lines(page_request: PageRequest) -> list[NeedLine]:
     failing += [each.name for line in state.nodes if not line.is_own for each in line.node.failing]
     if failing:
         names = ", ".join(dict.fromkeys(failing))
-        lines.append(NeedLine("failing", "bad", "alert", f"Background work of the nodes fails: {names}", href))
+        lines.append(
+            NeedLine(
+                what="failing", look="bad", icon="alert", text=f"Background work of the nodes fails: {names}", href=href
+            )
+        )
     return lines
 
 

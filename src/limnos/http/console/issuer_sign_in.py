@@ -41,7 +41,12 @@ async def to_issuer(page_request: PageRequest) -> Response:
     """
     require_sign_in_allowed(page_request)
     target = page_request.site.path_below(page_request.request.query("next"))
-    request = AuthorizationRequest(_return_address(page_request), *(secrets.token_urlsafe(32) for _ in range(3)))
+    request = AuthorizationRequest(
+        redirect_uri=_return_address(page_request),
+        state=secrets.token_urlsafe(32),
+        nonce=secrets.token_urlsafe(32),
+        verifier=secrets.token_urlsafe(32),
+    )
     url = await ISSUER.of(page_request.ctx.services).authorization_url(request)
     cookie_target = target if len(target) <= TARGET_CHARS_MAX else f"{page_request.base}/"
     text = ".".join((request.state, request.nonce, request.verifier, quote(cookie_target)))
@@ -82,7 +87,9 @@ def _pending_authorization(page_request: PageRequest) -> tuple[AuthorizationRequ
     state, nonce, verifier = (part.decode("latin-1") for part in parts[:3])
     target = page_request.site.path_below(unquote_form(parts[3]))
     peer = page_request.request.peer
-    return AuthorizationRequest(_return_address(page_request), state, nonce, verifier, peer), target
+    return AuthorizationRequest(
+        redirect_uri=_return_address(page_request), state=state, nonce=nonce, verifier=verifier, peer=peer
+    ), target
 
 
 def _code_of(page_request: PageRequest) -> str:
@@ -104,6 +111,15 @@ def _return_address(page_request: PageRequest) -> str:
 
 
 ROUTES = (
-    ConsoleRoute("GET", TO_ISSUER, to_issuer, "to-issuer", ("next",), is_public=True),
-    ConsoleRoute("GET", FROM_ISSUER, from_issuer, "from-issuer", ("code", "state", "error"), is_public=True),
+    ConsoleRoute(
+        method="GET", path=TO_ISSUER, handler=to_issuer, operation="to-issuer", query=("next",), is_public=True
+    ),
+    ConsoleRoute(
+        method="GET",
+        path=FROM_ISSUER,
+        handler=from_issuer,
+        operation="from-issuer",
+        query=("code", "state", "error"),
+        is_public=True,
+    ),
 )

@@ -36,7 +36,7 @@ from limnos.model.kinds import Kind
 from limnos.services.governance.details import details_load
 
 
-class LanceTablePage(msgspec.Struct, frozen=True):
+class LanceTablePage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a Lance table's page. `refusal` is the reason why the columns were not read."""
 
     frame: Frame
@@ -70,17 +70,17 @@ async def table_page(page_request: PageRequest, address: ObjectAddress) -> Respo
     )
     columns = await lance_columns(page_request, address) if tab in ("columns", "indexes") else LanceColumns()
     view = LanceTablePage(
-        await object_frame(page_request, address),
-        heading,
-        tab,
-        (*columns.facts, *facts_of(details)),
-        properties_of(record.properties),
-        snippets_of(page_request, address, is_lance=True) if tab == "connect" else (),
-        await preview_tab(page_request, address, is_lance=True) if tab == "preview" else PreviewTab(),
-        columns.lines,
-        columns.lines_count,
-        columns.refusal,
-        await _tab_part(page_request, address, tab=tab, columns=columns),
+        frame=await object_frame(page_request, address),
+        heading=heading,
+        tab=tab,
+        facts=(*columns.facts, *facts_of(details)),
+        properties=properties_of(record.properties),
+        snippets=snippets_of(page_request, address, is_lance=True) if tab == "connect" else (),
+        preview=await preview_tab(page_request, address, is_lance=True) if tab == "preview" else PreviewTab(),
+        columns=columns.lines,
+        columns_count=columns.lines_count,
+        refusal=columns.refusal,
+        part=await _tab_part(page_request, address, tab=tab, columns=columns),
     )
     return html_response(page_request.request, render("lance_table.html", view), status=view.preview.status)
 

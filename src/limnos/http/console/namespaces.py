@@ -44,7 +44,7 @@ ROWS: Final = 100
 """The number of children on one page of the list."""
 
 
-class ChildRow(msgspec.Struct, frozen=True, gc=False):
+class ChildRow(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A row of the list of a namespace's children."""
 
     name: str
@@ -57,7 +57,7 @@ class ChildRow(msgspec.Struct, frozen=True, gc=False):
     changed_ms: int | None
 
 
-class ContentsPart(msgspec.Struct, frozen=True):
+class ContentsPart(msgspec.Struct, frozen=True, kw_only=True):
     """A page of the list of children. `following` is the URL of the next page; empty at the end."""
 
     base: str
@@ -68,7 +68,7 @@ class ContentsPart(msgspec.Struct, frozen=True):
     begins_inside: bool
 
 
-class NamespacePage(msgspec.Struct, frozen=True):
+class NamespacePage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the page of a catalog or namespace."""
 
     frame: Frame
@@ -89,7 +89,7 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
     tab = tab_of(page_request, NAMESPACE_TABS)
     details, may_create = await page_request.ctx.read(address.scope, lambda view: _read(view, address))
     create = page_request.base + creation_path(address) if may_create else ""
-    contents = ContentsPart("", "", (), "", page_request.now_ms, begins_inside=False)
+    contents = ContentsPart(base="", version="", rows=(), following="", now_ms=page_request.now_ms, begins_inside=False)
     failure: SourceFailed | None = None
     try:
         if tab == "contents":
@@ -110,14 +110,14 @@ async def namespace_page(page_request: PageRequest, address: ObjectAddress) -> R
     )
     frame = await (object_frame(page_request, address) if failure is None else failed_frame(page_request, address))
     view = NamespacePage(
-        frame,
-        address.path,
-        heading,
-        tab,
-        facts_of(details),
-        contents,
-        properties_of(getattr(record, "properties", {})),
-        await policies_tab(page_request, address) if tab == "policies" else TabPart(),
+        frame=frame,
+        path=address.path,
+        heading=heading,
+        tab=tab,
+        facts=facts_of(details),
+        contents=contents,
+        properties=properties_of(getattr(record, "properties", {})),
+        part=await policies_tab(page_request, address) if tab == "policies" else TabPart(),
         warning="" if failure is None else failure_text(address.catalog, failure),
     )
     return external_response(page_request, render("namespace.html", view), failure=failure)
@@ -140,7 +140,12 @@ async def contents_part(page_request: PageRequest, address: ObjectAddress) -> Co
     prefix = quote_path((address.metalake, address.catalog, *address.levels))
     rows = tuple(_row(page_request.base, prefix, child=child) for child in page.children)
     return ContentsPart(
-        page_request.base, static_version(), rows, following, page_request.now_ms, begins_inside=after is not None
+        base=page_request.base,
+        version=static_version(),
+        rows=rows,
+        following=following,
+        now_ms=page_request.now_ms,
+        begins_inside=after is not None,
     )
 
 
@@ -148,12 +153,12 @@ def _row(base: str, prefix: str, *, child: ChildObject) -> ChildRow:
     """Return a child as a row. `prefix` is the quoted path of its parent."""
     word = child.kind.word
     return ChildRow(
-        child.name,
-        word.replace("_", " "),
-        icon_of(word),
-        f"{base}/o/{word}/{prefix}/{segment_of(child.name)}",
-        "" if child.node is None else child.node.format,
-        "" if child.owner is None else child.owner.name,
-        child.comment or "",
-        child.changed_at,
+        name=child.name,
+        kind=word.replace("_", " "),
+        icon=icon_of(word),
+        href=f"{base}/o/{word}/{prefix}/{segment_of(child.name)}",
+        format="" if child.node is None else child.node.format,
+        owner="" if child.owner is None else child.owner.name,
+        comment=child.comment or "",
+        changed_ms=child.changed_at,
     )

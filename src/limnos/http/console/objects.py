@@ -31,7 +31,7 @@ _PAGES: Final[dict[Kind, ObjectPage]] = {
 }
 
 
-class BranchPart(msgspec.Struct, frozen=True):
+class BranchPart(msgspec.Struct, frozen=True, kw_only=True):
     """The children of an object in the tree."""
 
     base: str
@@ -61,17 +61,23 @@ async def branch(page_request: PageRequest) -> Response:
     page = await children_list(page_request.ctx, address.scope, parent=address.levels, request=children_request)
     items = tuple(item_of(page_request, address.child(child.kind, child.name)) for child in page.children)
     own = page_request.base + address.path
-    part = BranchPart(page_request.base, static_version(), items, own, following_of(page_request, address, page=page))
+    part = BranchPart(
+        base=page_request.base,
+        version=static_version(),
+        items=items,
+        href=own,
+        following=following_of(page_request, address, page=page),
+    )
     return html_response(page_request.request, render("part_branch.html", part))
 
 
 ROUTES = (
     ConsoleRoute(
-        "GET",
-        "/o/{kind}/{path...}",
-        object_page,
-        "object-page",
-        (
+        method="GET",
+        path="/o/{kind}/{path...}",
+        handler=object_page,
+        operation="object-page",
+        query=(
             "tab",
             "after",
             "kind",
@@ -88,5 +94,5 @@ ROUTES = (
             "file",
         ),
     ),
-    ConsoleRoute("GET", "/branch/{kind}/{path...}", branch, "branch", ("after",)),
+    ConsoleRoute(method="GET", path="/branch/{kind}/{path...}", handler=branch, operation="branch", query=("after",)),
 )

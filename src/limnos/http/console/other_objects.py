@@ -62,7 +62,7 @@ class ListSection(msgspec.Struct, frozen=True):
     note: str = ""
 
 
-class ObjectPage(msgspec.Struct, frozen=True):
+class ObjectPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the generic object page, for kinds without a page of their own."""
 
     frame: Frame
@@ -124,7 +124,12 @@ async def object_page(page_request: PageRequest, address: ObjectAddress) -> Resp
     )
     facts = (*facts_of(details), *dashboard_facts(dashboards))
     page = ObjectPage(
-        await object_frame(page_request, address), heading, facts, blocks, lists, properties_of(properties)
+        frame=await object_frame(page_request, address),
+        heading=heading,
+        facts=facts,
+        blocks=blocks,
+        lists=lists,
+        properties=properties_of(properties),
     )
     return html_response(page_request.request, render("object.html", page))
 

@@ -27,7 +27,7 @@ _TEXT_MAX: Final = 18
 _PLACE_MAX: Final = 28
 
 
-class PictureNode(msgspec.Struct, frozen=True):
+class PictureNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node to draw. `look` is `plain`, `root`, `hidden`, `outside`, `ok`, `bad`, `warn` or `info`."""
 
     id: str
@@ -40,7 +40,7 @@ class PictureNode(msgspec.Struct, frozen=True):
     """A shorter name to draw, if there is one."""
 
 
-class PlacedNode(msgspec.Struct, frozen=True):
+class PlacedNode(msgspec.Struct, frozen=True, kw_only=True):
     """A node of the picture with the coordinates of its upper left corner."""
 
     name: str
@@ -61,7 +61,7 @@ class PictureLine(msgspec.Struct, frozen=True):
     is_back: bool
 
 
-class GraphPicture(msgspec.Struct, frozen=True):
+class GraphPicture(msgspec.Struct, frozen=True, kw_only=True):
     """A picture in pixels. `left_out` is the number of omitted nodes, `lines_left_out` that of omitted lines between
     drawn nodes.
     """
@@ -95,14 +95,14 @@ def graph_picture(
         x, y = layout.corners[each.id]
         placed.append(
             PlacedNode(
-                each.name,
-                _short(each.text or each.name, _TEXT_MAX),
-                _short(each.place, _PLACE_MAX),
-                each.icon,
-                each.href,
-                each.look,
-                round(x) + _MARGIN,
-                round(y) + _MARGIN,
+                name=each.name,
+                text=_short(each.text or each.name, _TEXT_MAX),
+                place=_short(each.place, _PLACE_MAX),
+                icon=each.icon,
+                href=each.href,
+                look=each.look,
+                x=round(x) + _MARGIN,
+                y=round(y) + _MARGIN,
             )
         )
     lines = tuple(
@@ -111,15 +111,15 @@ def graph_picture(
     )
     order = sorted(placed, key=lambda each: (each.x, each.y))
     return GraphPicture(
-        title,
-        tuple(order),
-        lines,
-        round(layout.width) + 2 * _MARGIN,
-        round(layout.height) + 2 * _MARGIN,
-        _SIZES.width,
-        _SIZES.height,
-        len(nodes) - len(drawn),
-        len(known_edges) - len(drawn_edges),
+        title=title,
+        nodes=tuple(order),
+        lines=lines,
+        width=round(layout.width) + 2 * _MARGIN,
+        height=round(layout.height) + 2 * _MARGIN,
+        node_width=_SIZES.width,
+        node_height=_SIZES.height,
+        left_out=len(nodes) - len(drawn),
+        lines_left_out=len(known_edges) - len(drawn_edges),
     )
 
 

@@ -113,7 +113,9 @@ async def unknown_page(page_request: PageRequest) -> Response:
     raise NotFound("The console has no page at this address", kind="route")
 
 
-UNKNOWN: Final = ConsoleRoute("GET", "/{path...}", unknown_page, "unknown-console-page", is_public=True)
+UNKNOWN: Final = ConsoleRoute(
+    method="GET", path="/{path...}", handler=unknown_page, operation="unknown-console-page", is_public=True
+)
 
 
 class ConsoleProtocol:
@@ -138,7 +140,14 @@ class ConsoleProtocol:
                 response.headers = (*response.headers, HSTS)
             return response
 
-        return Route(route.method, ROOT + route.path, handler, route.operation, takes="form", query=route.query)
+        return Route(
+            method=route.method,
+            path=ROOT + route.path,
+            handler=handler,
+            operation=route.operation,
+            takes="form",
+            query=route.query,
+        )
 
     def _has_page(self, path: str) -> bool:
         """Return whether the path of a URL has a page."""

@@ -34,7 +34,7 @@ HITS: Final = 50
 QUESTION_MAX: Final = 300
 
 
-class HitLine(msgspec.Struct, frozen=True):
+class HitLine(msgspec.Struct, frozen=True, kw_only=True):
     """A search hit: an object with the matching part of its text."""
 
     name: str
@@ -55,7 +55,7 @@ class QueryLink(msgspec.Struct, frozen=True):
     count: int = 0
 
 
-class SearchPage(msgspec.Struct, frozen=True):
+class SearchPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the search page.
 
     `more`: further hits exist. `bounded`: not all objects were searched. `behind`: the number of changes that the
@@ -76,7 +76,7 @@ class SearchPage(msgspec.Struct, frozen=True):
     advice: str = ""
 
 
-class PalettePart(msgspec.Struct, frozen=True):
+class PalettePart(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the search palette: pages and people, the first hits, and corrected queries."""
 
     base: str
@@ -94,23 +94,23 @@ async def search_page(page_request: PageRequest) -> Response:
         return await _palette(page_request, text)
     frame = await frame_of(page_request, f"Search: {text}" if text else "Search", section="search", question=text)
     if not text:
-        return html_response(page_request.request, render("search.html", SearchPage(frame, "")))
+        return html_response(page_request.request, render("search.html", SearchPage(frame=frame, question="")))
     try:
         question = question_of(text, {})
         answer = await search(page_request.ctx, frame.metalake, question=question, limit=HITS, with_facets=True)
     except BadRequest as error:
-        view = SearchPage(frame, text, refusal=error.message)
+        view = SearchPage(frame=frame, question=text, refusal=error.message)
         return html_response(page_request.request, render("search.html", view), status=400)
     names = await _pipelines_among(page_request, frame.metalake, hits=answer.hits)
     hits = tuple(_line(page_request, frame.metalake, hit=hit, question=question, names=names) for hit in answer.hits)
     meant = tuple(_link(page_request, corrected(text, each), metalake=frame.metalake) for each in answer.suggestions)
     view = SearchPage(
-        frame,
-        text,
-        hits,
-        answer.more,
-        answer.is_bounded,
-        answer.unindexed_changes,
+        frame=frame,
+        question=text,
+        hits=hits,
+        more=answer.more,
+        bounded=answer.is_bounded,
+        behind=answer.unindexed_changes,
         meant=meant,
         facets=tuple(_facet_links(page_request, text, metalake=frame.metalake, facets=answer.facets)),
         filters=" and ".join(filter_texts(question)),
@@ -158,7 +158,7 @@ async def _palette(page_request: PageRequest, text: str) -> Response:
             note = f"{note} {_key_advice(question)}".rstrip()
         except BadRequest as error:
             note = error.message
-    part = PalettePart(page_request.base, static_version(), hits, note, meant, links)
+    part = PalettePart(base=page_request.base, version=static_version(), hits=hits, note=note, meant=meant, links=links)
     return html_response(page_request.request, render("part_palette.html", part))
 
 
@@ -209,15 +209,17 @@ def _line(
     matched = tuple(f"{each.where}: {each.text}" for each in hit.matched if each.where not in ("name", "filter"))
     matched += filter_texts(question) if is_filtered else ()
     return HitLine(
-        hit.path[-1],
-        display.render(hit.path),
-        word.replace("_", " "),
-        icon_of(hit.kind.word),
-        href,
-        hit.table_format,
-        matched,
-        hit.changed_at,
+        name=hit.path[-1],
+        path=display.render(hit.path),
+        kind=word.replace("_", " "),
+        icon=icon_of(hit.kind.word),
+        href=href,
+        format=hit.table_format,
+        matched=matched,
+        changed_ms=hit.changed_at,
     )
 
 
-ROUTES = (ConsoleRoute("GET", "/search", search_page, "search-page", ("q", "metalake")),)
+ROUTES = (
+    ConsoleRoute(method="GET", path="/search", handler=search_page, operation="search-page", query=("q", "metalake")),
+)

@@ -20,27 +20,27 @@ async def secrets_sheet(page_request: PageRequest, metalake: str, *, user: str, 
     """
     secrets = await secrets_list(page_request.ctx, user=user)
     columns = (
-        SheetColumn("Secret"),
-        SheetColumn("Created"),
-        SheetColumn("Ends", hides=True),
-        SheetColumn("State"),
-        SheetColumn("Action"),
+        SheetColumn(text="Secret"),
+        SheetColumn(text="Created"),
+        SheetColumn(text="Ends", hides=True),
+        SheetColumn(text="State"),
+        SheetColumn(text="Action"),
     )
     rows = tuple(_row(page_request, each, metalake=metalake, user=user) for each in reversed(secrets))
-    return Sheet(title, columns, rows, "This user has no secret.")
+    return Sheet(title=title, columns=columns, rows=rows, note="This user has no secret.")
 
 
 def _row(page_request: PageRequest, secret: Token, *, metalake: str, user: str) -> tuple[SheetCell, ...]:
     state = state_of(secret, page_request.now_ms)
     end = FormView(
-        f"{page_request.base}/secrets/end",
-        "End",
-        hidden_fields(metalake=metalake, user=user, id=str(secret.id)),
+        action=f"{page_request.base}/secrets/end",
+        button="End",
+        fields=hidden_fields(metalake=metalake, user=user, id=str(secret.id)),
         label=f"End secret {secret.id}",
         is_danger=True,
     )
     return (
-        SheetCell(str(secret.id), is_name=True),
+        SheetCell(text=str(secret.id), is_name=True),
         SheetCell(at_ms=secret.created_at),
         end_cell(secret),
         SheetCell(chips=(state,)),
@@ -57,4 +57,4 @@ def state_of(token: Token, now_ms: int) -> Chip:
 
 def end_cell(token: Token) -> SheetCell:
     """Return the table cell with the expiry of a token or secret."""
-    return SheetCell("never") if token.expires_at is None else SheetCell(moment_ms=token.expires_at)
+    return SheetCell(text="never") if token.expires_at is None else SheetCell(moment_ms=token.expires_at)

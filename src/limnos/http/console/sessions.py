@@ -42,7 +42,7 @@ _SYSTEMS: Final = (
 )
 
 
-class SignInPage(msgspec.Struct, frozen=True):
+class SignInPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the sign-in page; `next` is the path to open after the sign-in, `issuer` the host of the issuer."""
 
     frame: Frame
@@ -95,14 +95,14 @@ def sign_in_response(
     """Return the sign-in page, with a message if an attempt failed."""
     is_allowed = page_request.site.allows_sign_in(page_request.request.headers)
     view = SignInPage(
-        plain_frame(page_request, "Sign in"),
-        target,
-        is_allowed,
-        page_request.site.allows_name_only,
-        message,
-        user,
-        ISSUER.of(page_request.ctx.services).name,
-        f"{page_request.base}{TO_ISSUER}?next={quote(target)}",
+        frame=plain_frame(page_request, "Sign in"),
+        next=target,
+        is_allowed=is_allowed,
+        allows_name_only=page_request.site.allows_name_only,
+        message=message,
+        user=user,
+        issuer=ISSUER.of(page_request.ctx.services).name,
+        issuer_path=f"{page_request.base}{TO_ISSUER}?next={quote(target)}",
     )
     return html_response(page_request.request, render("sign_in.html", view), status=status, headers=headers)
 
@@ -217,11 +217,15 @@ def client_of(page_request: PageRequest) -> str:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/sign-in", sign_in_page, "sign-in-page", ("next",), is_public=True),
-    ConsoleRoute("POST", "/sign-in", sign_in, "sign-in", is_public=True),
-    ConsoleRoute("GET", "/enter", enter_page, "enter-page", ("code",), is_public=True),
-    ConsoleRoute("POST", "/enter", enter, "enter", is_public=True),
-    ConsoleRoute("POST", "/sign-out", sign_out, "sign-out"),
-    ConsoleRoute("GET", "/sessions", sessions_page, "sessions-page", ("done",)),
-    ConsoleRoute("POST", "/sessions/end", session_end, "end-session"),
+    ConsoleRoute(
+        method="GET", path="/sign-in", handler=sign_in_page, operation="sign-in-page", query=("next",), is_public=True
+    ),
+    ConsoleRoute(method="POST", path="/sign-in", handler=sign_in, operation="sign-in", is_public=True),
+    ConsoleRoute(
+        method="GET", path="/enter", handler=enter_page, operation="enter-page", query=("code",), is_public=True
+    ),
+    ConsoleRoute(method="POST", path="/enter", handler=enter, operation="enter", is_public=True),
+    ConsoleRoute(method="POST", path="/sign-out", handler=sign_out, operation="sign-out"),
+    ConsoleRoute(method="GET", path="/sessions", handler=sessions_page, operation="sessions-page", query=("done",)),
+    ConsoleRoute(method="POST", path="/sessions/end", handler=session_end, operation="end-session"),
 )

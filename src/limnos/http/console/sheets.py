@@ -36,7 +36,7 @@ class Choice(msgspec.Struct, frozen=True):
     is_chosen: bool = False
 
 
-class FormInput(msgspec.Struct, frozen=True):
+class FormInput(msgspec.Struct, frozen=True, kw_only=True):
     """An input of a form: a text field; with `choices` a selection, with `rows` a text area.
 
     `suggestions` are values that the browser offers for a text field. Only one input of a page with a given name may
@@ -52,7 +52,7 @@ class FormInput(msgspec.Struct, frozen=True):
     suggestions: tuple[str, ...] = ()
 
 
-class FormView(msgspec.Struct, frozen=True):
+class FormView(msgspec.Struct, frozen=True, kw_only=True):
     """A form that is sent to the URL `action`. `label` is the accessible name of its button, if the button's text alone
     is ambiguous.
     """
@@ -70,7 +70,7 @@ class FormView(msgspec.Struct, frozen=True):
     """Whether it lies in a row of a list, whose columns are the labels of its inputs."""
 
 
-class SheetColumn(msgspec.Struct, frozen=True):
+class SheetColumn(msgspec.Struct, frozen=True, kw_only=True):
     """A column of a list. `hides` hides it on narrow screens; `is_long` cuts its texts after two lines; `is_wrapped`
     breaks them at any character.
     """
@@ -83,7 +83,7 @@ class SheetColumn(msgspec.Struct, frozen=True):
     is_wrapped: bool = False
 
 
-class SheetCell(msgspec.Struct, frozen=True):
+class SheetCell(msgspec.Struct, frozen=True, kw_only=True):
     """A cell of a list: text, a link, chips, a time with its age, a form, or several of these."""
 
     text: str = ""
@@ -97,7 +97,7 @@ class SheetCell(msgspec.Struct, frozen=True):
     small: str = ""
 
 
-class Sheet(msgspec.Struct, frozen=True):
+class Sheet(msgspec.Struct, frozen=True, kw_only=True):
     """A list. `note` is shown if the list is empty; `more` is a sentence below the rows."""
 
     title: str
@@ -125,7 +125,7 @@ class CodeBlock(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-class SheetPage(msgspec.Struct, frozen=True):
+class SheetPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a page of facts, lists and forms."""
 
     frame: Frame

@@ -38,4 +38,8 @@ async def static(page_request: PageRequest) -> Response:
     return Response(200, static_file(name), headers)
 
 
-ROUTES = (ConsoleRoute("GET", "/static/{name}", static, "static-file", ("v",), is_public=True),)
+ROUTES = (
+    ConsoleRoute(
+        method="GET", path="/static/{name}", handler=static, operation="static-file", query=("v",), is_public=True
+    ),
+)

@@ -15,7 +15,7 @@ COLUMNS_MAX: Final = 1_000
 DEPTH_MAX: Final = 30
 
 
-class FieldPart(msgspec.Struct, frozen=True, gc=False):
+class FieldPart(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """The displayed parts of a struct's field: its id, name and type, whether it is required, and its comment."""
 
     id: int
@@ -33,7 +33,7 @@ class SchemaPart(msgspec.Struct, frozen=True, rename="kebab"):
     identifier_field_ids: list[int] = []
 
 
-class SnapshotPart(msgspec.Struct, frozen=True, rename="kebab"):
+class SnapshotPart(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     """A snapshot; times are milliseconds since 1970."""
 
     snapshot_id: int
@@ -82,7 +82,7 @@ class SortOrderPart(msgspec.Struct, frozen=True, rename="kebab"):
     fields: list[SortFieldPart] = []
 
 
-class MetadataPart(msgspec.Struct, frozen=True, rename="kebab"):
+class MetadataPart(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     """The parts of a table's metadata that the pages show."""
 
     format_version: int = 1
@@ -107,7 +107,7 @@ class MetadataPart(msgspec.Struct, frozen=True, rename="kebab"):
         return SchemaPart() if lines is None else lines
 
 
-class ColumnLine(msgspec.Struct, frozen=True, gc=False):
+class ColumnLine(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     """A column for display; `depth` is 0 for a column of the table, more for a field inside one."""
 
     number: str
@@ -158,15 +158,15 @@ def column_lines(schema: SchemaPart, tags: dict[int, list[str]]) -> tuple[list[C
         if count <= COLUMNS_MAX:
             kind = field.type
             line = ColumnLine(
-                number,
-                field.id,
-                field.name,
-                kind if isinstance(kind, str) else type_text(kind),
-                field.required,
-                field.id in keys,
-                field.doc or "",
-                tags.get(field.id, no_tags),
-                depth,
+                number=number,
+                id=field.id,
+                name=field.name,
+                type=kind if isinstance(kind, str) else type_text(kind),
+                is_required=field.required,
+                is_key=field.id in keys,
+                comment=field.doc or "",
+                tags=tags.get(field.id, no_tags),
+                depth=depth,
             )
             lines.append(line)
         if depth < DEPTH_MAX and not isinstance(field.type, str):

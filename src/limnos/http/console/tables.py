@@ -63,7 +63,7 @@ METADATA_BYTES_MAX: Final = 150_000
 """The maximum size of the metadata that a page shows, in bytes."""
 
 
-class SnapshotLine(msgspec.Struct, frozen=True):
+class SnapshotLine(msgspec.Struct, frozen=True, kw_only=True):
     """A snapshot in the list. Counts are texts from its summary, empty if the writer omitted them.
 
     `writer` is the run of a pipeline, or else the engine; `run` is the full id of the run, or empty.
@@ -89,7 +89,7 @@ class LayoutLine(msgspec.Struct, frozen=True):
     words: str
 
 
-class TablePage(msgspec.Struct, frozen=True):
+class TablePage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the page of an Iceberg table."""
 
     frame: Frame
@@ -180,26 +180,26 @@ async def _page(
     )
     text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""
     return TablePage(
-        await object_frame(page_request, address),
-        heading,
-        tab,
-        _facts(state, metadata, columns=count),
-        columns if tab == "columns" else [],
-        count,
-        snapshot_lines(metadata) if tab == "snapshots" else (),
-        len(metadata.snapshots),
-        page_request.base + run_path(address.metalake, run=""),
-        properties_of(metadata.properties) if tab == "properties" else (),
-        _partitions(metadata),
-        _sorting(metadata),
-        snippets_of(page_request, address) if tab == "connect" else (),
-        text.decode("utf-8", "replace"),
-        len(text) == METADATA_BYTES_MAX,
-        is_bound,
-        _masked_columns(state.visible, metadata),
-        () if is_bound else tuple(await reader_problems(page_request.ctx.services, state.visible.document)),
-        await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
-        await _tab_part(page_request, address, metadata=metadata, tab=tab),
+        frame=await object_frame(page_request, address),
+        heading=heading,
+        tab=tab,
+        facts=_facts(state, metadata, columns=count),
+        columns=columns if tab == "columns" else [],
+        columns_count=count,
+        snapshots=snapshot_lines(metadata) if tab == "snapshots" else (),
+        snapshots_count=len(metadata.snapshots),
+        runs=page_request.base + run_path(address.metalake, run=""),
+        properties=properties_of(metadata.properties) if tab == "properties" else (),
+        partitions=_partitions(metadata),
+        sorting=_sorting(metadata),
+        snippets=snippets_of(page_request, address) if tab == "connect" else (),
+        metadata=text.decode("utf-8", "replace"),
+        is_metadata_cut=len(text) == METADATA_BYTES_MAX,
+        is_bound=is_bound,
+        masked=_masked_columns(state.visible, metadata),
+        problems=() if is_bound else tuple(await reader_problems(page_request.ctx.services, state.visible.document)),
+        preview=await preview_tab(page_request, address) if tab == "preview" else PreviewTab(),
+        part=await _tab_part(page_request, address, metadata=metadata, tab=tab),
     )
 
 
@@ -217,13 +217,15 @@ def _facts(state: _TableState, metadata: MetadataPart, *, columns: int) -> tuple
     rows = None if current is None else current.summary.get("total-records")
     owner, *_ = facts_of(state.details)
     return (
-        Fact("Columns", str(columns)),
-        *(() if rows is None or not rows.isdigit() else (Fact("Rows", count_text(int(rows))),)),
-        Fact("Snapshots", str(len(metadata.snapshots))),
+        Fact(label="Columns", text=str(columns)),
+        *(() if rows is None or not rows.isdigit() else (Fact(label="Rows", text=count_text(int(rows))),)),
+        Fact(label="Snapshots", text=str(len(metadata.snapshots))),
         owner,
-        Fact("Last write", "", last) if last is not None else Fact("Last write", "none yet"),
-        Fact("Changed", "", metadata.last_updated_ms),
-        Fact("Location", metadata.location, is_code=True),
+        Fact(label="Last write", text="", at_ms=last)
+        if last is not None
+        else Fact(label="Last write", text="none yet"),
+        Fact(label="Changed", text="", at_ms=metadata.last_updated_ms),
+        Fact(label="Location", text=metadata.location, is_code=True),
         *dashboard_facts(state.dashboards),
     )
 
@@ -244,17 +246,19 @@ def _snapshot_line(
     size, run = summary.get("total-files-size", ""), summary.get("limnos.run", "")
     references = named.get(snapshot.snapshot_id, [])
     return SnapshotLine(
-        str(snapshot.snapshot_id),
-        snapshot.timestamp_ms,
-        summary.get("operation", ""),
-        tuple(Chip(name, "accent" if each.type == "branch" else "plain", each.type) for name, each in references),
-        snapshot.snapshot_id == metadata.current_snapshot_id,
-        _changed(summary.get("added-records", ""), summary.get("deleted-records", "")),
-        _count(summary.get("total-records", "")),
-        _changed(summary.get("added-data-files", ""), summary.get("deleted-data-files", "")),
-        size_text(int(size)) if size.isdigit() and len(size) < 20 else "",
-        run[:_RUN_ID_CHARS] or summary.get("engine-name", ""),
-        run,
+        id=str(snapshot.snapshot_id),
+        at_ms=snapshot.timestamp_ms,
+        operation=summary.get("operation", ""),
+        references=tuple(
+            Chip(name, "accent" if each.type == "branch" else "plain", each.type) for name, each in references
+        ),
+        is_current=snapshot.snapshot_id == metadata.current_snapshot_id,
+        rows_changed=_changed(summary.get("added-records", ""), summary.get("deleted-records", "")),
+        rows_total=_count(summary.get("total-records", "")),
+        files_changed=_changed(summary.get("added-data-files", ""), summary.get("deleted-data-files", "")),
+        size=size_text(int(size)) if size.isdigit() and len(size) < 20 else "",
+        writer=run[:_RUN_ID_CHARS] or summary.get("engine-name", ""),
+        run=run,
     )
 
 

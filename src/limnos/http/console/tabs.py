@@ -49,7 +49,7 @@ class Property(msgspec.Struct, frozen=True):
     value: str
 
 
-class Fact(msgspec.Struct, frozen=True):
+class Fact(msgspec.Struct, frozen=True, kw_only=True):
     """A fact shown under the tabs: a label with its text, or with a time. `href` is the URL that the text links to."""
 
     label: str
@@ -59,7 +59,7 @@ class Fact(msgspec.Struct, frozen=True):
     href: str = ""
 
 
-class ObjectHeading(msgspec.Struct, frozen=True):
+class ObjectHeading(msgspec.Struct, frozen=True, kw_only=True):
     """The heading of an object's page: name, kind, path, labels, tabs and buttons."""
 
     name: str
@@ -143,20 +143,20 @@ def heading_of(
     may_edit = details is not None and "alter" in details.rights and details.node.format != LANCE
     edit = page_request.base + edit_path(address) if may_edit and address.kind in EDITABLE else ""
     return ObjectHeading(
-        address.name,
-        word.replace("_", " "),
-        icon_of(word),
-        display.render((address.catalog, *address.levels)),
-        crumbs_of(page_request, address),
-        (*chips, *rights),
-        comment,
-        links,
-        tags,
-        drop,
-        rename,
-        create,
-        edit,
-        query,
+        name=address.name,
+        kind=word.replace("_", " "),
+        icon=icon_of(word),
+        path=display.render((address.catalog, *address.levels)),
+        crumbs=crumbs_of(page_request, address),
+        chips=(*chips, *rights),
+        comment=comment,
+        tabs=links,
+        tags=tags,
+        drop=drop,
+        rename=rename,
+        create=create,
+        edit=edit,
+        query=query,
     )
 
 
@@ -206,7 +206,7 @@ def dashboard_facts(dashboards: Mapping[str, str]) -> tuple[Fact, ...]:
     an import may bring any text.
     """
     return tuple(
-        Fact("Dashboard", name, href=url if url.startswith(("https://", "http://")) else "")
+        Fact(label="Dashboard", text=name, href=url if url.startswith(("https://", "http://")) else "")
         for name, url in dashboards.items()
     )
 
@@ -215,9 +215,13 @@ def facts_of(details: ObjectDetails) -> tuple[Fact, ...]:
     """Return the facts that every object has: owner, creation, last change."""
     node = details.node
     owner = "no owner" if details.owner is None else details.owner.name
-    changed = Fact("Changed", f"by {node.modified_by}", node.modified_at) if node.modified_at is not None else None
-    creation = Fact("Created", f"by {node.created_by}", node.created_at)
-    return (Fact("Owner", owner), *((changed,) if changed is not None else ()), creation)
+    changed = (
+        Fact(label="Changed", text=f"by {node.modified_by}", at_ms=node.modified_at)
+        if node.modified_at is not None
+        else None
+    )
+    creation = Fact(label="Created", text=f"by {node.created_by}", at_ms=node.created_at)
+    return (Fact(label="Owner", text=owner), *((changed,) if changed is not None else ()), creation)
 
 
 def properties_of(properties: Mapping[str, str]) -> tuple[Property, ...]:

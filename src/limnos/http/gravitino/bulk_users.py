@@ -109,11 +109,16 @@ async def users_remove(request: Request, ctx: Context, *, body: UsersRemove) -> 
 _MANY = "Failed to operate users operation [%s] under metalake [{0}]"
 _USERS = "/bulk/metalakes/{m}/users"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", f"{_USERS}/add", wrap_body_handler(_MANY % "ADD", UsersAdd, users_add, access=True), "add-users"),
     Route(
-        "POST",
-        f"{_USERS}/remove",
-        wrap_body_handler(_MANY % "REMOVE", UsersRemove, users_remove, access=True),
-        "remove-users",
+        method="POST",
+        path=f"{_USERS}/add",
+        handler=wrap_body_handler(_MANY % "ADD", UsersAdd, users_add, access=True),
+        operation="add-users",
+    ),
+    Route(
+        method="POST",
+        path=f"{_USERS}/remove",
+        handler=wrap_body_handler(_MANY % "REMOVE", UsersRemove, users_remove, access=True),
+        operation="remove-users",
     ),
 )

@@ -27,7 +27,7 @@ from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 
 
-class CatalogCreate(GravitinoRequestBody, frozen=True):
+class CatalogCreate(GravitinoRequestBody, frozen=True, kw_only=True):
     """The body of a request to create a catalog, or to test the connection of one."""
 
     name: str
@@ -148,30 +148,57 @@ _NEW = "Failed to operate catalog(s) [{body.name}] operation [%s] under metalake
 _ONE = "Failed to operate catalog(s) [{1}] operation [%s] under metalake [{0}]"
 _CATALOGS = "/metalakes/{m}/catalogs"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _CATALOGS, wrap_handler(_LIST, catalogs_list), "list-catalogs", query=("details",)),
     Route(
-        "POST",
-        _CATALOGS,
-        wrap_body_handler(_NEW % "CREATE", CatalogCreate, catalog_create),
-        "create-catalog",
+        method="GET",
+        path=_CATALOGS,
+        handler=wrap_handler(_LIST, catalogs_list),
+        operation="list-catalogs",
+        query=("details",),
+    ),
+    Route(
+        method="POST",
+        path=_CATALOGS,
+        handler=wrap_body_handler(_NEW % "CREATE", CatalogCreate, catalog_create),
+        operation="create-catalog",
         asks=(Action.CATALOG_CREATE,),
     ),
     Route(
-        "POST",
-        f"{_CATALOGS}/testConnection",
-        wrap_body_handler(_NEW % "TEST", CatalogCreate, connection_test),
-        "test-new-catalog",
+        method="POST",
+        path=f"{_CATALOGS}/testConnection",
+        handler=wrap_body_handler(_NEW % "TEST", CatalogCreate, connection_test),
+        operation="test-new-catalog",
         asks=(Action.CATALOG_CREATE,),
     ),
-    Route("GET", f"{_CATALOGS}/{{c}}", wrap_handler(_ONE % "LOAD", catalog_load), "load-catalog"),
     Route(
-        "PUT",
-        f"{_CATALOGS}/{{c}}",
-        wrap_body_handler(_ONE % "ALTER", EntityUpdates, catalog_alter),
-        "alter-catalog",
+        method="GET",
+        path=f"{_CATALOGS}/{{c}}",
+        handler=wrap_handler(_ONE % "LOAD", catalog_load),
+        operation="load-catalog",
+    ),
+    Route(
+        method="PUT",
+        path=f"{_CATALOGS}/{{c}}",
+        handler=wrap_body_handler(_ONE % "ALTER", EntityUpdates, catalog_alter),
+        operation="alter-catalog",
         asks=(Action.CATALOG_ALTER,),
     ),
-    Route("PATCH", f"{_CATALOGS}/{{c}}", wrap_body_handler(_ONE % "ENABLE", InUseRequest, catalog_set), "set-catalog"),
-    Route("DELETE", f"{_CATALOGS}/{{c}}", wrap_handler(_ONE % "DROP", catalog_drop), "drop-catalog", query=("force",)),
-    Route("POST", f"{_CATALOGS}/{{c}}/testConnection", wrap_handler(_ONE % "TEST", catalog_test), "test-catalog"),
+    Route(
+        method="PATCH",
+        path=f"{_CATALOGS}/{{c}}",
+        handler=wrap_body_handler(_ONE % "ENABLE", InUseRequest, catalog_set),
+        operation="set-catalog",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_CATALOGS}/{{c}}",
+        handler=wrap_handler(_ONE % "DROP", catalog_drop),
+        operation="drop-catalog",
+        query=("force",),
+    ),
+    Route(
+        method="POST",
+        path=f"{_CATALOGS}/{{c}}/testConnection",
+        handler=wrap_handler(_ONE % "TEST", catalog_test),
+        operation="test-catalog",
+    ),
 )

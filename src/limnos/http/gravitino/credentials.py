@@ -30,9 +30,9 @@ async def credentials_list(request: Request, ctx: Context) -> Response:
 _OBJECTS = "/metalakes/{m}/objects/{type}/{fullName}/credentials"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        _OBJECTS,
-        wrap_handler("Failed to get credentials under object [{1} {2}]", credentials_list),
-        "list-credentials",
+        method="GET",
+        path=_OBJECTS,
+        handler=wrap_handler("Failed to get credentials under object [{1} {2}]", credentials_list),
+        operation="list-credentials",
     ),
 )

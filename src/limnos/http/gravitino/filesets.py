@@ -32,7 +32,7 @@ from limnos.services.request.context import Context
 _TYPES = {"managed": False, "external": True}
 
 
-class FilesetCreate(NamedBody, frozen=True):
+class FilesetCreate(NamedBody, frozen=True, kw_only=True):
     """The body of a request to create a fileset. `storageLocation` is the unnamed location."""
 
     comment: str | None = None
@@ -122,35 +122,45 @@ _LIST = "Failed to operate fileset(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate fileset(s) [{body.name}] operation [CREATE] under schema [{2}]"
 _ONE = "Failed to operate fileset(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _FILESETS, wrap_handler(_LIST, _LEAF.list), "list-filesets"),
+    Route(method="GET", path=_FILESETS, handler=wrap_handler(_LIST, _LEAF.list), operation="list-filesets"),
     Route(
-        "POST",
-        _FILESETS,
-        wrap_body_handler(_NEW, FilesetCreate, fileset_create),
-        "create-fileset",
+        method="POST",
+        path=_FILESETS,
+        handler=wrap_body_handler(_NEW, FilesetCreate, fileset_create),
+        operation="create-fileset",
         asks=(Action.FILESET_CREATE,),
     ),
-    Route("GET", f"{_FILESETS}/{{fileset}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-fileset"),
     Route(
-        "PUT",
-        f"{_FILESETS}/{{fileset}}",
-        wrap_body_handler(_ONE % "ALTER", FilesetUpdates, fileset_alter),
-        "alter-fileset",
+        method="GET",
+        path=f"{_FILESETS}/{{fileset}}",
+        handler=wrap_handler(_ONE % "LOAD", _LEAF.load),
+        operation="load-fileset",
+    ),
+    Route(
+        method="PUT",
+        path=f"{_FILESETS}/{{fileset}}",
+        handler=wrap_body_handler(_ONE % "ALTER", FilesetUpdates, fileset_alter),
+        operation="alter-fileset",
         asks=(Action.FILESET_ALTER,),
     ),
-    Route("DELETE", f"{_FILESETS}/{{fileset}}", wrap_handler(_ONE % "DROP", fileset_drop), "drop-fileset"),
     Route(
-        "GET",
-        f"{_FILESETS}/{{fileset}}/files",
-        wrap_handler(_ONE % "LIST_FILES", files_list),
-        "list-fileset-files",
+        method="DELETE",
+        path=f"{_FILESETS}/{{fileset}}",
+        handler=wrap_handler(_ONE % "DROP", fileset_drop),
+        operation="drop-fileset",
+    ),
+    Route(
+        method="GET",
+        path=f"{_FILESETS}/{{fileset}}/files",
+        handler=wrap_handler(_ONE % "LIST_FILES", files_list),
+        operation="list-fileset-files",
         query=("sub_path", "location_name"),
     ),
     Route(
-        "GET",
-        f"{_FILESETS}/{{fileset}}/location",
-        wrap_handler(_ONE % "GET", file_location),
-        "get-file-location",
+        method="GET",
+        path=f"{_FILESETS}/{{fileset}}/location",
+        handler=wrap_handler(_ONE % "GET", file_location),
+        operation="get-file-location",
         query=("sub_path", "location_name"),
     ),
 )

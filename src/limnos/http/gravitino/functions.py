@@ -23,7 +23,7 @@ from limnos.services.request.context import Context
 from limnos.services.sqlpp.definitions import stored_functions as functions
 
 
-class FunctionRegister(GravitinoRequestBody, frozen=True):
+class FunctionRegister(GravitinoRequestBody, frozen=True, kw_only=True):
     """The body of a request to register a function."""
 
     name: str
@@ -89,21 +89,37 @@ _LIST = "Failed to operate function(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate function(s) [{body.name}] operation [REGISTER] under schema [{2}]"
 _ONE = "Failed to operate function(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _FUNCTIONS, wrap_handler(_LIST, functions_list), "list-functions", query=("details",)),
     Route(
-        "POST",
-        _FUNCTIONS,
-        wrap_body_handler(_NEW, FunctionRegister, function_register),
-        "register-function",
+        method="GET",
+        path=_FUNCTIONS,
+        handler=wrap_handler(_LIST, functions_list),
+        operation="list-functions",
+        query=("details",),
+    ),
+    Route(
+        method="POST",
+        path=_FUNCTIONS,
+        handler=wrap_body_handler(_NEW, FunctionRegister, function_register),
+        operation="register-function",
         asks=(Action.FUNCTION_CREATE,),
     ),
-    Route("GET", f"{_FUNCTIONS}/{{function}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-function"),
     Route(
-        "PUT",
-        f"{_FUNCTIONS}/{{function}}",
-        wrap_body_handler(_ONE % "ALTER", FunctionUpdates, function_alter),
-        "alter-function",
+        method="GET",
+        path=f"{_FUNCTIONS}/{{function}}",
+        handler=wrap_handler(_ONE % "LOAD", _LEAF.load),
+        operation="load-function",
+    ),
+    Route(
+        method="PUT",
+        path=f"{_FUNCTIONS}/{{function}}",
+        handler=wrap_body_handler(_ONE % "ALTER", FunctionUpdates, function_alter),
+        operation="alter-function",
         asks=(Action.FUNCTION_ALTER,),
     ),
-    Route("DELETE", f"{_FUNCTIONS}/{{function}}", wrap_handler(_ONE % "DROP", function_drop), "drop-function"),
+    Route(
+        method="DELETE",
+        path=f"{_FUNCTIONS}/{{function}}",
+        handler=wrap_handler(_ONE % "DROP", function_drop),
+        operation="drop-function",
+    ),
 )

@@ -44,24 +44,29 @@ _ONE = "Failed to operate group {1} operation [%s] under metalake [{0}]"
 _GROUPS = "/metalakes/{m}/groups"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        _GROUPS,
-        wrap_handler(_LIST, partial(principals_list, kind=Kind.GROUP), access=True),
-        "list-groups",
+        method="GET",
+        path=_GROUPS,
+        handler=wrap_handler(_LIST, partial(principals_list, kind=Kind.GROUP), access=True),
+        operation="list-groups",
         query=("details",),
         query_refused=PAGING,
     ),
-    Route("POST", _GROUPS, wrap_body_handler(_NEW, GroupAdd, group_add, access=True), "add-group"),
     Route(
-        "GET",
-        f"{_GROUPS}/{{g}}",
-        wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.GROUP), access=True),
-        "load-group",
+        method="POST",
+        path=_GROUPS,
+        handler=wrap_body_handler(_NEW, GroupAdd, group_add, access=True),
+        operation="add-group",
     ),
     Route(
-        "DELETE",
-        f"{_GROUPS}/{{g}}",
-        wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.GROUP), access=True),
-        "remove-group",
+        method="GET",
+        path=f"{_GROUPS}/{{g}}",
+        handler=wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.GROUP), access=True),
+        operation="load-group",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_GROUPS}/{{g}}",
+        handler=wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.GROUP), access=True),
+        operation="remove-group",
     ),
 )

@@ -45,7 +45,7 @@ class ModelRegister(GravitinoRequestBody, frozen=True):
     properties: dict[str, str] | None = None
 
 
-class VersionLink(GravitinoRequestBody, frozen=True):
+class VersionLink(GravitinoRequestBody, frozen=True, kw_only=True):
     """The body of a request to link a model version. `uri` is the unnamed URI."""
 
     uri: str | None = None
@@ -176,7 +176,7 @@ async def _alter(request: Request, ctx: Context, *, body: VersionUpdates, is_ali
 def _edits(body: VersionUpdates) -> VersionEdits:
     """Combine the changes of a model version; changes of the same kind apply in order."""
     plain = [each for each in body.updates if isinstance(each, (UpdateComment, SetProperty, RemoveProperty))]
-    edits = VersionEdits(edits_of(plain))
+    edits = VersionEdits(edits=edits_of(plain))
     for each in body.updates:
         match each:
             case UpdateUri(new_uri=uri, uri_name=name):
@@ -235,43 +235,53 @@ def _of_version(
     load, uri, alter, drop = handlers
     path = f"{_MODELS}/{part}"
     return (
-        Route("GET", path, load, f"load-model-{suffix}"),
-        Route("GET", f"{path}/uri", uri, f"get-model-{suffix}-uri", query=("uriName",)),
-        Route("PUT", path, alter, f"alter-model-{suffix}"),
-        Route("DELETE", path, drop, f"delete-model-{suffix}"),
+        Route(method="GET", path=path, handler=load, operation=f"load-model-{suffix}"),
+        Route(method="GET", path=f"{path}/uri", handler=uri, operation=f"get-model-{suffix}-uri", query=("uriName",)),
+        Route(method="PUT", path=path, handler=alter, operation=f"alter-model-{suffix}"),
+        Route(method="DELETE", path=path, handler=drop, operation=f"delete-model-{suffix}"),
     )
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _MODELS, wrap_handler(_LIST, _LEAF.list), "list-models"),
+    Route(method="GET", path=_MODELS, handler=wrap_handler(_LIST, _LEAF.list), operation="list-models"),
     Route(
-        "POST",
-        _MODELS,
-        wrap_body_handler(_NEW, ModelRegister, model_register),
-        "register-model",
+        method="POST",
+        path=_MODELS,
+        handler=wrap_body_handler(_NEW, ModelRegister, model_register),
+        operation="register-model",
         asks=(Action.MODEL_CREATE,),
     ),
-    Route("GET", f"{_MODELS}/{{model}}", wrap_handler(_ONE % "LOAD", _LEAF.load), "load-model"),
     Route(
-        "PUT",
-        f"{_MODELS}/{{model}}",
-        wrap_body_handler(_ONE % "ALTER", EntityUpdates, model_alter),
-        "alter-model",
+        method="GET",
+        path=f"{_MODELS}/{{model}}",
+        handler=wrap_handler(_ONE % "LOAD", _LEAF.load),
+        operation="load-model",
+    ),
+    Route(
+        method="PUT",
+        path=f"{_MODELS}/{{model}}",
+        handler=wrap_body_handler(_ONE % "ALTER", EntityUpdates, model_alter),
+        operation="alter-model",
         asks=(Action.MODEL_ALTER,),
     ),
-    Route("DELETE", f"{_MODELS}/{{model}}", wrap_handler(_ONE % "DELETE", _LEAF.drop), "delete-model"),
     Route(
-        "GET",
-        f"{_MODELS}/{{model}}/versions",
-        wrap_handler(_ONE % "LIST_VERSIONS", versions_list),
-        "list-model-versions",
+        method="DELETE",
+        path=f"{_MODELS}/{{model}}",
+        handler=wrap_handler(_ONE % "DELETE", _LEAF.drop),
+        operation="delete-model",
+    ),
+    Route(
+        method="GET",
+        path=f"{_MODELS}/{{model}}/versions",
+        handler=wrap_handler(_ONE % "LIST_VERSIONS", versions_list),
+        operation="list-model-versions",
         query=("details",),
     ),
     Route(
-        "POST",
-        f"{_MODELS}/{{model}}/versions",
-        wrap_body_handler(_ONE % "LINK", VersionLink, version_link),
-        "link-model-version",
+        method="POST",
+        path=f"{_MODELS}/{{model}}/versions",
+        handler=wrap_body_handler(_ONE % "LINK", VersionLink, version_link),
+        operation="link-model-version",
         asks=(Action.MODEL_LINK,),
     ),
     *_of_version(

@@ -52,15 +52,15 @@ async def owner_set(request: Request, ctx: Context, body: OwnerSet) -> Response:
 _ONE = "Failed to execute {1} {2} owner operation [%s] under metalake [{0}]"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/metalakes/{m}/owners/{type}/{fullName}",
-        handler_wrappers.wrap_handler(_ONE % "GET", owner_load, access=True),
-        "load-owner",
+        method="GET",
+        path="/metalakes/{m}/owners/{type}/{fullName}",
+        handler=handler_wrappers.wrap_handler(_ONE % "GET", owner_load, access=True),
+        operation="load-owner",
     ),
     Route(
-        "PUT",
-        "/metalakes/{m}/owners/{type}/{fullName}",
-        handler_wrappers.wrap_body_handler(_ONE % "SET", OwnerSet, owner_set, access=True),
-        "set-owner",
+        method="PUT",
+        path="/metalakes/{m}/owners/{type}/{fullName}",
+        handler=handler_wrappers.wrap_body_handler(_ONE % "SET", OwnerSet, owner_set, access=True),
+        operation="set-owner",
     ),
 )

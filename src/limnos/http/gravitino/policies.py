@@ -25,7 +25,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.property_edits import PropertyEdits
 
 
-class PolicyCreate(GravitinoRequestBody, frozen=True):
+class PolicyCreate(GravitinoRequestBody, frozen=True, kw_only=True):
     """The body of a request to create a policy."""
 
     name: str
@@ -114,29 +114,67 @@ _ONE = "Failed to operate policy {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate policy(s) operation [%s] under object [{1} {2}]"
 _POLICIES, _OBJECTS = "/metalakes/{m}/policies", "/metalakes/{m}/objects/{type}/{fullName}/policies"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _POLICIES, wrap_handler(_LIST, _POLICY.list), "list-policies", query=("details",)),
     Route(
-        "POST",
-        _POLICIES,
-        wrap_body_handler(_NEW, PolicyCreate, policy_create),
-        "create-policy",
+        method="GET",
+        path=_POLICIES,
+        handler=wrap_handler(_LIST, _POLICY.list),
+        operation="list-policies",
+        query=("details",),
+    ),
+    Route(
+        method="POST",
+        path=_POLICIES,
+        handler=wrap_body_handler(_NEW, PolicyCreate, policy_create),
+        operation="create-policy",
         asks=(Action.POLICY_CREATE,),
     ),
-    Route("GET", f"{_POLICIES}/{{policy}}", wrap_handler(_ONE % "GET", _POLICY.load), "load-policy"),
     Route(
-        "PUT", f"{_POLICIES}/{{policy}}", wrap_body_handler(_ONE % "ALTER", PolicyUpdates, policy_alter), "alter-policy"
+        method="GET",
+        path=f"{_POLICIES}/{{policy}}",
+        handler=wrap_handler(_ONE % "GET", _POLICY.load),
+        operation="load-policy",
     ),
-    Route("PATCH", f"{_POLICIES}/{{policy}}", wrap_body_handler(_ONE % "ENABLE", PolicySet, policy_set), "set-policy"),
-    Route("DELETE", f"{_POLICIES}/{{policy}}", wrap_handler(_ONE % "DELETE", _POLICY.drop), "drop-policy"),
     Route(
-        "GET", f"{_POLICIES}/{{policy}}/objects", wrap_handler(_ONE % "LIST", _POLICY.objects), "list-policy-objects"
+        method="PUT",
+        path=f"{_POLICIES}/{{policy}}",
+        handler=wrap_body_handler(_ONE % "ALTER", PolicyUpdates, policy_alter),
+        operation="alter-policy",
     ),
-    Route("GET", _OBJECTS, wrap_handler(_ON % "LIST", _POLICY.list_on), "list-object-policies", query=("details",)),
     Route(
-        "POST",
-        _OBJECTS,
-        wrap_body_handler(_ON % "ASSOCIATE", PoliciesAssociate, policies_associate),
-        "associate-policies",
+        method="PATCH",
+        path=f"{_POLICIES}/{{policy}}",
+        handler=wrap_body_handler(_ONE % "ENABLE", PolicySet, policy_set),
+        operation="set-policy",
     ),
-    Route("GET", f"{_OBJECTS}/{{policy}}", wrap_handler(_ON % "GET", _POLICY.load_on), "load-object-policy"),
+    Route(
+        method="DELETE",
+        path=f"{_POLICIES}/{{policy}}",
+        handler=wrap_handler(_ONE % "DELETE", _POLICY.drop),
+        operation="drop-policy",
+    ),
+    Route(
+        method="GET",
+        path=f"{_POLICIES}/{{policy}}/objects",
+        handler=wrap_handler(_ONE % "LIST", _POLICY.objects),
+        operation="list-policy-objects",
+    ),
+    Route(
+        method="GET",
+        path=_OBJECTS,
+        handler=wrap_handler(_ON % "LIST", _POLICY.list_on),
+        operation="list-object-policies",
+        query=("details",),
+    ),
+    Route(
+        method="POST",
+        path=_OBJECTS,
+        handler=wrap_body_handler(_ON % "ASSOCIATE", PoliciesAssociate, policies_associate),
+        operation="associate-policies",
+    ),
+    Route(
+        method="GET",
+        path=f"{_OBJECTS}/{{policy}}",
+        handler=wrap_handler(_ON % "GET", _POLICY.load_on),
+        operation="load-object-policy",
+    ),
 )

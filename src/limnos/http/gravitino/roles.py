@@ -88,20 +88,36 @@ _ONE = "Failed to operate role {1} operation [%s] under metalake [{0}]"
 _ON = "Failed to operate roles operation [LIST] under object [{1} {2}]"
 _ROLES = "/metalakes/{m}/roles"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _ROLES, wrap_handler(_LIST, roles_list, access=True), "list-roles", query_refused=PAGING),
     Route(
-        "POST",
-        _ROLES,
-        wrap_body_handler(_NEW, RoleCreate, role_create, access=True),
-        "create-role",
+        method="GET",
+        path=_ROLES,
+        handler=wrap_handler(_LIST, roles_list, access=True),
+        operation="list-roles",
+        query_refused=PAGING,
+    ),
+    Route(
+        method="POST",
+        path=_ROLES,
+        handler=wrap_body_handler(_NEW, RoleCreate, role_create, access=True),
+        operation="create-role",
         asks=(Action.ROLE_CREATE,),
     ),
-    Route("GET", f"{_ROLES}/{{r}}", wrap_handler(_ONE % "GET", role_load, access=True), "load-role"),
-    Route("DELETE", f"{_ROLES}/{{r}}", wrap_handler(_ONE % "DELETE", role_drop, access=True), "drop-role"),
     Route(
-        "GET",
-        "/metalakes/{m}/objects/{type}/{fullName}/roles",
-        wrap_handler(_ON, object_roles, access=True),
-        "list-object-roles",
+        method="GET",
+        path=f"{_ROLES}/{{r}}",
+        handler=wrap_handler(_ONE % "GET", role_load, access=True),
+        operation="load-role",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_ROLES}/{{r}}",
+        handler=wrap_handler(_ONE % "DELETE", role_drop, access=True),
+        operation="drop-role",
+    ),
+    Route(
+        method="GET",
+        path="/metalakes/{m}/objects/{type}/{fullName}/roles",
+        handler=wrap_handler(_ON, object_roles, access=True),
+        operation="list-object-roles",
     ),
 )

@@ -254,21 +254,38 @@ _NEW = "Failed to operate schema(s) [{body.name}] operation [CREATE] under catal
 _ONE = "Failed to operate schema(s) [{2}] operation [%s] under catalog [{1}]"
 _SCHEMAS = "/metalakes/{m}/catalogs/{c}/schemas"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _SCHEMAS, wrap_handler(_LIST, schemas_list), "list-schemas", query=("parentSchema",)),
     Route(
-        "POST",
-        _SCHEMAS,
-        wrap_body_handler(_NEW, SchemaCreate, schema_create),
-        "create-schema",
+        method="GET",
+        path=_SCHEMAS,
+        handler=wrap_handler(_LIST, schemas_list),
+        operation="list-schemas",
+        query=("parentSchema",),
+    ),
+    Route(
+        method="POST",
+        path=_SCHEMAS,
+        handler=wrap_body_handler(_NEW, SchemaCreate, schema_create),
+        operation="create-schema",
         asks=(Action.NAMESPACE_CREATE,),
     ),
-    Route("GET", f"{_SCHEMAS}/{{s}}", wrap_handler(_ONE % "LOAD", schema_load), "load-schema"),
     Route(
-        "PUT",
-        f"{_SCHEMAS}/{{s}}",
-        wrap_body_handler(_ONE % "ALTER", PropertyUpdates, schema_alter),
-        "alter-schema",
+        method="GET",
+        path=f"{_SCHEMAS}/{{s}}",
+        handler=wrap_handler(_ONE % "LOAD", schema_load),
+        operation="load-schema",
+    ),
+    Route(
+        method="PUT",
+        path=f"{_SCHEMAS}/{{s}}",
+        handler=wrap_body_handler(_ONE % "ALTER", PropertyUpdates, schema_alter),
+        operation="alter-schema",
         asks=(Action.NAMESPACE_ALTER,),
     ),
-    Route("DELETE", f"{_SCHEMAS}/{{s}}", wrap_handler(_ONE % "DROP", schema_drop), "drop-schema", query=("cascade",)),
+    Route(
+        method="DELETE",
+        path=f"{_SCHEMAS}/{{s}}",
+        handler=wrap_handler(_ONE % "DROP", schema_drop),
+        operation="drop-schema",
+        query=("cascade",),
+    ),
 )

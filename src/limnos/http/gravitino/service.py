@@ -46,10 +46,20 @@ async def me(_request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/version", wrap_handler("Failed to get the version", version), "get-version"),
-    Route("GET", "/authn/me", wrap_handler("Failed to get the principal", me), "get-principal"),
-    Route("GET", "/health", health.health, "health"),
-    Route("GET", "/health/live", health.live, "health-live"),
-    Route("GET", "/health/ready", health.ready, "health-ready"),
+    Route(
+        method="GET",
+        path="/version",
+        handler=wrap_handler("Failed to get the version", version),
+        operation="get-version",
+    ),
+    Route(
+        method="GET",
+        path="/authn/me",
+        handler=wrap_handler("Failed to get the principal", me),
+        operation="get-principal",
+    ),
+    Route(method="GET", path="/health", handler=health.health, operation="health"),
+    Route(method="GET", path="/health/live", handler=health.live, operation="health-live"),
+    Route(method="GET", path="/health/ready", handler=health.ready, operation="health-ready"),
 )
 ANONYMOUS = frozenset({"health", "health-live", "health-ready"})

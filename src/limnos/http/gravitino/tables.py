@@ -69,7 +69,7 @@ _NO_ICEBERG_PARTITIONS = "Partitions of an Iceberg table cannot be managed direc
 _NO_SOURCE_PARTITIONS = "The partitions of a table of an external system are not served: read them in that system"
 
 
-class TableCreate(NamedBody, frozen=True):
+class TableCreate(NamedBody, frozen=True, kw_only=True):
     """The body of a request to create a table."""
 
     columns: list[dict[str, object]]
@@ -196,42 +196,42 @@ async def table_create(request: Request, ctx: Context, *, body: TableCreate) -> 
         ctx, scope, path_of=lambda request_view: (*schema_path.levels(request_view), body.name)
     )
     create = GravitinoCreate(
-        body.comment,
-        body.columns,
-        body.properties or {},
-        body.partitioning or (),
-        body.sort_orders or (),
-        body.distribution,
-        body.indexes or (),
+        comment=body.comment,
+        columns=body.columns,
+        properties=body.properties or {},
+        partitioning=body.partitioning or (),
+        sort_orders=body.sort_orders or (),
+        distribution=body.distribution,
+        indexes=body.indexes or (),
     )
     if draft is None:
         table = await source_tables.table_create(ctx, scope, path=path, definition=create)
         return ok(table=_source_table(table, name=body.name))
     iceberg_create = iceberg_create_of(create)
     table_request = TableRequest(
-        check_gravitino_name(body.name, kind="TABLE"),
-        iceberg_create.location,
-        iceberg_create.schema,
-        iceberg_create.partition_spec,
-        iceberg_create.write_order,
-        iceberg_create.properties,
+        name=check_gravitino_name(body.name, kind="TABLE"),
+        location=iceberg_create.location,
+        schema=iceberg_create.schema,
+        partition_spec=iceberg_create.partition_spec,
+        write_order=iceberg_create.write_order,
+        properties=iceberg_create.properties,
     )
     document, _ = await iceberg_tables.table_create(ctx, scope, namespace=path[:-1], request=table_request, draft=draft)
     node = Node(
-        document.node_id,
-        0,
-        0,
-        Kind.TABLE,
-        "",
-        table_request.name,
-        ICEBERG,
-        False,
-        draft.permit.actor,
-        ctx.services.store.time.now_ms(),
-        None,
-        None,
-        0,
-        BLANK_TABLE,
+        id=document.node_id,
+        zone=0,
+        parent_id=0,
+        kind=Kind.TABLE,
+        name_space="",
+        name=table_request.name,
+        format=ICEBERG,
+        implicit=False,
+        created_by=draft.permit.actor,
+        created_at=ctx.services.store.time.now_ms(),
+        modified_by=None,
+        modified_at=None,
+        revision=0,
+        record=BLANK_TABLE,
     )
     return ok(table=_iceberg_table(node, document))  # nothing is read after the commit: that could fail
 
@@ -388,33 +388,60 @@ _NEW = "Failed to operate table(s) [{body.name}] operation [CREATE] under schema
 _ONE = "Failed to operate table(s) [{3}] operation [%s] under schema [{2}]"
 _PARTITIONS = "Failed to operate partition(s) operation [%s] of table [{3}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _TABLES, wrap_handler(_LIST, tables_list), "list-tables"),
+    Route(method="GET", path=_TABLES, handler=wrap_handler(_LIST, tables_list), operation="list-tables"),
     Route(
-        "POST",
-        _TABLES,
-        wrap_body_handler(_NEW, TableCreate, table_create),
-        "create-schema-table",
+        method="POST",
+        path=_TABLES,
+        handler=wrap_body_handler(_NEW, TableCreate, table_create),
+        operation="create-schema-table",
         asks=(Action.TABLE_CREATE,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("GET", f"{_TABLES}/{{t}}", wrap_handler(_ONE % "LOAD", table_load), "load-table", query=("privileges",)),
     Route(
-        "PUT",
-        f"{_TABLES}/{{t}}",
-        wrap_body_handler(_ONE % "ALTER", TableUpdates, table_alter),
-        "alter-schema-table",
+        method="GET",
+        path=f"{_TABLES}/{{t}}",
+        handler=wrap_handler(_ONE % "LOAD", table_load),
+        operation="load-table",
+        query=("privileges",),
+    ),
+    Route(
+        method="PUT",
+        path=f"{_TABLES}/{{t}}",
+        handler=wrap_body_handler(_ONE % "ALTER", TableUpdates, table_alter),
+        operation="alter-schema-table",
         asks=(Action.TABLE_ALTER,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
-    Route("DELETE", f"{_TABLES}/{{t}}", wrap_handler(_ONE % "DROP", table_drop), "drop-schema-table", query=("purge",)),
-    Route("GET", f"{_TABLES}/{{t}}/partitions", wrap_handler(_PARTITIONS % "LIST", partitions), "list-partitions"),
-    Route("POST", f"{_TABLES}/{{t}}/partitions", wrap_handler(_PARTITIONS % "CREATE", partitions), "add-partitions"),
-    Route("GET", f"{_TABLES}/{{t}}/partitions/{{p}}", wrap_handler(_PARTITIONS % "GET", partitions), "load-partition"),
     Route(
-        "DELETE",
-        f"{_TABLES}/{{t}}/partitions/{{p}}",
-        wrap_handler(_PARTITIONS % "DROP", partitions),
-        "drop-partition",
+        method="DELETE",
+        path=f"{_TABLES}/{{t}}",
+        handler=wrap_handler(_ONE % "DROP", table_drop),
+        operation="drop-schema-table",
+        query=("purge",),
+    ),
+    Route(
+        method="GET",
+        path=f"{_TABLES}/{{t}}/partitions",
+        handler=wrap_handler(_PARTITIONS % "LIST", partitions),
+        operation="list-partitions",
+    ),
+    Route(
+        method="POST",
+        path=f"{_TABLES}/{{t}}/partitions",
+        handler=wrap_handler(_PARTITIONS % "CREATE", partitions),
+        operation="add-partitions",
+    ),
+    Route(
+        method="GET",
+        path=f"{_TABLES}/{{t}}/partitions/{{p}}",
+        handler=wrap_handler(_PARTITIONS % "GET", partitions),
+        operation="load-partition",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_TABLES}/{{t}}/partitions/{{p}}",
+        handler=wrap_handler(_PARTITIONS % "DROP", partitions),
+        operation="drop-partition",
         query_ignored=("purge",),
     ),
 )

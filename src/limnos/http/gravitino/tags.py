@@ -111,22 +111,35 @@ _load_on = wrap_handler(_ON % "GET", _TAG.load_on)
 _associate = wrap_body_handler(_ON % "ASSOCIATE", TagsAssociate, tags_associate)
 _TAGS = "/metalakes/{m}/tags"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _TAGS, wrap_handler(_LIST, _TAG.list), "list-tags", query=("details",)),
-    Route("POST", _TAGS, wrap_body_handler(_NEW, TagCreate, tag_create), "create-tag", asks=(Action.TAG_CREATE,)),
-    Route("GET", f"{_TAGS}/{{tag}}", wrap_handler(_ONE % "GET", _TAG.load), "load-tag"),
-    Route("PUT", f"{_TAGS}/{{tag}}", wrap_body_handler(_ONE % "ALTER", EntityUpdates, tag_alter), "alter-tag"),
-    Route("DELETE", f"{_TAGS}/{{tag}}", wrap_handler(_ONE % "DELETE", _TAG.drop), "drop-tag"),
+    Route(method="GET", path=_TAGS, handler=wrap_handler(_LIST, _TAG.list), operation="list-tags", query=("details",)),
     Route(
-        "GET",
-        f"{_TAGS}/{{tag}}/objects",
-        wrap_handler(_ONE % "LIST", tag_objects),
-        "list-tag-objects",
+        method="POST",
+        path=_TAGS,
+        handler=wrap_body_handler(_NEW, TagCreate, tag_create),
+        operation="create-tag",
+        asks=(Action.TAG_CREATE,),
+    ),
+    Route(method="GET", path=f"{_TAGS}/{{tag}}", handler=wrap_handler(_ONE % "GET", _TAG.load), operation="load-tag"),
+    Route(
+        method="PUT",
+        path=f"{_TAGS}/{{tag}}",
+        handler=wrap_body_handler(_ONE % "ALTER", EntityUpdates, tag_alter),
+        operation="alter-tag",
+    ),
+    Route(
+        method="DELETE", path=f"{_TAGS}/{{tag}}", handler=wrap_handler(_ONE % "DELETE", _TAG.drop), operation="drop-tag"
+    ),
+    Route(
+        method="GET",
+        path=f"{_TAGS}/{{tag}}/objects",
+        handler=wrap_handler(_ONE % "LIST", tag_objects),
+        operation="list-tag-objects",
         query=("value",),
     ),
-    Route("GET", _OBJECTS, _list_on, "list-object-tags", query=("details",)),
-    Route("POST", _OBJECTS, _associate, "associate-tags"),
-    Route("GET", f"{_OBJECTS}/{{tag}}", _load_on, "load-object-tag"),
-    Route("GET", _OLD, _list_on, "list-object-tags-old", query=("details",)),
-    Route("POST", _OLD, _associate, "associate-tags-old"),
-    Route("GET", f"{_OLD}/{{tag}}", _load_on, "load-object-tag-old"),
+    Route(method="GET", path=_OBJECTS, handler=_list_on, operation="list-object-tags", query=("details",)),
+    Route(method="POST", path=_OBJECTS, handler=_associate, operation="associate-tags"),
+    Route(method="GET", path=f"{_OBJECTS}/{{tag}}", handler=_load_on, operation="load-object-tag"),
+    Route(method="GET", path=_OLD, handler=_list_on, operation="list-object-tags-old", query=("details",)),
+    Route(method="POST", path=_OLD, handler=_associate, operation="associate-tags-old"),
+    Route(method="GET", path=f"{_OLD}/{{tag}}", handler=_load_on, operation="load-object-tag-old"),
 )

@@ -124,17 +124,31 @@ _LIST = "Failed to operate topic(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate topic(s) [{body.name}] operation [CREATE] under schema [{2}]"
 _ONE = "Failed to operate topic(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _TOPICS, wrap_handler(_LIST, topics_list), "list-topics"),
+    Route(method="GET", path=_TOPICS, handler=wrap_handler(_LIST, topics_list), operation="list-topics"),
     Route(
-        "POST", _TOPICS, wrap_body_handler(_NEW, TopicCreate, topic_create), "create-topic", asks=(Action.TOPIC_CREATE,)
+        method="POST",
+        path=_TOPICS,
+        handler=wrap_body_handler(_NEW, TopicCreate, topic_create),
+        operation="create-topic",
+        asks=(Action.TOPIC_CREATE,),
     ),
-    Route("GET", f"{_TOPICS}/{{topic}}", wrap_handler(_ONE % "LOAD", topic_load), "load-topic"),
     Route(
-        "PUT",
-        f"{_TOPICS}/{{topic}}",
-        wrap_body_handler(_ONE % "ALTER", TopicUpdates, topic_alter),
-        "alter-topic",
+        method="GET",
+        path=f"{_TOPICS}/{{topic}}",
+        handler=wrap_handler(_ONE % "LOAD", topic_load),
+        operation="load-topic",
+    ),
+    Route(
+        method="PUT",
+        path=f"{_TOPICS}/{{topic}}",
+        handler=wrap_body_handler(_ONE % "ALTER", TopicUpdates, topic_alter),
+        operation="alter-topic",
         asks=(Action.TOPIC_ALTER,),
     ),
-    Route("DELETE", f"{_TOPICS}/{{topic}}", wrap_handler(_ONE % "DROP", topic_drop), "drop-topic"),
+    Route(
+        method="DELETE",
+        path=f"{_TOPICS}/{{topic}}",
+        handler=wrap_handler(_ONE % "DROP", topic_drop),
+        operation="drop-topic",
+    ),
 )

@@ -89,24 +89,29 @@ _ONE = "Failed to operate user {1} operation [%s] under metalake [{0}]"
 _USERS = "/metalakes/{m}/users"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        _USERS,
-        wrap_handler(_LIST, partial(principals_list, kind=Kind.USER), access=True),
-        "list-users",
+        method="GET",
+        path=_USERS,
+        handler=wrap_handler(_LIST, partial(principals_list, kind=Kind.USER), access=True),
+        operation="list-users",
         query=("details",),
         query_refused=PAGING,
     ),
-    Route("POST", _USERS, wrap_body_handler(_NEW, UserAdd, user_add, access=True), "add-user"),
     Route(
-        "GET",
-        f"{_USERS}/{{u}}",
-        wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.USER), access=True),
-        "load-user",
+        method="POST",
+        path=_USERS,
+        handler=wrap_body_handler(_NEW, UserAdd, user_add, access=True),
+        operation="add-user",
     ),
     Route(
-        "DELETE",
-        f"{_USERS}/{{u}}",
-        wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.USER), access=True),
-        "remove-user",
+        method="GET",
+        path=f"{_USERS}/{{u}}",
+        handler=wrap_handler(_ONE % "GET", partial(principal_load, kind=Kind.USER), access=True),
+        operation="load-user",
+    ),
+    Route(
+        method="DELETE",
+        path=f"{_USERS}/{{u}}",
+        handler=wrap_handler(_ONE % "REMOVE", partial(principal_remove, kind=Kind.USER), access=True),
+        operation="remove-user",
     ),
 )

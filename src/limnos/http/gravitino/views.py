@@ -55,7 +55,7 @@ from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_federated
 
 
-class ViewText(GravitinoRequestBody, frozen=True):
+class ViewText(GravitinoRequestBody, frozen=True, kw_only=True):
     """The content of a view: its columns, its query in each dialect, and the defaults for resolving names in the
     queries.
     """
@@ -75,7 +75,13 @@ class ViewCreate(ViewText, frozen=True, kw_only=True):
 
 
 class ReplaceView(
-    msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename="camel", tag_field="@type", tag="replaceView"
+    msgspec.Struct,
+    frozen=True,
+    forbid_unknown_fields=True,
+    rename="camel",
+    tag_field="@type",
+    tag="replaceView",
+    kw_only=True,
 ):
     """The change `replaceView`: replaces a view's columns, queries, defaults for resolving names, and comment."""
 
@@ -185,7 +191,9 @@ async def view_create(request: Request, ctx: Context, body: ViewCreate) -> Respo
     if place.is_elsewhere:
         create, path = IcebergViewCreate(schema, version, properties), (*place.namespace, name)
         return place.of_source(await source_views.view_create(ctx, place.scope, path=path, definition=create), name)
-    view_request = iceberg_views.ViewRequest(name, None, schema, version, properties)
+    view_request = iceberg_views.ViewRequest(
+        name=name, location=None, schema=schema, version=version, properties=properties
+    )
     state = await iceberg_views.view_create(ctx, place.scope, namespace=place.namespace, request=view_request)
     return ok(view=place.own(state.node, state.document))
 
@@ -203,7 +211,9 @@ async def view_alter(request: Request, ctx: Context, body: ViewUpdates) -> Respo
     if place.is_elsewhere:
         path = (*place.namespace, name)
         return place.of_source(await source_views.view_alter(ctx, place.scope, path=path, updates=updates), name)
-    replacement = iceberg_views.ViewReplaceRequest(place.namespace, name, [], updates)
+    replacement = iceberg_views.ViewReplaceRequest(
+        namespace=place.namespace, name=name, requirements=[], updates=updates
+    )
     state = await iceberg_views.view_replace(ctx, place.scope, replacement)
     return ok(view=place.own(state.node, state.document))
 
@@ -240,33 +250,38 @@ _LIST = "Failed to operate view(s) operation [LIST] under schema [{2}]"
 _NEW = "Failed to operate view(s) [{body.name}] operation [CREATE] under schema [{2}]"
 _ONE = "Failed to operate view(s) [{3}] operation [%s] under schema [{2}]"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/metalakes/{m}/catalogs/{c}/schemas/{s}/views", wrap_handler(_LIST, views_list), "list-schema-views"),
     Route(
-        "POST",
-        "/metalakes/{m}/catalogs/{c}/schemas/{s}/views",
-        wrap_body_handler(_NEW, ViewCreate, view_create),
-        "create-schema-view",
+        method="GET",
+        path="/metalakes/{m}/catalogs/{c}/schemas/{s}/views",
+        handler=wrap_handler(_LIST, views_list),
+        operation="list-schema-views",
+    ),
+    Route(
+        method="POST",
+        path="/metalakes/{m}/catalogs/{c}/schemas/{s}/views",
+        handler=wrap_body_handler(_NEW, ViewCreate, view_create),
+        operation="create-schema-view",
         asks=(Action.VIEW_CREATE,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
     Route(
-        "GET",
-        "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
-        wrap_handler(_ONE % "LOAD", view_load),
-        "load-schema-view",
+        method="GET",
+        path="/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
+        handler=wrap_handler(_ONE % "LOAD", view_load),
+        operation="load-schema-view",
     ),
     Route(
-        "PUT",
-        "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
-        wrap_body_handler(_ONE % "ALTER", ViewUpdates, view_alter),
-        "alter-schema-view",
+        method="PUT",
+        path="/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
+        handler=wrap_body_handler(_ONE % "ALTER", ViewUpdates, view_alter),
+        operation="alter-schema-view",
         asks=(Action.VIEW_ALTER,),
         body_bytes_max=ANY_BODY_BYTES,
     ),
     Route(
-        "DELETE",
-        "/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
-        wrap_handler(_ONE % "DROP", view_drop),
-        "drop-schema-view",
+        method="DELETE",
+        path="/metalakes/{m}/catalogs/{c}/schemas/{s}/views/{v}",
+        handler=wrap_handler(_ONE % "DROP", view_drop),
+        operation="drop-schema-view",
     ),
 )

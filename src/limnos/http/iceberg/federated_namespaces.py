@@ -28,7 +28,7 @@ async def namespaces_list(request: Request, ctx: Context) -> Response:
     """List the visible namespaces of the source below `parent`."""
     scope, _ = split_path(request, ctx, 0)
     parent, _ = iceberg.decode_parent(request.query_raw("parent") or b"")
-    call = RestCall(f"GET {NAMESPACES}", parent, query=page_of(request))
+    call = RestCall(endpoint=f"GET {NAMESPACES}", namespace=parent, query=page_of(request))
     names = await federation.forward_list(ctx, scope, kind=Kind.NAMESPACE, call=call)
     return json_response({"namespaces": [(*parent, name) for name in names.names], "next-page-token": names.token})
 
@@ -39,7 +39,9 @@ async def namespace_create(request: Request, ctx: Context) -> Response:
     body = request.decode(await request.body(), CreateNamespace)
     levels = iceberg.decode_body(body.namespace)
     sent = {"namespace": levels, "properties": body.properties or {}}
-    call = RestCall(f"POST {NAMESPACES}", levels, body=msgspec.json.encode(sent), conflict_meaning="namespace")
+    call = RestCall(
+        endpoint=f"POST {NAMESPACES}", namespace=levels, body=msgspec.json.encode(sent), conflict_meaning="namespace"
+    )
     reply, _ = await federation.forward_create(
         ctx, scope, thing=SourceObjectRequest(Kind.NAMESPACE, levels, Action.NAMESPACE_CREATE), call=call
     )
@@ -64,14 +66,16 @@ class _PropertiesUpdate(msgspec.Struct):
 async def namespace_load(request: Request, ctx: Context) -> Response:
     """Load the properties of a namespace."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_LOAD_ICEBERG)
-    call = RestCall(f"GET {NAMESPACE}", thing.path)
+    call = RestCall(endpoint=f"GET {NAMESPACE}", namespace=thing.path)
     return _namespace(call, await federation.forward_request(ctx, scope, thing=thing, call=call))
 
 
 async def namespace_exists(request: Request, ctx: Context) -> Response:
     """Check whether a namespace exists: 204 or 404."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_LOAD_ICEBERG)
-    await federation.forward_request(ctx, scope, thing=thing, call=RestCall(f"HEAD {NAMESPACE}", thing.path))
+    await federation.forward_request(
+        ctx, scope, thing=thing, call=RestCall(endpoint=f"HEAD {NAMESPACE}", namespace=thing.path)
+    )
     return no_content()
 
 
@@ -79,7 +83,10 @@ async def namespace_drop(request: Request, ctx: Context) -> Response:
     """Drop a namespace in the source."""
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_DROP)
     await federation.forward_drop(
-        ctx, scope, thing=thing, call=RestCall(f"DELETE {NAMESPACE}", thing.path, conflict_meaning="empty")
+        ctx,
+        scope,
+        thing=thing,
+        call=RestCall(endpoint=f"DELETE {NAMESPACE}", namespace=thing.path, conflict_meaning="empty"),
     )
     return no_content()
 
@@ -89,7 +96,7 @@ async def namespace_properties(request: Request, ctx: Context) -> Response:
     scope, thing = _one_namespace(request, ctx, action=Action.NAMESPACE_ALTER)
     body = request.decode(await request.body(), UpdateProperties)
     sent = {"removals": list(dict.fromkeys(body.removals or [])), "updates": body.updates or {}}
-    call = RestCall(f"POST {NAMESPACE}/properties", thing.path, body=msgspec.json.encode(sent))
+    call = RestCall(endpoint=f"POST {NAMESPACE}/properties", namespace=thing.path, body=msgspec.json.encode(sent))
     return json_response(
         read_reply(call, await federation.forward_request(ctx, scope, thing=thing, call=call), shape=_PropertiesUpdate)
     )

@@ -42,7 +42,14 @@ class FederatedObject(NamedTuple):
         `missing` is the object to report as missing if the source returns 404 without details; by default this one.
         """
         path = self.thing.path
-        return RestCall(endpoint, path[:-1], path[-1], query=query, body=body, missing=missing or self.thing.kind.word)
+        return RestCall(
+            endpoint=endpoint,
+            namespace=path[:-1],
+            name=path[-1],
+            query=query,
+            body=body,
+            missing=missing or self.thing.kind.word,
+        )
 
 
 def federated_object_of(request: Request, ctx: Context, *, kind: Kind, action: Action) -> FederatedObject:
@@ -74,7 +81,7 @@ async def federated_objects_list(request: Request, ctx: Context, *, kind: Kind, 
     """Return the names of the visible tables or views of a namespace of the source."""
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
-    call = RestCall(endpoint, namespace, query=page_of(request))
+    call = RestCall(endpoint=endpoint, namespace=namespace, query=page_of(request))
     names = await federation.forward_list(ctx, scope, kind=kind, call=call)
     entries = [{"namespace": namespace, "name": name} for name in names.names]
     return json_response({"identifiers": entries, "next-page-token": names.token})
@@ -90,9 +97,9 @@ async def federated_object_rename(request: Request, ctx: Context, *, kind: Kind,
         "destination": {"namespace": target, "name": body.destination.name},
     }
     call = RestCall(
-        endpoint,
-        source,
-        body.source.name,
+        endpoint=endpoint,
+        namespace=source,
+        name=body.source.name,
         body=msgspec.json.encode(sent),
         missing=kind.word,
         conflict_meaning=kind.word,

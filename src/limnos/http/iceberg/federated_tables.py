@@ -112,7 +112,9 @@ async def _make_table(
 ) -> Response:
     scope, params = split_path(request, ctx, 1)
     namespace, name = levels_of(params[0]), str(sent["name"])
-    call = RestCall(endpoint, namespace, name, body=msgspec.json.encode(sent), conflict_meaning="table")
+    call = RestCall(
+        endpoint=endpoint, namespace=namespace, name=name, body=msgspec.json.encode(sent), conflict_meaning="table"
+    )
     vending = call._replace(headers=DELEGATING) if delegates_of(request) else None
     reply, vending_decision = await federation.forward_create(
         ctx,
@@ -140,7 +142,9 @@ async def table_commit(request: Request, ctx: Context) -> Response:
         request, requirements=passed_fields.get("requirements"), updates=passed_fields.get("updates"), path=path
     )
     missing = "namespace" if makes else "table"
-    call = RestCall(f"POST {TABLE}", path[:-1], path[-1], body=msgspec.json.encode(sent), missing=missing)
+    call = RestCall(
+        endpoint=f"POST {TABLE}", namespace=path[:-1], name=path[-1], body=msgspec.json.encode(sent), missing=missing
+    )
     reply = await federation.forward_commit(ctx, scope, changes=(SourceTableCommit(path, makes),), call=call)
     return federated_bodies.source_commit_response(
         call, reply, etag_prefix=federated_bodies.etag_prefix_of(scope, "all")
@@ -208,6 +212,8 @@ async def transaction_commit(request: Request, ctx: Context) -> Response:
         )
         changes.append(SourceTableCommit(path, makes))
         sent.append(commit)
-    call = RestCall("POST /transactions/commit", body=msgspec.json.encode({"table-changes": sent}), missing="table")
+    call = RestCall(
+        endpoint="POST /transactions/commit", body=msgspec.json.encode({"table-changes": sent}), missing="table"
+    )
     await federation.forward_commit(ctx, scope, changes=changes, call=call)
     return no_content()

@@ -60,7 +60,11 @@ async def _make_view(request: Request, ctx: Context, *, name: str, sent: dict[st
     scope, params = split_path(request, ctx, 1)
     namespace = levels_of(params[0])
     call = RestCall(
-        endpoint, namespace, name, body=msgspec.json.encode({**sent, "name": name}), conflict_meaning="view"
+        endpoint=endpoint,
+        namespace=namespace,
+        name=name,
+        body=msgspec.json.encode({**sent, "name": name}),
+        conflict_meaning="view",
     )
     reply, vending_decision = await federation.forward_create(
         ctx, scope, thing=SourceObjectRequest(Kind.VIEW, call.path, Action.VIEW_CREATE), call=call

@@ -24,7 +24,7 @@ SIGNER = "S3V4RestSigner"
 """PyIceberg's name for the implementation that calls the signing route."""
 
 
-class SignRequest(msgspec.Struct, frozen=True):
+class SignRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The request that the client will send to an object store. Other fields are ignored."""
 
     region: str
@@ -53,7 +53,9 @@ async def sign_request(request: Request, ctx: Context) -> Response:
             f"Requests to {body.provider[:50]} are not signed by this server: only s3 is supported"
         )
     headers = {key: tuple(values) for key, values in body.headers.items()}
-    store_request = StoreRequest(body.method.upper(), body.uri, body.region, headers, body.body)
+    store_request = StoreRequest(
+        method=body.method.upper(), uri=body.uri, region=body.region, headers=headers, body=body.body
+    )
     signed_headers = await request_sign(ctx, scope, levels=(*namespace, name), request=store_request)
     return Response(200, msgspec.json.encode({"uri": store_request.uri, "headers": signed_headers}), (JSON, NO_STORE))
 

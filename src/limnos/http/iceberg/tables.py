@@ -65,7 +65,7 @@ _GLANCE_BYTES_MAX = 4 << 10
 """The maximum length of requirements that are decoded, in bytes: `assert-create` is always the only requirement."""
 
 
-class CreateTable(msgspec.Struct, rename="kebab"):
+class CreateTable(msgspec.Struct, rename="kebab", kw_only=True):
     """The body of a request to create a table."""
 
     name: str
@@ -269,18 +269,25 @@ async def table_create(request: Request, ctx: Context) -> Response:
     if len(data) > REQUEST_BYTES_MAX:
         large = request.decode_fields(data, LargeTableCreate)
         table_request = iceberg_tables.TableRequest(
-            _new_name(large.name), large.location, None, None, None, None, data, delegates=delegates
+            name=_new_name(large.name),
+            location=large.location,
+            schema=None,
+            partition_spec=None,
+            write_order=None,
+            properties=None,
+            raw=data,
+            delegates=delegates,
         )
         stages = large.stage_create
     else:
         body = request.decode(data, CreateTable)
         table_request = iceberg_tables.TableRequest(
-            _new_name(body.name),
-            body.location,
-            body.schema,
-            body.partition_spec,
-            body.write_order,
-            body.properties,
+            name=_new_name(body.name),
+            location=body.location,
+            schema=body.schema,
+            partition_spec=body.partition_spec,
+            write_order=body.write_order,
+            properties=body.properties,
             delegates=delegates,
         )
         stages = body.stage_create

@@ -31,7 +31,7 @@ QUOTES_NAMES = b"PyIceberg/"
 """The prefix of the User-Agent of the client that percent-quotes names in bodies of views (decision record 0009)."""
 
 
-class CreateView(msgspec.Struct, rename="kebab"):
+class CreateView(msgspec.Struct, rename="kebab", kw_only=True):
     """The body of a request to create a view."""
 
     name: str
@@ -92,11 +92,20 @@ async def view_create(request: Request, ctx: Context) -> Response:
     data = await request.body()
     if len(data) > REQUEST_BYTES_MAX:
         large = request.decode_fields(data, LargeViewCreate)
-        view_request = iceberg_views.ViewRequest(new_view_name(request, large.name), large.location, {}, {}, None, data)
+        view_request = iceberg_views.ViewRequest(
+            name=new_view_name(request, large.name),
+            location=large.location,
+            schema={},
+            version={},
+            properties=None,
+            raw=data,
+        )
     else:
         body = request.decode(data, CreateView)
         name = new_view_name(request, body.name)
-        view_request = iceberg_views.ViewRequest(name, body.location, body.schema, body.view_version, body.properties)
+        view_request = iceberg_views.ViewRequest(
+            name=name, location=body.location, schema=body.schema, version=body.view_version, properties=body.properties
+        )
     state = await iceberg_views.view_create(ctx, scope, namespace=levels_of(params[0]), request=view_request)
     return _load_response(state.document)
 
@@ -139,10 +148,14 @@ async def view_replace(request: Request, ctx: Context) -> Response:
     namespace, name = levels_of(params[0]), name_of(params[1])
     if len(data) > REQUEST_BYTES_MAX:
         request.decode_fields(data, LargeViewReplace)
-        view_replace_request = iceberg_views.ViewReplaceRequest(namespace, name, [], [], data)
+        view_replace_request = iceberg_views.ViewReplaceRequest(
+            namespace=namespace, name=name, requirements=[], updates=[], raw=data
+        )
     else:
         body = request.decode(data, ReplaceView)
-        view_replace_request = iceberg_views.ViewReplaceRequest(namespace, name, body.requirements, body.updates)
+        view_replace_request = iceberg_views.ViewReplaceRequest(
+            namespace=namespace, name=name, requirements=body.requirements, updates=body.updates
+        )
     return _load_response((await iceberg_views.view_replace(ctx, scope, view_replace_request)).document)
 
 

@@ -75,9 +75,9 @@ _STATUS: Final = {
 def _routes() -> Iterator[Route[ProtocolOperation]]:
     for each in OPERATIONS:
         name = f"lance-{each.call.replace('_', '-')}"
-        yield Route(each.method, each.path, each, name)
+        yield Route(method=each.method, path=each.path, handler=each, operation=name)
         if "/namespace/{id}" in each.path:  # clients' libraries remove the root's identifier `.` from a path
-            yield Route(each.method, each.path.replace("/{id}", ""), each, name)
+            yield Route(method=each.method, path=each.path.replace("/{id}", ""), handler=each, operation=name)
 
 
 class LanceAdapter:
@@ -158,7 +158,18 @@ class LanceAdapter:
             limit = ROWS_BYTES_MAX if operation.takes == "rows" else FIELDS_BYTES_MAX
             query = cast("bytes", scope["query_string"])
             check_parameters(query, PARAMETERS, repeatable=REPEATED, changes=method != "GET")
-            request = Request(method, raw, params, headers, query, receive, request_id, limit, "", 0.0)
+            request = Request(
+                method=method,
+                path=raw,
+                params=params,
+                headers=headers,
+                query_string=query,
+                body=receive,
+                request_id=request_id,
+                body_bytes_max=limit,
+                peer="",
+                started=0.0,
+            )
             request.require_plain_body()
             if self._folders is not None and operation.call in ROWS:
                 return await ROWS[operation.call](request, self._folders)

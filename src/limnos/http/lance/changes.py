@@ -85,7 +85,7 @@ class AddColumns(IdentifiedBody, kw_only=True):
     branch: str | None = None
 
 
-class Alteration(msgspec.Struct):
+class Alteration(msgspec.Struct, kw_only=True):
     """The changes of one column: a new name, type or nullability."""
 
     path: str
@@ -136,7 +136,7 @@ async def rows_update(request: Request, where: Where) -> Response:
     updates = dict(body.updates)
     if not updates or len(updates) != len(body.updates):
         raise BadRequest("An update must set columns, each of them once: send updates as [[column, expression], …]")
-    question = questions.Update("", {}, updates=updates, predicate=body.predicate)
+    question = questions.Update(location="", options={}, updates=updates, predicate=body.predicate)
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response({"updated_rows": done.updated, "rows_updated": done.updated, **_version(done)})
 
@@ -147,7 +147,7 @@ async def rows_delete(request: Request, where: Where) -> Response:
     rows = find_rows(request, where, body=body)
     if not body.predicate.strip():
         raise BadRequest("A delete needs a predicate that selects the rows: send one, or 'true' for all rows")
-    question = questions.Delete("", {}, predicate=body.predicate)
+    question = questions.Delete(location="", options={}, predicate=body.predicate)
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response({"num_deleted_rows": done.deleted, **_version(done)})
 
@@ -160,7 +160,7 @@ async def table_restore(request: Request, where: Where) -> Response:
     """Restore an earlier version of a table, as a new version."""
     body = request.decode(await body_of(request), RestoreTable)
     rows = find_rows(request, where, body=body)
-    question = questions.Restore("", {})
+    question = questions.Restore(location="", options={})
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch, version=body.version)
     return json_response(_version(done))
 
@@ -169,7 +169,7 @@ async def schema_metadata_update(request: Request, where: Where) -> Response:
     """Replace the metadata of the schema. The bodies of request and response are the metadata itself, a JSON object."""
     values = request.decode(await body_of(request), dict[str, str])
     rows = find_rows(request, where)
-    question = questions.SchemaMetadata("", {}, values=values)
+    question = questions.SchemaMetadata(location="", options={}, values=values)
     metadata = await change_table(rows, question=question, shape=dict[str, str], branch=request.query("branch"))
     return json_response(metadata)
 
@@ -181,7 +181,7 @@ async def field_metadata_update(request: Request, where: Where) -> Response:
     if not body.updates:
         raise BadRequest("'updates' is empty: it must have at least one entry with a field's path and metadata")
     updates = [questions.FieldChange(each.path, each.metadata, bool(each.replace)) for each in body.updates]
-    question = questions.FieldMetadata("", {}, updates=updates)
+    question = questions.FieldMetadata(location="", options={}, updates=updates)
     result = await change_table(rows, question=question, shape=FieldMetadataResult, branch=body.branch)
     return json_response({"version": result.version, "fields": result.fields})
 
@@ -193,7 +193,7 @@ async def columns_add(request: Request, where: Where) -> Response:
     """
     if request.headers.get(b"content-type", b"").partition(b";")[0].strip() == ARROW_STREAM:
         rows = find_rows(request, where)
-        question = questions.AddFields("", {}, batch_bytes_max=rows.batch_bytes_max)
+        question = questions.AddFields(location="", options={}, batch_bytes_max=rows.batch_bytes_max)
         stream = request.stream(bytes_max=rows.body_bytes_max)
         return json_response(_version(await rows.feed(question, branch=request.query("branch") or None, body=stream)))
     request.require_type("json")
@@ -205,7 +205,10 @@ async def columns_add(request: Request, where: Where) -> Response:
     if not columns or len(columns) != len(body.new_columns):
         raise BadRequest("Each new column needs a unique name and an expression: send both")
     done = await change_table(
-        rows, question=questions.AddColumns("", {}, columns=columns), shape=LanceWriteResult, branch=body.branch
+        rows,
+        question=questions.AddColumns(location="", options={}, columns=columns),
+        shape=LanceWriteResult,
+        branch=body.branch,
     )
     return json_response(_version(done))
 
@@ -221,7 +224,7 @@ async def columns_alter(request: Request, where: Where) -> Response:
     changes = [
         questions.ColumnChange(each.path, each.rename, each.nullable, each.data_type) for each in body.alterations
     ]
-    question = questions.AlterColumns("", {}, alterations=changes)
+    question = questions.AlterColumns(location="", options={}, alterations=changes)
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response(_version(done))
 
@@ -232,7 +235,7 @@ async def columns_drop(request: Request, where: Where) -> Response:
     rows = find_rows(request, where, body=body)
     if not body.columns:
         raise BadRequest("Name the columns to drop")
-    question = questions.DropColumns("", {}, columns=body.columns)
+    question = questions.DropColumns(location="", options={}, columns=body.columns)
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=body.branch)
     return json_response(_version(done))
 
@@ -241,7 +244,7 @@ async def table_stats(request: Request, where: Where) -> Response:
     """Return a table's size in bytes, and its counts of rows, indices and fragments."""
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
-    at, question = VersionReference(branch=body.branch), questions.Stats("", {})
+    at, question = VersionReference(branch=body.branch), questions.Stats(location="", options={})
     size = await rows.answer(question, at=at, shape=TableSize)
     fragments = {"num_fragments": size.num_fragments, "num_small_fragments": size.num_small_fragments}
     return json_response(
@@ -294,7 +297,9 @@ async def transaction_alter(request: Request, where: Where) -> Response:
 
 async def _transaction(request: Request, where: Where, *, body: IdentifiedBody) -> TransactionSummary:
     rows, uuid = find_transaction(request, where, body=body)
-    return await rows.answer(questions.Transaction("", {}, uuid=uuid), at=VersionReference(), shape=TransactionSummary)
+    return await rows.answer(
+        questions.Transaction(location="", options={}, uuid=uuid), at=VersionReference(), shape=TransactionSummary
+    )
 
 
 def _properties(summary: TransactionSummary) -> dict[str, str]:

@@ -90,7 +90,7 @@ class CreateIndex(IdentifiedBody, kw_only=True):
     index_operators: bool | None = None
 
 
-class ListIndices(IdentifiedBody):
+class ListIndices(IdentifiedBody, kw_only=True):
     """The body of a request to list indices."""
 
     version: int | None = None
@@ -127,8 +127,8 @@ async def _create_index(request: Request, where: Where, *, kinds: tuple[str, ...
     if len(columns) != 1 or not columns[0]:
         raise BadRequest("An index must be on exactly one column: name it")
     question = questions.CreateIndex(
-        "",
-        {},
+        location="",
+        options={},
         column=columns[0],
         index_type=kind,
         name=body.name or None,
@@ -180,7 +180,7 @@ async def indices_list(request: Request, where: Where) -> Response:
     size = page_request.size if page_request.size is not None else body.limit
     if size is not None and size < 0:
         raise BadRequest(f"limit must be a non-negative integer, not {size}")
-    question, at = questions.ListIndices("", {}), VersionReference(body.version, branch=body.branch)
+    question, at = questions.ListIndices(location="", options={}), VersionReference(body.version, branch=body.branch)
     indexes = await rows.answer(question, at=at, shape=list[LanceIndex])
     rest = [each for each in indexes if each.index_name > after]
     entries = rest if size is None else rest[:size]
@@ -202,7 +202,10 @@ async def index_stats(request: Request, where: Where) -> Response:
     name = _name_of(request)
     if body.index_name is not None and body.index_name != name:
         raise BadRequest("The path and the body name two indices: send one of them")
-    question, at = questions.IndexStats("", {}, name=name), VersionReference(body.version, branch=body.branch)
+    question, at = (
+        questions.IndexStats(location="", options={}, name=name),
+        VersionReference(body.version, branch=body.branch),
+    )
     coverage = await rows.answer(question, at=at, shape=IndexCoverage)
     kind = _REMOTE.get(coverage.index_type, coverage.index_type) if is_remote(request) else coverage.index_type
     answer: dict[str, object] = {**msgspec.to_builtins(coverage), "index_type": kind}
@@ -213,7 +216,7 @@ async def index_drop(request: Request, where: Where) -> Response:
     """Drop an index by its name, as one new version of the table."""
     body = request.decode(await body_of(request), BranchBody)
     rows = find_rows(request, where, body=body)
-    question = questions.DropIndex("", {}, name=_name_of(request))
+    question = questions.DropIndex(location="", options={}, name=_name_of(request))
     branch = body.branch or request.query("branch")
     done = await change_table(rows, question=question, shape=LanceWriteResult, branch=branch)
     return json_response({"transaction_id": done.transaction_id, "version": done.version})

@@ -63,7 +63,7 @@ class FullTextQueryBody(msgspec.Struct):
     columns: list[str] | None = None
 
 
-class QueryBody(IdentifiedBody):
+class QueryBody(IdentifiedBody, kw_only=True):
     """The JSON body of a vector search, full-text search or scan."""
 
     vector: list[float | list[float]] | QueryVectors | None = None
@@ -144,8 +144,8 @@ def query_of(body: QueryBody) -> Query:
         if number is not None and number < 0:
             raise BadRequest(f"{name} must be a non-negative integer, not {number}")
     return Query(
-        "",
-        {},
+        location="",
+        options={},
         limit=None if body.k is None or body.k >= EVERY else body.k,
         offset=body.offset or 0,
         columns=columns,

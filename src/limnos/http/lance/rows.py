@@ -31,7 +31,7 @@ INSERT_MODES = ("append", "overwrite")
 LOCATION, PROPERTIES = b"x-lance-table-location", b"x-lance-table-properties"
 
 
-class CountRows(IdentifiedBody):
+class CountRows(IdentifiedBody, kw_only=True):
     """The body of a request to count rows."""
 
     version: int | None = None
@@ -54,7 +54,11 @@ async def table_create(request: Request, ctx: Context) -> Response:
     mode = parse_choice(request.query("mode"), lance_creating.MODES, field="mode")
     location = request.headers.get(LOCATION, b"").decode("latin-1") or None
     table_create_request = TableCreateRequest(
-        place.levels, mode, location, properties_of(request), delegates_of(request)
+        levels=place.levels,
+        mode=mode,
+        location=location,
+        properties=properties_of(request),
+        delegates=delegates_of(request),
     )
     table = await lance_creating.table_create(
         ctx,
@@ -83,7 +87,7 @@ async def rows_insert(request: Request, where: Where) -> Response:
     """Append the rows in the body to a table, or replace all its rows with them."""
     rows = find_rows(request, where)
     mode = parse_choice(request.query("mode"), INSERT_MODES, field="mode")
-    question = Write("", {}, mode=mode, batch_bytes_max=rows.batch_bytes_max)
+    question = Write(location="", options={}, mode=mode, batch_bytes_max=rows.batch_bytes_max)
     body = request.stream(bytes_max=rows.body_bytes_max)
     done = await rows.feed(question, branch=branch_of(request), body=body)
     entries = {"num_inserted_rows": done.inserted, "version": done.version, "transaction_id": done.transaction_id}
@@ -95,7 +99,7 @@ async def rows_count(request: Request, where: Where) -> Response:
     body = request.decode(await body_of(request), CountRows)
     rows = find_rows(request, where, body=body)
     at = VersionReference(body.version, body.tag, body.branch)
-    question = Count("", {}, predicate=body.predicate)
+    question = Count(location="", options={}, predicate=body.predicate)
     return json_response(await rows.answer(question, at=at, shape=int, reads=True))
 
 
@@ -106,8 +110,8 @@ async def rows_merge(request: Request, where: Where) -> Response:
     deletes_if = request.query("when_not_matched_by_source_delete_filt") or None
     updates_if = request.query("when_matched_update_all_filt") or None
     question = Merge(
-        "",
-        {},
+        location="",
+        options={},
         on=keys,
         batch_bytes_max=rows.batch_bytes_max,
         updates=request.query_flag("when_matched_update_all") or updates_if is not None,

@@ -54,7 +54,7 @@ class RegisterTable(IdentifiedBody, kw_only=True):
     properties: dict[str, str] | None = None
 
 
-class DescribeTable(IdentifiedBody):
+class DescribeTable(IdentifiedBody, kw_only=True):
     """The body of a request to describe a table."""
 
     version: int | None = None

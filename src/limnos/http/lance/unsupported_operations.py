@@ -33,10 +33,10 @@ def unsupported_routes() -> tuple[Route[Handler], ...]:
     paths = {f"/table/{{table_id}}/{action}": result for action, result in _ON_TABLE.items()} | _ELSEWHERE
     return tuple(
         Route(
-            "POST",
-            path,
-            partial(refuse_operation, operation=operation, instead=instead),
-            f"lance-{operation}",
+            method="POST",
+            path=path,
+            handler=partial(refuse_operation, operation=operation, instead=instead),
+            operation=f"lance-{operation}",
             takes="any",
             query=("delimiter", "metalake"),
         )

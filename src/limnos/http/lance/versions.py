@@ -46,7 +46,14 @@ class CreateVersion(IdentifiedBody, kw_only=True):
         if self.naming_scheme is not None and self.naming_scheme.lower() not in SCHEMES:
             raise BadRequest(f"naming_scheme must be V1 or V2, not {self.naming_scheme[:20]}")
         metadata = msgspec.json.encode(self.metadata or {}, order="sorted").decode()
-        return NewVersion(self.version, self.manifest_path, self.manifest_size, self.e_tag, metadata, self.branch or "")
+        return NewVersion(
+            version=self.version,
+            path=self.manifest_path,
+            size=self.manifest_size,
+            e_tag=self.e_tag,
+            metadata=metadata,
+            branch=self.branch or "",
+        )
 
 
 class DescribeVersion(IdentifiedBody):

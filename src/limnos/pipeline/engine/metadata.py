@@ -21,7 +21,7 @@ MAIN = "main"
 _ABSENT = frozenset({"TABLE_OR_VIEW_NOT_FOUND", "SCHEMA_NOT_FOUND", "NO_SUCH_TABLE_EXCEPTION"})
 
 
-class TableSnapshot(msgspec.Struct, frozen=True, rename="kebab"):
+class TableSnapshot(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     """A snapshot of a table. Its summary has the operation and the checkpoints of runs."""
 
     snapshot_id: int
@@ -47,7 +47,7 @@ class TableReference(msgspec.Struct, frozen=True, rename="kebab"):
     max_ref_age_ms: int | None = None
 
 
-class TableField(msgspec.Struct, frozen=True):
+class TableField(msgspec.Struct, frozen=True, kw_only=True):
     """A column. A nested type is in Iceberg's JSON form."""
 
     id: int
@@ -95,7 +95,7 @@ class TableSortOrder(msgspec.Struct, frozen=True, rename="kebab"):
     fields: tuple[SortField, ...] = ()
 
 
-class TableMetadata(msgspec.Struct, frozen=True, rename="kebab"):
+class TableMetadata(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
     """A table's metadata. The names are those of the Iceberg specification."""
 
     table_uuid: str

@@ -36,7 +36,7 @@ class NameForm(Enum):
     """The form of an argument `f(TABLE(t))`."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class NamedRelation:
     """A name of a table or source in a query: `sql[start:stop]`."""
 
@@ -216,11 +216,13 @@ def _relation(context: Java, grammar: SparkGrammar, *, sql: str) -> NamedRelatio
     kind = _kind(parent)
     if kind == "TableNameContext":
         alias = None if parent.tableAlias().strictIdentifier() is not None else _span(parent)[1]
-        return NamedRelation(parts, start, stop, travels=parent.temporalClause() is not None, alias_at=alias)
+        return NamedRelation(
+            parts=parts, start=start, stop=stop, travels=parent.temporalClause() is not None, alias_at=alias
+        )
     if kind == "TableContext":
-        return NamedRelation(parts, _span(parent)[0], stop, form=NameForm.STATEMENT)
+        return NamedRelation(parts=parts, start=_span(parent)[0], stop=stop, form=NameForm.STATEMENT)
     if kind == "FunctionTableSubqueryArgumentContext":
-        return NamedRelation(parts, start, stop, form=NameForm.ARGUMENT)
+        return NamedRelation(parts=parts, start=start, stop=stop, form=NameForm.ARGUMENT)
     raise _at(context, f"'{display.render(parts)}' is in a place where a step's SQL can't name a table")
 
 

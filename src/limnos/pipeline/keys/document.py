@@ -120,27 +120,38 @@ def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
 FILE = Record(
     name="the file",
     keys={
-        "pipeline": RecordKey(PIPELINE_NAME, "Name of the pipeline.", "pipeline: flights", required=True),
-        "catalog": RecordKey(
-            WORD, "The catalog of all steps' tables: one commit publishes them.", "catalog: main", required=True
+        "pipeline": RecordKey(
+            value_schema=PIPELINE_NAME, description="Name of the pipeline.", example="pipeline: flights", required=True
         ),
-        "comment": RecordKey(TEXT, "Purpose of the pipeline.", "comment: Delays by carrier and day."),
+        "catalog": RecordKey(
+            value_schema=WORD,
+            description="The catalog of all steps' tables: one commit publishes them.",
+            example="catalog: main",
+            required=True,
+        ),
+        "comment": RecordKey(
+            value_schema=TEXT, description="Purpose of the pipeline.", example="comment: Delays by carrier and day."
+        ),
         "parameters": RecordKey(
-            MapOf(WORD, PARAMETER), "Values for each run; SQL refers to them as `:name`.", "parameters: {day: date}"
+            value_schema=MapOf(WORD, PARAMETER),
+            description="Values for each run; SQL refers to them as `:name`.",
+            example="parameters: {day: date}",
         ),
         "sources": RecordKey(
-            MapOf(WORD, SOURCE),
-            "Inputs other than tables, by names of one part.",
-            "sources: {flights: data/flights.csv}",
+            value_schema=MapOf(WORD, SOURCE),
+            description="Inputs other than tables, by names of one part.",
+            example="sources: {flights: data/flights.csv}",
         ),
         "steps": RecordKey(
-            MapOf(TableName(word="a table's name"), STEP),
-            "The step of each table, by the table's name below the catalog.",
-            "steps: {curated.nyc.delays: {sql: SELECT 1}}",
+            value_schema=MapOf(TableName(word="a table's name"), STEP),
+            description="The step of each table, by the table's name below the catalog.",
+            example="steps: {curated.nyc.delays: {sql: SELECT 1}}",
             required=True,
         ),
         "python_files": RecordKey(
-            ListOf(TEXT), "Further Python files and packages that are sent to executors.", "python_files: [units.py]"
+            value_schema=ListOf(TEXT),
+            description="Further Python files and packages that are sent to executors.",
+            example="python_files: [units.py]",
         ),
     },
     build=build_pipeline,

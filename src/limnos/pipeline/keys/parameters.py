@@ -59,9 +59,15 @@ PARAMETER = Cases(
         "type": Record(
             name="a parameter",
             keys={
-                "type": RecordKey(TYPES, "Type of the value.", "type: date", required=True),
-                "default": RecordKey(AnyScalar(as_text=False), "Default value.", "default: 2026-01-31"),
-                "comment": RecordKey(TEXT, "Purpose of the parameter.", "comment: The day to load."),
+                "type": RecordKey(
+                    value_schema=TYPES, description="Type of the value.", example="type: date", required=True
+                ),
+                "default": RecordKey(
+                    value_schema=AnyScalar(as_text=False), description="Default value.", example="default: 2026-01-31"
+                ),
+                "comment": RecordKey(
+                    value_schema=TEXT, description="Purpose of the parameter.", example="comment: The day to load."
+                ),
             },
             build=_parameter,
         )

@@ -86,16 +86,25 @@ def _between(values: Values, site: NodeSite) -> Values:
     return values
 
 
-_NAME = RecordKey(TEXT, "Name of the rule in findings; the default is its text.", "name: delay_known")
-_TOLERATED = RecordKey(RowShare(), "Share of the rows that may violate it.", "tolerated: 1%", default="0%")
+_NAME = RecordKey(
+    value_schema=TEXT, description="Name of the rule in findings; the default is its text.", example="name: delay_known"
+)
+_TOLERATED = RecordKey(
+    value_schema=RowShare(), description="Share of the rows that may violate it.", example="tolerated: 1%", default="0%"
+)
 _STRICT = Choice(("fail", "warn"))
 _ROW_ACTION = RecordKey(
-    Choice(tuple(one.value for one in ExpectationAction)),
-    "Treatment of rows that violate it: the run fails, the rows are left out (drop), kept in `<table>__quarantine`, or only reported.",
-    "action: quarantine",
+    value_schema=Choice(tuple(one.value for one in ExpectationAction)),
+    description="Treatment of rows that violate it: the run fails, the rows are left out (drop), kept in `<table>__quarantine`, or only reported.",
+    example="action: quarantine",
     default="fail",
 )
-_ACTION = RecordKey(_STRICT, "Treatment of the run when the rule is violated.", "action: warn", default="fail")
+_ACTION = RecordKey(
+    value_schema=_STRICT,
+    description="Treatment of the run when the rule is violated.",
+    example="action: warn",
+    default="fail",
+)
 
 
 def _case(kind: RuleKind, key: RecordKey, *, fields: Callable[[Values], dict[str, Any]], **more: RecordKey) -> Record:
@@ -109,7 +118,10 @@ RULES: Mapping[str, Record] = {
     "row": _case(
         RuleKind.ROW,
         RecordKey(
-            SQL, "Condition that is true for a valid row; NULL violates it.", "row: delay >= -120", required=True
+            value_schema=SQL,
+            description="Condition that is true for a valid row; NULL violates it.",
+            example="row: delay >= -120",
+            required=True,
         ),
         fields=_row,
         tolerated=_TOLERATED,
@@ -117,44 +129,59 @@ RULES: Mapping[str, Record] = {
     "unique": _case(
         RuleKind.UNIQUE,
         RecordKey(
-            COLUMNS, "Columns whose values are unique among all rows.", "unique: [carrier, flight, day]", required=True
+            value_schema=COLUMNS,
+            description="Columns whose values are unique among all rows.",
+            example="unique: [carrier, flight, day]",
+            required=True,
         ),
         fields=lambda values: {"columns": values["unique"]},
         tolerated=_TOLERATED,
     ),
     "not_null": _case(
         RuleKind.NOT_NULL,
-        RecordKey(COLUMNS, "Columns without NULL.", "not_null: [carrier, day]", required=True),
+        RecordKey(
+            value_schema=COLUMNS, description="Columns without NULL.", example="not_null: [carrier, day]", required=True
+        ),
         fields=lambda values: {"columns": values["not_null"]},
         tolerated=_TOLERATED,
     ),
     "references": _case(
         RuleKind.REFERENCES,
         RecordKey(
-            TableName(),
-            "The table that contains each value of `columns`.",
-            "references: raw.nyc.airlines",
+            value_schema=TableName(),
+            description="The table that contains each value of `columns`.",
+            example="references: raw.nyc.airlines",
             required=True,
         ),
         fields=_references,
-        columns=RecordKey(COLUMNS, "Columns of this table.", "columns: carrier", required=True),
-        to=RecordKey(COLUMNS, "Columns of the other table; the default is the same names.", "to: carrier"),
+        columns=RecordKey(
+            value_schema=COLUMNS, description="Columns of this table.", example="columns: carrier", required=True
+        ),
+        to=RecordKey(
+            value_schema=COLUMNS,
+            description="Columns of the other table; the default is the same names.",
+            example="to: carrier",
+        ),
         tolerated=_TOLERATED,
     ),
     "rows": _case(
         RuleKind.ROWS,
         RecordKey(
-            Record(
+            value_schema=Record(
                 name="'rows'",
                 some_of=("min", "max"),
                 keys={
-                    "min": RecordKey(WholeNumber(), "Minimum number of rows.", "min: 1"),
-                    "max": RecordKey(WholeNumber(), "Maximum number of rows.", "max: 1000000"),
+                    "min": RecordKey(
+                        value_schema=WholeNumber(), description="Minimum number of rows.", example="min: 1"
+                    ),
+                    "max": RecordKey(
+                        value_schema=WholeNumber(), description="Maximum number of rows.", example="max: 1000000"
+                    ),
                 },
                 build=_between,
             ),
-            "Allowed number of rows of the table.",
-            "rows: {min: 1}",
+            description="Allowed number of rows of the table.",
+            example="rows: {min: 1}",
             required=True,
         ),
         fields=_rows,
@@ -162,22 +189,43 @@ RULES: Mapping[str, Record] = {
     "fresh": _case(
         RuleKind.FRESH,
         RecordKey(
-            Text(word="a column"), "Column whose newest value must be recent.", "fresh: changed_at", required=True
+            value_schema=Text(word="a column"),
+            description="Column whose newest value must be recent.",
+            example="fresh: changed_at",
+            required=True,
         ),
         fields=lambda values: {"columns": (values["fresh"],), "within_s": values["within"]},
-        within=RecordKey(Duration(), "Maximum age of that value when the run starts.", "within: 2 days", required=True),
+        within=RecordKey(
+            value_schema=Duration(),
+            description="Maximum age of that value when the run starts.",
+            example="within: 2 days",
+            required=True,
+        ),
     ),
     "no_fewer_rows": _case(
         RuleKind.NO_FEWER_ROWS,
-        RecordKey(Boolean(only=True), "At least as many rows as last published.", "no_fewer_rows: true", required=True),
+        RecordKey(
+            value_schema=Boolean(only=True),
+            description="At least as many rows as last published.",
+            example="no_fewer_rows: true",
+            required=True,
+        ),
         fields=lambda values: {},
         tolerated=RecordKey(
-            RowShare(), "Share of the rows by which the number may shrink.", "tolerated: 5%", default="0%"
+            value_schema=RowShare(),
+            description="Share of the rows by which the number may shrink.",
+            example="tolerated: 5%",
+            default="0%",
         ),
     ),
     "empty": _case(
         RuleKind.EMPTY,
-        RecordKey(SQL, "Query that must return no row.", "empty: SELECT * FROM curated.t WHERE a > b", required=True),
+        RecordKey(
+            value_schema=SQL,
+            description="Query that must return no row.",
+            example="empty: SELECT * FROM curated.t WHERE a > b",
+            required=True,
+        ),
         fields=lambda values: {"query": values["empty"].text},
     ),
 }

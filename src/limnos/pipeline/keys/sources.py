@@ -97,28 +97,36 @@ def _stream(values: Values, site: NodeSite) -> Stream:
     return Stream(files=files, table=values.get("table"), kafka=kafka)
 
 
-_COMMENT = RecordKey(TEXT, "Description of the source.", "comment: Flights as reported by the airport.")
+_COMMENT = RecordKey(
+    value_schema=TEXT, description="Description of the source.", example="comment: Flights as reported by the airport."
+)
 _SCHEMA = RecordKey(
-    Text(
+    value_schema=Text(
         word="a column list", pattern=r"[\s\S]*\S\s+\S[\s\S]*", rule="write columns with types: id bigint, name string"
     ),
-    "Spark's list of columns with types. Without it, the schema is inferred at the first run and kept.",
-    "schema: id bigint, day date",
+    description="Spark's list of columns with types. Without it, the schema is inferred at the first run and kept.",
+    example="schema: id bigint, day date",
 )
 _FILE_KEYS = {
     "files": RecordKey(
-        TEXT,
-        "Path relative to the pipeline's file, or URL; * and ? are wildcards.",
-        "files: data/flights_*.csv",
+        value_schema=TEXT,
+        description="Path relative to the pipeline's file, or URL; * and ? are wildcards.",
+        example="files: data/flights_*.csv",
         required=True,
     ),
-    "format": RecordKey(Choice(FORMATS), "Format, if it does not follow from the name's ending.", "format: csv"),
+    "format": RecordKey(
+        value_schema=Choice(FORMATS),
+        description="Format, if it does not follow from the name's ending.",
+        example="format: csv",
+    ),
     "schema": _SCHEMA,
-    "options": RecordKey(OPTIONS, "Options of Spark's reader.", "options: {header: true}"),
+    "options": RecordKey(
+        value_schema=OPTIONS, description="Options of Spark's reader.", example="options: {header: true}"
+    ),
     "malformed": RecordKey(
-        Choice(tuple(one.value for one in MalformedRowPolicy)),
-        "Treatment of rows that do not match the schema: the run fails, the rows are kept in `<table>__malformed`, or counted and left out.",
-        "malformed: keep",
+        value_schema=Choice(tuple(one.value for one in MalformedRowPolicy)),
+        description="Treatment of rows that do not match the schema: the run fails, the rows are kept in `<table>__malformed`, or counted and left out.",
+        example="malformed: keep",
         default="fail",
     ),
 }
@@ -128,11 +136,17 @@ _STREAM = Record(
     together={"format": "files", "schema": "files", "options": "files", "malformed": "files"},
     keys={
         **{
-            name: RecordKey(key.value_schema, key.description, key.example, default=key.default)
+            name: RecordKey(
+                value_schema=key.value_schema, description=key.description, example=key.example, default=key.default
+            )
             for name, key in _FILE_KEYS.items()
         },
-        "table": RecordKey(TableName(), "An Iceberg table.", "table: raw.web.clicks"),
-        "kafka": RecordKey(OPTIONS, "Options of Spark's reader for Kafka.", "kafka: {subscribe: clicks}"),
+        "table": RecordKey(value_schema=TableName(), description="An Iceberg table.", example="table: raw.web.clicks"),
+        "kafka": RecordKey(
+            value_schema=OPTIONS,
+            description="Options of Spark's reader for Kafka.",
+            example="kafka: {subscribe: clicks}",
+        ),
     },
     build=_stream,
 )
@@ -143,19 +157,37 @@ SOURCE_CASES: Mapping[str, Record] = {
         one_of=("table", "query"),
         together={"partitions": "partition_column"},
         keys={
-            "jdbc": RecordKey(TEXT, "JDBC URL, without a password.", "jdbc: jdbc:postgresql://db/shop", required=True),
-            "table": RecordKey(TEXT, "The table to read.", "table: public.orders"),
-            "query": RecordKey(SQL, "A query instead of a table.", "query: SELECT * FROM orders WHERE NOT test"),
-            "user": RecordKey(TEXT, "User of the connection.", "user: reader"),
-            "password_env": RecordKey(
-                ENVIRONMENT, "Environment variable with the password.", "password_env: SHOP_PASSWORD"
+            "jdbc": RecordKey(
+                value_schema=TEXT,
+                description="JDBC URL, without a password.",
+                example="jdbc: jdbc:postgresql://db/shop",
+                required=True,
             ),
-            "options": RecordKey(OPTIONS, "Options of Spark's reader.", "options: {fetchsize: 10000}"),
+            "table": RecordKey(value_schema=TEXT, description="The table to read.", example="table: public.orders"),
+            "query": RecordKey(
+                value_schema=SQL,
+                description="A query instead of a table.",
+                example="query: SELECT * FROM orders WHERE NOT test",
+            ),
+            "user": RecordKey(value_schema=TEXT, description="User of the connection.", example="user: reader"),
+            "password_env": RecordKey(
+                value_schema=ENVIRONMENT,
+                description="Environment variable with the password.",
+                example="password_env: SHOP_PASSWORD",
+            ),
+            "options": RecordKey(
+                value_schema=OPTIONS, description="Options of Spark's reader.", example="options: {fetchsize: 10000}"
+            ),
             "partition_column": RecordKey(
-                TEXT, "Column that divides the rows for concurrent reads.", "partition_column: id"
+                value_schema=TEXT,
+                description="Column that divides the rows for concurrent reads.",
+                example="partition_column: id",
             ),
             "partitions": RecordKey(
-                WholeNumber(least=1, most=10_000), "Number of concurrent reads.", "partitions: 8", default="1"
+                value_schema=WholeNumber(least=1, most=10_000),
+                description="Number of concurrent reads.",
+                example="partitions: 8",
+                default="1",
             ),
             "comment": _COMMENT,
         },
@@ -165,9 +197,9 @@ SOURCE_CASES: Mapping[str, Record] = {
         name="a source in Python",
         keys={
             "python": RecordKey(
-                FUNCTION,
-                "`module:function` beside the file: yields Arrow batches, or takes `spark` and returns a DataFrame.",
-                "python: weather:batches",
+                value_schema=FUNCTION,
+                description="`module:function` beside the file: yields Arrow batches, or takes `spark` and returns a DataFrame.",
+                example="python: weather:batches",
                 required=True,
             ),
             "schema": _SCHEMA,
@@ -179,9 +211,9 @@ SOURCE_CASES: Mapping[str, Record] = {
         name="a source that streams",
         keys={
             "stream": RecordKey(
-                _STREAM,
-                "Only rows that are new since the last run are read.",
-                "stream: {table: raw.web.clicks}",
+                value_schema=_STREAM,
+                description="Only rows that are new since the last run are read.",
+                example="stream: {table: raw.web.clicks}",
                 required=True,
             ),
             "comment": _COMMENT,
@@ -192,7 +224,10 @@ SOURCE_CASES: Mapping[str, Record] = {
         name="a source that is a table",
         keys={
             "table": RecordKey(
-                TableName(), "A table or view of any catalog of the session.", "table: raw.nyc.airports", required=True
+                value_schema=TableName(),
+                description="A table or view of any catalog of the session.",
+                example="table: raw.nyc.airports",
+                required=True,
             ),
             "comment": _COMMENT,
         },

@@ -95,60 +95,100 @@ COLUMN = Cases(
     cases={
         "comment": Record(
             name="a column",
-            keys={"comment": RecordKey(TEXT, "Description of the column.", "comment: Minutes late.", required=True)},
+            keys={
+                "comment": RecordKey(
+                    value_schema=TEXT,
+                    description="Description of the column.",
+                    example="comment: Minutes late.",
+                    required=True,
+                )
+            },
             build=_column,
         )
     },
 )
 _INPUTS = RecordKey(
-    _StepInputs(WORD, _StepInput(word="a source or table", parts_min=1)),
-    "What the function's arguments are given: sources, or tables. Without it, each argument receives the source of its name; parameters, `run_id`, `run_at` and `spark` are passed by their names.",
-    "inputs: {flights: flights, airlines: raw.nyc.airlines}",
+    value_schema=_StepInputs(WORD, _StepInput(word="a source or table", parts_min=1)),
+    description="What the function's arguments are given: sources, or tables. Without it, each argument receives the source of its name; parameters, `run_id`, `run_at` and `spark` are passed by their names.",
+    example="inputs: {flights: flights, airlines: raw.nyc.airlines}",
 )
 _BODIES = {
-    "sql": RecordKey(SQL, "One query. Its inputs are found with Spark's own grammar.", "sql: SELECT * FROM flights"),
-    "sql_file": RecordKey(
-        TEXT, "A file with the query, in the pipeline's directory or below.", "sql_file: sql/delays.sql"
+    "sql": RecordKey(
+        value_schema=SQL,
+        description="One query. Its inputs are found with Spark's own grammar.",
+        example="sql: SELECT * FROM flights",
     ),
-    "python": RecordKey(FUNCTION, "A function from DataFrames to a DataFrame.", "python: delays:make"),
+    "sql_file": RecordKey(
+        value_schema=TEXT,
+        description="A file with the query, in the pipeline's directory or below.",
+        example="sql_file: sql/delays.sql",
+    ),
+    "python": RecordKey(
+        value_schema=FUNCTION, description="A function from DataFrames to a DataFrame.", example="python: delays:make"
+    ),
     "inputs": _INPUTS,
-    "load": RecordKey(WORD, "A source, loaded without changes.", "load: flights"),
+    "load": RecordKey(value_schema=WORD, description="A source, loaded without changes.", example="load: flights"),
 }
 _TABLE = {
-    "write": RecordKey(WRITE, "How the rows are written to the table.", "write: append", default="replace"),
+    "write": RecordKey(
+        value_schema=WRITE,
+        description="How the rows are written to the table.",
+        example="write: append",
+        default="replace",
+    ),
     "incremental": RecordKey(
-        Boolean(),
-        "Read only rows that are new since the last publication, where the result is the same.",
-        "incremental: true",
+        value_schema=Boolean(),
+        description="Read only rows that are new since the last publication, where the result is the same.",
+        example="incremental: true",
         default="false",
     ),
-    "partition": RecordKey(ListOf(TRANSFORM, single=True), "Partitioning of a new table.", "partition: days(day)"),
-    "sort": RecordKey(ListOf(ORDER, single=True), "The order of rows in files.", "sort: [carrier, day desc]"),
+    "partition": RecordKey(
+        value_schema=ListOf(TRANSFORM, single=True),
+        description="Partitioning of a new table.",
+        example="partition: days(day)",
+    ),
+    "sort": RecordKey(
+        value_schema=ListOf(ORDER, single=True),
+        description="The order of rows in files.",
+        example="sort: [carrier, day desc]",
+    ),
     "properties": RecordKey(
-        OPTIONS, "Properties of the table.", "properties: {write.target-file-size-bytes: 134217728}"
+        value_schema=OPTIONS,
+        description="Properties of the table.",
+        example="properties: {write.target-file-size-bytes: 134217728}",
     ),
     "columns": RecordKey(
-        MapOf(Text(word="a column"), COLUMN), "Comments of columns.", "columns: {delay: Minutes late.}"
+        value_schema=MapOf(Text(word="a column"), COLUMN),
+        description="Comments of columns.",
+        example="columns: {delay: Minutes late.}",
     ),
-    "comment": RecordKey(TEXT, "Comment of the table.", "comment: Delays by day."),
+    "comment": RecordKey(value_schema=TEXT, description="Comment of the table.", example="comment: Delays by day."),
     "allow": RecordKey(
-        Record(
+        value_schema=Record(
             name="'allow'",
             some_of=("drop", "narrow"),
             keys={
-                "drop": RecordKey(COLUMNS, "Columns that may be dropped.", "drop: [old_code]"),
-                "narrow": RecordKey(COLUMNS, "Columns whose type may become narrower.", "narrow: [price]"),
+                "drop": RecordKey(
+                    value_schema=COLUMNS, description="Columns that may be dropped.", example="drop: [old_code]"
+                ),
+                "narrow": RecordKey(
+                    value_schema=COLUMNS,
+                    description="Columns whose type may become narrower.",
+                    example="narrow: [price]",
+                ),
             },
             build=_allowed_changes,
         ),
-        "Changes of the table's columns that lose data, by name.",
-        "allow: {drop: [old_code]}",
+        description="Changes of the table's columns that lose data, by name.",
+        example="allow: {drop: [old_code]}",
     ),
-    "expect": RecordKey(ListOf(RULE), "Rules for the rows.", "expect: [delay >= -120]"),
+    "expect": RecordKey(
+        value_schema=ListOf(RULE), description="Rules for the rows.", example="expect: [delay >= -120]"
+    ),
     "after": RecordKey(
-        ListOf(TableName(), single=True),
-        "Steps that run before this one although it does not read them.",
-        "after: curated.nyc.days",
+        value_schema=ListOf(TableName(), single=True),
+        description="Steps that run before this one although it does not read them.",
+        example="after: curated.nyc.days",
     ),
 }
 STEP = Record(

@@ -14,7 +14,12 @@ from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
 from limnos.pipeline.node_schemas import Boolean, Choice, NodeSite, ProblemNotes, Values
 from limnos.pipeline.yaml import ScalarNode, YamlNode
 
-_KEYS = RecordKey(COLUMNS, "Columns that identify a row; never NULL, unique.", "keys: [flight_id]", required=True)
+_KEYS = RecordKey(
+    value_schema=COLUMNS,
+    description="Columns that identify a row; never NULL, unique.",
+    example="keys: [flight_id]",
+    required=True,
+)
 _MISSING = "Keys that the source lacks are {}. The step then reads the whole source, never an increment."
 
 
@@ -30,7 +35,9 @@ def _write(mode: WriteMode) -> Callable[[Values, NodeSite], WriteDeclaration]:
 
 
 def _mode(mode: WriteMode, *, keys: Mapping[str, RecordKey]) -> Record:
-    key = RecordKey(Choice((mode.value,)), MODES[mode], f"mode: {mode.value}", required=True)
+    key = RecordKey(
+        value_schema=Choice((mode.value,)), description=MODES[mode], example=f"mode: {mode.value}", required=True
+    )
     return Record(name=f"'write: {mode.value}'", keys={"mode": key, **keys}, build=_write(mode))
 
 
@@ -65,10 +72,15 @@ WRITE = Cases(
             keys={
                 "keys": _KEYS,
                 "delete_when": RecordKey(
-                    SQL, "Condition over the source's row: its key is deleted.", "delete_when: op = 'D'"
+                    value_schema=SQL,
+                    description="Condition over the source's row: its key is deleted.",
+                    example="delete_when: op = 'D'",
                 ),
                 "delete_missing": RecordKey(
-                    Boolean(), _MISSING.format("deleted"), "delete_missing: true", default="false"
+                    value_schema=Boolean(),
+                    description=_MISSING.format("deleted"),
+                    example="delete_missing: true",
+                    default="false",
                 ),
             },
         ),
@@ -77,26 +89,38 @@ WRITE = Cases(
             keys={
                 "keys": _KEYS,
                 "tracked": RecordKey(
-                    COLUMNS,
-                    "Columns whose change creates a new row; the default is all but the keys.",
-                    "tracked: [price]",
+                    value_schema=COLUMNS,
+                    description="Columns whose change creates a new row; the default is all but the keys.",
+                    example="tracked: [price]",
                 ),
                 "as_of": RecordKey(
-                    SQL,
-                    "Expression of the time from which a row is valid; the default is the run's time.",
-                    "as_of: changed_at",
+                    value_schema=SQL,
+                    description="Expression of the time from which a row is valid; the default is the run's time.",
+                    example="as_of: changed_at",
                 ),
                 "valid_from": RecordKey(
-                    TEXT, "Column of the time from which a row is valid.", "valid_from: from_time", default="valid_from"
+                    value_schema=TEXT,
+                    description="Column of the time from which a row is valid.",
+                    example="valid_from: from_time",
+                    default="valid_from",
                 ),
                 "valid_to": RecordKey(
-                    TEXT, "Column of the time until which it was valid.", "valid_to: to_time", default="valid_to"
+                    value_schema=TEXT,
+                    description="Column of the time until which it was valid.",
+                    example="valid_to: to_time",
+                    default="valid_to",
                 ),
                 "current": RecordKey(
-                    TEXT, "Column that marks the newest state.", "current: is_latest", default="is_current"
+                    value_schema=TEXT,
+                    description="Column that marks the newest state.",
+                    example="current: is_latest",
+                    default="is_current",
                 ),
                 "delete_missing": RecordKey(
-                    Boolean(), _MISSING.format("closed"), "delete_missing: true", default="false"
+                    value_schema=Boolean(),
+                    description=_MISSING.format("closed"),
+                    example="delete_missing: true",
+                    default="false",
                 ),
             },
         ),

@@ -187,7 +187,7 @@ class _LineageIntake:
         anchor = target if target.node_id is not None else next((each for each in sources if each.node_id), None)
         if target.is_hidden or anchor is None or not sources:
             return None  # an end is hidden, or the target is made of itself alone
-        return _LineageItem(event, output, target, sources, anchor)
+        return _LineageItem(event=event, output=output, target=target, sources=sources, anchor=anchor)
 
     def leave_out(self, dataset: ResolvedDataset, verb: str) -> None:
         """Add a dataset to the rejected datasets. `verb` names the missing right in the reason."""
@@ -245,12 +245,18 @@ class _LineageIntake:
         links = [link for link in item.output.links if link.source in ends]
         pairs = tuple([self._draft(link, item.output.dataset, source=ends[link.source]) for link in links])
         at = min(event.at, self.now_ms)  # a future time would outrank all later reports
-        job = LineageJobRow(*event.job, event.run, event.parent, at)
+        job = LineageJobRow(namespace=event.job[0], name=event.job[1], run=event.run, parent=event.parent, at=at)
         return LineagePut(_end(item.target), job, tuple(dict.fromkeys(ends.values())), pairs)
 
     def _draft(self, link: ColumnLink, target: EventDataset, *, source: LineageEnd) -> ColumnPairDraft:
         aimed = LineageField(EVERY_FIELD, "") if link.target is None else self._field(target.key, link.target)
-        return ColumnPairDraft(source, aimed, self._field(link.source, link.source_field), link.subtype, link.direct)
+        return ColumnPairDraft(
+            source=source,
+            target_field=aimed,
+            source_field=self._field(link.source, link.source_field),
+            subtype=link.subtype,
+            direct=link.direct,
+        )
 
     def _field(self, key: LineageKey, name: str) -> LineageField:
         """Return the key of a column: its field id, if the dataset's document has one, and its name in the event."""
@@ -298,7 +304,13 @@ def _put_one(tx: Tx, put: LineagePut, *, metalake_id: int) -> int:
     if not ids or not is_there(put.target):
         return 0
     pairs = [
-        LineagePair(ids[each.source], each.target_field, each.source_field, each.subtype, each.direct)
+        LineagePair(
+            source_id=ids[each.source],
+            target=each.target_field,
+            source=each.source_field,
+            subtype=each.subtype,
+            direct=each.direct,
+        )
         for each in put.pairs
         if each.source in ids
     ]

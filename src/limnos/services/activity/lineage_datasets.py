@@ -268,7 +268,7 @@ def _resolve_candidate(
         name = home.catalogs.get(catalog_id)
         chain = None if name is None else chain_of(request_views[name], node_id)
         if name is None or chain is None:
-            return ResolvedDataset(clue.dataset, is_lost=True)
+            return ResolvedDataset(dataset=clue.dataset, is_lost=True)
         return _resolved_dataset(request_views[name], clue.dataset, chain=chain, with_document=with_document)
     for path in clue.paths:
         request_view = request_views.get(path[0])
@@ -277,7 +277,7 @@ def _resolve_candidate(
             own = chain_of(request_view, node.id)
             if own is not None:
                 return _resolved_dataset(request_view, clue.dataset, chain=own, with_document=with_document)
-    return ResolvedDataset(clue.dataset, is_lost=clue.is_ours)
+    return ResolvedDataset(dataset=clue.dataset, is_lost=clue.is_ours)
 
 
 def _resolved_dataset(
@@ -286,4 +286,11 @@ def _resolved_dataset(
     node_id, kind = chain[0].id, chain[0].kind
     seen = request_view.settled.in_use and request_view.decide(Action.METADATA_LOAD, chain).allowed
     body = body_of(request_view, node_id) if seen and with_document and kind is Kind.TABLE else None
-    return ResolvedDataset(dataset, node_id, request_view.catalog.name, request_view.catalog.id, seen, body=body)
+    return ResolvedDataset(
+        dataset=dataset,
+        node_id=node_id,
+        catalog=request_view.catalog.name,
+        catalog_id=request_view.catalog.id,
+        is_seen=seen,
+        body=body,
+    )

@@ -213,7 +213,10 @@ class _GraphWalk:
             target = _place(edge.target_id, pair.target)
             existing = source if up else target
             here = _matching_positions(at, target if up else source, names=names)
-            steps += [_GraphStep(place, existing, edge, pair.direct, pair.subtype) for place in here]
+            steps += [
+                _GraphStep(here=place, neighbour=existing, edge=edge, is_direct=pair.direct, subtype=pair.subtype)
+                for place in here
+            ]
         return steps
 
     def _column_names(self, visible_objects: visibility.VisibleObjects) -> Callable[[GraphPlace], str]:
@@ -268,7 +271,11 @@ class _GraphWalk:
 
 def _table_step(edge: lineage.LineageEdgeRow, *, up: bool) -> _GraphStep:
     target, source = (edge.target_id, *WHOLE), (edge.source_id, *WHOLE)
-    return _GraphStep(target, source, edge, True, "") if up else _GraphStep(source, target, edge, True, "")
+    return (
+        _GraphStep(here=target, neighbour=source, edge=edge, is_direct=True, subtype="")
+        if up
+        else _GraphStep(here=source, neighbour=target, edge=edge, is_direct=True, subtype="")
+    )
 
 
 def _place(node_id: int, field: lineage.LineageField) -> GraphPlace:
@@ -327,13 +334,17 @@ class _GraphBuilder:
         here = self.vertices[self._vertex_key(step.here)]
         source, target = (neighbour.id, here.id) if self.walk.question.up else (here.id, neighbour.id)
         key = (source, target, step.is_direct or neighbour.kind == "hidden")
-        known = arcs.get(key) or LineageArc(source, target, depth, step.is_direct)
+        known = arcs.get(key) or LineageArc(source=source, target=target, depth=depth, is_direct=step.is_direct)
         if neighbour.kind == "hidden":
-            arcs[key] = LineageArc(source, target, known.depth)  # details of a hidden object's edge are hidden, too
+            arcs[key] = LineageArc(
+                source=source, target=target, depth=known.depth
+            )  # details of a hidden object's edge are hidden, too
             return
         edge = step.edge
         kinds = ((step.subtype,) if step.subtype else ()) if self.walk.by_column else edge.kinds
-        saying = LineageStatement((edge.job.namespace, edge.job.name), edge.job.run, edge.job.at, edge.said_by, kinds)
+        saying = LineageStatement(
+            job=(edge.job.namespace, edge.job.name), run=edge.job.run, at=edge.job.at, said_by=edge.said_by, kinds=kinds
+        )
         same = next((each for each in known.sayings if each[:4] == saying[:4]), None)
         if same is not None:
             merged = same._replace(kinds=tuple(dict.fromkeys((*same.kinds, *kinds))))
@@ -374,11 +385,13 @@ class _GraphBuilder:
         visible_object: visibility.VisibleObject | None = self.visible_objects.get(spot[0])
         if outside is None and visible_object is None:
             self.hidden += 1
-            return LineageVertex(f"hidden-{self.hidden}", "hidden")
+            return LineageVertex(id=f"hidden-{self.hidden}", kind="hidden")
         column = None
         if self.walk.by_column and spot[1] != lineage.EVERY_FIELD:
             column = spot[2] or self.walk.fields_of(spot[0], self.visible_objects).names.get(spot[1]) or spot[2]
         number = f"{spot[0]}" if column is None else f"{spot[0]}:{spot[1] if spot[1] > 0 else column}"
         if visible_object is None:
-            return LineageVertex(number, "outside", None, outside, column)
-        return LineageVertex(number, visible_object.kind.word, visible_object.path, None, column)
+            return LineageVertex(id=number, kind="outside", path=None, outside=outside, column=column)
+        return LineageVertex(
+            id=number, kind=visible_object.kind.word, path=visible_object.path, outside=None, column=column
+        )

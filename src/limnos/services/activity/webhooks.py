@@ -268,7 +268,7 @@ async def webhook_next(services: NodeServices, webhook: Webhook, position: str, 
     dropped, PermissionDenied if its creator was removed.
     """
     url_check(webhook.url, services.defaults.allowed_urls)
-    ctx = Context(services, Credential(webhook.user), f"webhook-{webhook.id}")
+    ctx = Context(services, Credential(user=webhook.user), f"webhook-{webhook.id}")
     node = await ctx.read(
         RequestScope(),
         lambda request_view: require_fact(request_view.view, node_key(webhook.metalake_id), zone=ROOT_ID),

@@ -46,7 +46,7 @@ from limnos.view.cache_miss import for_each, require_fact, require_facts
 from limnos.view.keys import listing_key, name_key, node_key
 
 
-class CatalogCreate(msgspec.Struct, frozen=True):
+class CatalogCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a catalog with its record, owner and storage locations."""
 
     metalake: Node
@@ -57,7 +57,7 @@ class CatalogCreate(msgspec.Struct, frozen=True):
     """The server's warehouse, in which a catalog without its own warehouse gets a directory."""
 
 
-class CatalogAlter(msgspec.Struct, frozen=True):
+class CatalogAlter(msgspec.Struct, frozen=True, kw_only=True):
     """The command to change a catalog's name, comment, properties or state."""
 
     catalog: Node
@@ -173,7 +173,14 @@ async def catalog_create(
         ):
             raise AlreadyExists(f"Catalog {name} already exists in metalake {metalake}", kind="catalog")
         return request_view.permit(
-            CatalogCreate(request_view.metalake, name, record, request_view.maker_id, defaults.warehouse), decision
+            CatalogCreate(
+                metalake=request_view.metalake,
+                name=name,
+                record=record,
+                owner_id=request_view.maker_id,
+                warehouse=defaults.warehouse,
+            ),
+            decision,
         )
 
     return catalog_mask(await ctx.write(RequestScope(metalake), decide, catalog_insert), may_alter=True)
@@ -226,8 +233,8 @@ async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: Proper
             SOURCES.of(ctx.services).check(record.provider, properties)
             _refuse_other_address(record, properties, edits=edits)
         command = CatalogAlter(
-            request_view.catalog,
-            edits,
+            catalog=request_view.catalog,
+            edits=edits,
             separator=defaults.separator,
             keys=defaults.storages.keys,
             warehouse=defaults.warehouse,
@@ -258,7 +265,9 @@ async def catalog_enable(ctx: Context, *, metalake: str, name: str, in_use: bool
         action = Action.CATALOG_LOAD if request_view.rules.users_enable_catalogs else Action.CATALOG_ENABLE
         decision = request_view.require(action, request_view.settled.outer)
         return request_view.permit(
-            CatalogAlter(request_view.catalog, PropertyEdits(), in_use), decision, zone=request_view.metalake.id
+            CatalogAlter(catalog=request_view.catalog, edits=PropertyEdits(), in_use=in_use),
+            decision,
+            zone=request_view.metalake.id,
         )
 
     return await ctx.write(RequestScope(metalake, name), decide, catalog_update)

@@ -87,7 +87,7 @@ async def children_list(ctx: Context, scope: RequestScope, *, parent: Levels, re
     children: list[ChildObject] = []
     for kind, seen in page.items():
         with suppress(UnsupportedOperation):  # the connector knows no such objects
-            children += [ChildObject(kind, name) for name in sorted(await _SOURCE_LISTS[kind](ctx, seen))]
+            children += [ChildObject(kind=kind, name=name) for name in sorted(await _SOURCE_LISTS[kind](ctx, seen))]
     begin = (-1, "") if request.after is None else (_order(request.after[0]), request.after[1])
     rest = [child for child in children if (_order(child.kind), child.name) > begin]
     page_objects = rest[: request.size]
@@ -226,7 +226,7 @@ def _require_cached(request_view: RequestView, ids: list[int]) -> None:
 def _child(request_view: RequestView, node_id: int, *, name: str, kind: Kind, chain: SecurableChain) -> ChildObject:
     link = ChainLink(node_id, kind, name)
     if not request_view.decide(Action.METADATA_LOAD, (link, *chain)).allowed:
-        return ChildObject(kind, name)
+        return ChildObject(kind=kind, name=name)
     node = request_view.node(node_id)
     owner_id = request_view.owner_of(link)
     owner: Principal | None = None
@@ -235,7 +235,7 @@ def _child(request_view: RequestView, node_id: int, *, name: str, kind: Kind, ch
     summary = _summary(request_view, node)
     comment = summary.comment or getattr(node.record, "comment", None)
     changed_at = max(node.created_at, node.modified_at or 0, summary.changed_at or 0)
-    return ChildObject(kind, name, node, owner, comment, changed_at)
+    return ChildObject(kind=kind, name=name, node=node, owner=owner, comment=comment, changed_at=changed_at)
 
 
 def _summary(request_view: RequestView, node: Node) -> DocumentSummary:

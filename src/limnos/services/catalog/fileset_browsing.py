@@ -51,7 +51,7 @@ class DirectoryPage(NamedTuple):
     after: str | None
 
 
-class FilePreview(msgspec.Struct, frozen=True):
+class FilePreview(msgspec.Struct, frozen=True, kw_only=True):
     """The beginning of a file: rows with columns, or text, or neither for a binary file."""
 
     size: int

@@ -167,7 +167,7 @@ def _record(request_view: RequestView, path: Levels, *, request: FilesetRequest,
         raise BadRequest(
             f"Property {DEFAULT_NAME} selects one of several locations: set it to one of {', '.join(locations)}"
         )
-    return FilesetRecord(request.comment, properties, request.external, locations)
+    return FilesetRecord(comment=request.comment, properties=properties, external=request.external, locations=locations)
 
 
 def _inherited_locations(catalog: CatalogRecord, schema: Mapping[str, str], *, path: Levels) -> dict[str, str]:
@@ -311,8 +311,20 @@ async def fileset_files(
         directories = await files.directories(fileset.location, properties, roots=roots)
         entries = await files.entries(fileset.location, properties, roots=roots)
         return [
-            *(FileInfo(printable(each), True, 0, 0, within) for each in sorted(directories)),
-            *(FileInfo(printable(each.name), False, each.size, each.modified_ms, within) for each in sorted(entries)),
+            *(
+                FileInfo(name=printable(each), is_directory=True, size=0, modified_ms=0, path=within)
+                for each in sorted(directories)
+            ),
+            *(
+                FileInfo(
+                    name=printable(each.name),
+                    is_directory=False,
+                    size=each.size,
+                    modified_ms=each.modified_ms,
+                    path=within,
+                )
+                for each in sorted(entries)
+            ),
         ]
 
     _, listed = await ctx.read_confirmed(

@@ -38,7 +38,7 @@ NAME_MAX: Final = 256
 """The maximum length of an alias and of the name of a URI, in characters."""
 
 
-class VersionEdits(msgspec.Struct, frozen=True):
+class VersionEdits(msgspec.Struct, frozen=True, kw_only=True):
     """Edits of a version: comment, properties, URIs by name, and aliases."""
 
     edits: PropertyEdits = PropertyEdits()
@@ -169,7 +169,9 @@ async def version_link(
         _check(uri_name, "The name of a URI")
         _check_uri(uri)
     _check_default_uri(properties, uris)
-    version = ModelVersion(0, comment, properties, uris, _checked_version(aliases))
+    version = ModelVersion(
+        version=0, comment=comment, properties=properties, uris=uris, aliases=_checked_version(aliases)
+    )
 
     def decide(request_view: RequestView) -> Permit[VersionLink]:
         namespace_object = namespace_object_find(request_view, path, kind=Kind.MODEL, action=Action.MODEL_LINK)

@@ -38,7 +38,7 @@ from limnos.services.storage.namespace_locations import check_new_location, name
 from limnos.store.tx import Tx
 
 
-class NamespaceCreate(msgspec.Struct, frozen=True):
+class NamespaceCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a namespace below `parent`, with its missing parents.
 
     `names` are the names of the missing parents and, last, of the namespace.
@@ -71,7 +71,7 @@ class NamespaceDrop(msgspec.Struct, frozen=True):
     """Its full name in error messages."""
 
 
-class NamespaceMove(msgspec.Struct, frozen=True):
+class NamespaceMove(msgspec.Struct, frozen=True, kw_only=True):
     """The command to rename a namespace, move it to another parent, or both, with its subtree.
 
     `room` is the maximum depth of its subtree at the target, in levels; None if the namespace does not move deeper.
@@ -219,7 +219,13 @@ def namespace_create_of(
         check(name)
     check_properties(record.properties, before={})
     placed = check_new_location(None, record, catalog_storage_of(request_view))
-    command = NamespaceCreate(parent, lacking, request_view.space(Kind.NAMESPACE), placed, request_view.maker_id)
+    command = NamespaceCreate(
+        parent=parent,
+        names=lacking,
+        space=request_view.space(Kind.NAMESPACE),
+        record=placed,
+        owner_id=request_view.maker_id,
+    )
     return request_view.permit(command, decision), namespace_base_location(request_view, chain)
 
 
@@ -383,7 +389,9 @@ def namespace_move_of(request_view: RequestView, source: Levels, target: Levels)
         decisions.append(request_view.require(Action.NAMESPACE_CREATE, above))
     room = PARTS_MAX - len(target) if len(target) > len(source) else None
     frees = stays or request_view.decide(Action.UNPROTECT, chain).allowed
-    return request_view.permit(NamespaceMove(node, into, target[-1], room, frees), *decisions)
+    return request_view.permit(
+        NamespaceMove(namespace=node, into=into, name=target[-1], room=room, frees=frees), *decisions
+    )
 
 
 def namespace_reparent(tx: Tx, permit: Permit[NamespaceMove]) -> None:

@@ -81,7 +81,13 @@ async def nesting_check(
             current, _ = await ctx.look_up(lambda other=other: conflicts_read(catalog.id, other, limit=1))  # type: ignore[misc]
             free += [] if current else [other]
         nested = is_nested(cast("CatalogRecord", catalog.record))
-        return NestingCheck(nested, requested, count, tuple(each.name for each in conflicts), tuple(free))
+        return NestingCheck(
+            nested=nested,
+            separator=requested,
+            conflicts=count,
+            names=tuple(each.name for each in conflicts),
+            free=tuple(free),
+        )
 
     _, check = await ctx.read_confirmed(scope, _catalog, work=read, identity=_id_of)
     return check
@@ -102,7 +108,10 @@ async def nesting_load(
         progress = await _progress(ctx, catalog)
         rows = await ctx.look_up(lambda: changes_read(catalog.id, after=after, limit=limit))
         return progress, [
-            PlannedRename(each.old_name, each.new_name, each.path, _STEPS[each.step], each.node_id) for each in rows
+            PlannedRename(
+                name=each.old_name, new_name=each.new_name, path=each.path, step=_STEPS[each.step], mark=each.node_id
+            )
+            for each in rows
         ]
 
     _, migration = await ctx.read_confirmed(scope, _catalog, work=read, identity=_id_of)
@@ -185,7 +194,11 @@ def _step(request_view: RequestView, to: str) -> tuple[nesting_steps.NestingStep
     catalog = _catalog(request_view)
     decision = request_view.require(Action.CATALOG_ALTER, request_view.settled.outer)
     return nesting_steps.NestingStep(
-        catalog, to, request_view.space(Kind.NAMESPACE), request_view.maker_id, request_view.defaults.separator
+        catalog=catalog,
+        to=to,
+        space=request_view.space(Kind.NAMESPACE),
+        owner_id=request_view.maker_id,
+        separator=request_view.defaults.separator,
     ), decision
 
 

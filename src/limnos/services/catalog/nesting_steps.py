@@ -66,7 +66,7 @@ GOALS: Final[Mapping[str, NestingGoal]] = {
 }
 
 
-class NestingStep(msgspec.Struct, frozen=True):
+class NestingStep(msgspec.Struct, frozen=True, kw_only=True):
     """The command to execute the next batch towards a goal. `separator` is the server's; `owner_id` owns parents that
     the batch creates.
     """
@@ -110,7 +110,7 @@ class NestingProgress(NamedTuple):
 def progress_of(migration: NameMigration, counts: Mapping[int, int]) -> NestingProgress:
     """Return the progress of a migration from the count of names at each step."""
     renamed, nested, left = (counts.get(step, 0) for step in (RENAMED, ON_PATH, LEFT))
-    return NestingProgress(migration, sum(counts.values()), renamed, nested, left)
+    return NestingProgress(migration=migration, total=sum(counts.values()), renamed=renamed, nested=nested, left=left)
 
 
 def no_plan(catalog: Node) -> NotFound:

@@ -49,7 +49,7 @@ _EXISTS, _LOAD = Action.TABLE_EXISTS, Action.TABLE_LOAD
 """Module constants: reading an enum member costs a tenth of a microsecond, and these are used most."""
 
 
-class TableCreate(msgspec.Struct, frozen=True):
+class TableCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a table with its document."""
 
     namespace: Node
@@ -210,11 +210,11 @@ class NewTable(NamedTuple):
         """Return the permit to create the table with this name and document."""
         return self.permit.about(
             TableCreate(
-                self.namespace,
-                name,
-                self.space,
-                document,
-                self.owner_id,
+                namespace=self.namespace,
+                name=name,
+                space=self.space,
+                document=document,
+                owner_id=self.owner_id,
                 data_paths=data_paths,
                 had_files=had_files,
                 adopts=adopts,
@@ -246,12 +246,12 @@ def new_table_of(request_view: RequestView, namespace: Levels, name: str, action
     require_free(request_view, node.id, (*namespace, name), kind=Kind.TABLE)
     permit = request_view.permit(None, decision)
     return NewTable(
-        permit,
-        node,
-        request_view.space(Kind.TABLE),
-        request_view.maker_id,
-        catalog_storage_of(request_view),
-        inherited_location(request_view, chain),
+        permit=permit,
+        namespace=node,
+        space=request_view.space(Kind.TABLE),
+        owner_id=request_view.maker_id,
+        place=catalog_storage_of(request_view),
+        home=inherited_location(request_view, chain),
     )
 
 

@@ -47,7 +47,7 @@ class ViewState(NamedTuple):
     document: MetadataDocument
 
 
-class ViewCreate(msgspec.Struct, frozen=True):
+class ViewCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a view with its document."""
 
     namespace: Node
@@ -129,12 +129,12 @@ def new_view_of(request_view: RequestView, namespace: Levels, name: str) -> NewT
     require_free(request_view, node.id, (*namespace, name), kind=Kind.VIEW)
     permit = request_view.permit(None, decision)
     return NewTable(
-        permit,
-        node,
-        request_view.space(Kind.VIEW),
-        request_view.maker_id,
-        catalog_storage_of(request_view),
-        inherited_location(request_view, chain),
+        permit=permit,
+        namespace=node,
+        space=request_view.space(Kind.VIEW),
+        owner_id=request_view.maker_id,
+        place=catalog_storage_of(request_view),
+        home=inherited_location(request_view, chain),
     )
 
 

@@ -180,7 +180,14 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
         document, _, paths = await table_read_registered(ctx, place, metadata_location=pointer.metadata_location)
         _check_uuid(document, pointer.uuid)
     else:
-        document = MetadataDocument(0, 1, pointer.uuid, place.normal_location(pointer.location, ""), "", b"{}")
+        document = MetadataDocument(
+            node_id=0,
+            version=1,
+            uuid=pointer.uuid,
+            location=place.normal_location(pointer.location, ""),
+            metadata_location="",
+            body=b"{}",
+        )
     rest = records_pb2.TableRecord()
     rest.CopyFrom(record.beyond)
     rest.properties.clear()

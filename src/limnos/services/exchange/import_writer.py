@@ -129,7 +129,14 @@ class ImportWriter:
         self, old: int, kind: Kind, *, catalog_id: int = 0, depth: int = 0, provider: str = "", nests: bool = False
     ) -> ImportedObject:
         new_id = self._ids[old]
-        ref = ImportedObject(new_id, kind, new_id if kind is Kind.CATALOG else catalog_id, depth, provider, nests)
+        ref = ImportedObject(
+            new_id=new_id,
+            kind=kind,
+            catalog_id=new_id if kind is Kind.CATALOG else catalog_id,
+            depth=depth,
+            provider=provider,
+            nests=nests,
+        )
         self._refs[old] = self._new_objects[old] = ref
         return ref
 

@@ -23,7 +23,6 @@ from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.privileges import Privilege
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
 from limnos.model.records import CatalogRecord
-from limnos.model.statistics import Statistic
 from limnos.services.request.catalog_properties import is_secret, mask_passwords
 from limnos.services.request.catalog_storage import PROVIDERS_WITH_WAREHOUSE, warehouse_of
 from limnos.services.request.context import Context
@@ -178,8 +177,11 @@ class _MetalakeExport:
             (exports.USES, lambda row: messages.link("uses", from_id=row[0], to_id=row[1])),
             (exports.MEMBERS, lambda row: messages.link("member", from_id=row[0], to_id=row[1])),
             (exports.POLICED, lambda row: messages.attachment_record("policed", row)),
-            (exports.STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[1:]))),
-            (exports.COLUMN_STATISTICS, lambda row: messages.statistic(row[0], Statistic(*row[2:]), field_id=row[1])),
+            (exports.STATISTICS, lambda row: messages.statistic(row[0], exports.statistic_of(row[1:]))),
+            (
+                exports.COLUMN_STATISTICS,
+                lambda row: messages.statistic(row[0], exports.statistic_of(row[2:]), field_id=row[1]),
+            ),
             (
                 exports.PROTECTED,
                 lambda row: messages.protection_record(row[0], below=bool(row[1]), set_by=row[2], set_at=row[3]),

@@ -64,7 +64,7 @@ class ImportBegin(msgspec.Struct, frozen=True):
     keeps: bool
 
 
-class ImportFeed(msgspec.Struct, frozen=True):
+class ImportFeed(msgspec.Struct, frozen=True, kw_only=True):
     """The command to import the next records of the file, which follow record number `after`."""
 
     import_id: int
@@ -188,10 +188,16 @@ async def import_feed(
     if not 0 < len(records) <= RECORDS_MAX:
         raise BadRequest(f"One request must have 1 to {RECORDS_MAX} records, not {len(records)}")
     ready = await _records_check(
-        ctx, metalake_import, records=[CheckedRecord(number, each) for number, each in enumerate(records, after + 1)]
+        ctx,
+        metalake_import,
+        records=[CheckedRecord(number=number, record=each) for number, each in enumerate(records, after + 1)],
     )
     command = ImportFeed(
-        import_id, after, tuple(ready), ctx.services.defaults.separator, ctx.services.defaults.warehouse
+        import_id=import_id,
+        after=after,
+        records=tuple(ready),
+        separator=ctx.services.defaults.separator,
+        warehouse=ctx.services.defaults.warehouse,
     )
 
     def decide(request_view: RequestView) -> Permit[ImportFeed]:

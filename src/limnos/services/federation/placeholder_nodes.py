@@ -96,7 +96,7 @@ class MissingPlaceholder(NotFound):
         self.allowed: Callable[[RequestView, SecurableChain], Decision] | None = None
 
 
-class PlaceholderCreate(msgspec.Struct, frozen=True):
+class PlaceholderCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create placeholder nodes for a path below `parent`, given as kinds, name spaces and names, the
     outermost first.
 
@@ -148,7 +148,16 @@ def find_source_object(
     else:
         decision = request_view.require(action, chain)
     return SourceLookup(
-        catalog_source_of(request_view), path, node, nearest, decision, kind, request_view.scope, action, probe, refusal
+        origin=catalog_source_of(request_view),
+        path=path,
+        node=node,
+        nearest=nearest,
+        decision=decision,
+        kind=kind,
+        scope=request_view.scope,
+        action=action,
+        probe=probe,
+        refusal=refusal,
     )
 
 
@@ -366,7 +375,11 @@ def placeholder_permit(
     """
     owner_id = request_view.maker_id if made_here else None
     command = PlaceholderCreate(
-        request_view.catalog, path_steps(request_view, kind, path=path), owner_id, made_here, record or _RECORDS[kind]
+        parent=request_view.catalog,
+        steps=path_steps(request_view, kind, path=path),
+        owner_id=owner_id,
+        renews=made_here,
+        record=record or _RECORDS[kind],
     )
     return request_view.permit(command, decision, zone=request_view.catalog.id)
 

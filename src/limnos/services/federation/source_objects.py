@@ -71,7 +71,12 @@ def visible_names_of_container(
     known = list_all_names(request_view, kind=kind, chain=chain) if chain[0].id > 0 else ()
     others = request_view.decide(ITEMS[action], (ChainLink.absent(kind, "…"), *chain)).allowed
     return VisibleSourceNames(
-        catalog_source_of(request_view), request_view.scope, path, frozenset(listed.texts()), others, frozenset(known)
+        origin=catalog_source_of(request_view),
+        scope=request_view.scope,
+        path=path,
+        visible_names=frozenset(listed.texts()),
+        others=others,
+        known=frozenset(known),
     )
 
 

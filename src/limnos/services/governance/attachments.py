@@ -51,7 +51,7 @@ class AttachmentPoint(NamedTuple):
     field_id: int
 
 
-class AttachmentsChange(msgspec.Struct, frozen=True):
+class AttachmentsChange(msgspec.Struct, frozen=True, kw_only=True):
     """The command to attach tags or policies to an object and detach others; `visible_ids` are the ids visible to the
     caller.
     """
@@ -206,12 +206,12 @@ async def attachments_associate(
         for node in nodes[: len(added)]:
             check(node)
         command = AttachmentsChange(
-            kind,
-            place.node,
-            place.field_id,
-            nodes[: len(added)],
-            nodes[len(added) :],
-            visible_ids_of(request_view, place, kind=kind, named=nodes),
+            kind=kind,
+            target=place.node,
+            field_id=place.field_id,
+            attached=nodes[: len(added)],
+            detached=nodes[len(added) :],
+            visible_ids=visible_ids_of(request_view, place, kind=kind, named=nodes),
         )
         return request_view.permit(command, *decisions, zone=request_view.metalake.id)
 

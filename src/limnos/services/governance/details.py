@@ -74,7 +74,14 @@ def details_load(request_view: RequestView, kind: Kind, *, levels: Levels) -> Ob
     tags = attachments_of(request_view, chain, kind=Kind.TAG) if kind is not Kind.METALAKE else []
     column_tags = _column_tags(request_view, node) if kind is Kind.TABLE else {}
     rights = rights_of(request_view, kind, chain=chain)
-    return ObjectDetails(node, owner, rights, tags, column_tags, request_view.rules.access_enabled)
+    return ObjectDetails(
+        node=node,
+        owner=owner,
+        rights=rights,
+        tags=tags,
+        column_tags=column_tags,
+        is_access_on=request_view.rules.access_enabled,
+    )
 
 
 def rights_of(request_view: RequestView, kind: Kind, *, chain: SecurableChain) -> frozenset[str]:

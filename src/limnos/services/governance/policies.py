@@ -75,7 +75,9 @@ async def policy_create(ctx: Context, *, metalake: str, name: str, request: Poli
     Raises AlreadyExists, InvalidName, BadRequest for an unknown type or invalid content, PermissionDenied.
     """
     text = content_text(request.policy_type, request.content)
-    record = PolicyRecord(request.comment, {}, request.policy_type, request.enabled, text)
+    record = PolicyRecord(
+        comment=request.comment, properties={}, policy_type=request.policy_type, enabled=request.enabled, content=text
+    )
     return await metalake_object_create(ctx, metalake=metalake, kind=Kind.POLICY, name=name, record=record)
 
 

@@ -141,7 +141,12 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, req
     def decide(request_view: RequestView) -> Permit[RestrictionSet]:
         target = _target(request_view, on)
         node = _node_of(target)
-        terms = RestrictionTerms(row_filter, masks, _ids(request_view, request.to), _ids(request_view, request.unless))
+        terms = RestrictionTerms(
+            row_filter=row_filter,
+            masks=masks,
+            to=_ids(request_view, request.to),
+            unless=_ids(request_view, request.unless),
+        )
         if node.kind is Kind.TABLE:
             terms = terms_bound(terms, schema_of(request_view.document(node.id).body))
         decision = request_view.require(Action.RESTRICT, target.chain)

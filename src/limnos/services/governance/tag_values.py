@@ -65,7 +65,12 @@ def tag_record(comment: str | None, properties: dict[str, str], *, allowed_value
     values = tuple(dict.fromkeys(check_tag_value(value) for value in allowed_values or ()))
     if len(values) > VALUES_MAX:
         raise BadRequest(f"A tag allows at most {VALUES_MAX} values, or any")
-    return TagRecord(comment, properties, values, valueless=allowed_values is not None and not values)
+    return TagRecord(
+        comment=comment,
+        properties=properties,
+        allowed_values=values,
+        valueless=allowed_values is not None and not values,
+    )
 
 
 def allowed_values(record: TagRecord) -> tuple[str, ...] | None:

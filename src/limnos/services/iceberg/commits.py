@@ -59,7 +59,7 @@ _PAUSE_MAX_S = 0.02
 LOST_RACES = Counter("limnos_commit_races_lost_total", "Commits rebuilt after a concurrent commit.", ())
 
 
-class TableCommit(msgspec.Struct, frozen=True):
+class TableCommit(msgspec.Struct, frozen=True, kw_only=True):
     """The command to replace a table's document by compare-and-swap: it must still be the one that the commit was built
     on.
     """
@@ -175,15 +175,17 @@ async def table_commit(
         if version is not None and document.version != version:
             raise CommitConflict("A concurrent commit has changed the table: read it again")
         return CommitBase(
-            request_view.permit(None, decision, *more),
-            node,
-            document,
-            catalog_storage_of(request_view),
-            guard,
-            None if request_view.operation_token is None else request_view.operation_token.id,
+            permit=request_view.permit(None, decision, *more),
+            table=node,
+            document=document,
+            place=catalog_storage_of(request_view),
+            guard=guard,
+            token_id=None if request_view.operation_token is None else request_view.operation_token.id,
         )
 
-    request = TableCommitRequest(ctx, scope, look, CommitChange([] if raw else requirements, updates, raw), proof)
+    request = TableCommitRequest(
+        ctx=ctx, scope=scope, look=look, change=CommitChange([] if raw else requirements, updates, raw), proof=proof
+    )
     base, figures = await request.base(), None
     if base.token_id is not None:
         version = base.document.version
@@ -199,7 +201,7 @@ async def table_commit(
 
 def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, place: CatalogStorage) -> CommitFiles:
     """Return the files of a change, for the check of added files."""
-    return CommitFiles(change.updates, change.raw, document, place)
+    return CommitFiles(updates=change.updates, raw=change.raw, document=document, place=place)
 
 
 async def _check_operation(
@@ -257,7 +259,7 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
         )
         keeps_words = whole.body is None and iceberg_metadata.keeps_words(old, new)
         ended = () if keeps_words else ended_names(old, new)
-        news = CommitEffects(guards, paths, keeps_words, ended, had_files)
+        news = CommitEffects(guards=guards, data_paths=paths, keeps_words=keeps_words, ended=ended, had_files=had_files)
         if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
@@ -347,18 +349,18 @@ async def _swap(
         relocates = document.location != base.document.location
         (removed, fence_until), paths, keeps_words, ended, had_files = brought
         command = TableCommit(
-            now.table,
-            document,
-            base.document.version,
-            relocates,
-            removed,
-            lock,
-            paths,
-            keeps_words,
-            ended,
-            fence_until,
-            now.token_id,
-            had_files,
+            table=now.table,
+            document=document,
+            expected=base.document.version,
+            relocates=relocates,
+            removed=removed,
+            lock=lock,
+            data_paths=paths,
+            keeps_words=keeps_words,
+            ended=ended,
+            fence_until=fence_until,
+            token_id=now.token_id,
+            had_files=had_files,
         )
         return now.permit.about(command)
 

@@ -118,7 +118,12 @@ async def _read_preview(ctx: Context, scanned: ScanTarget, *, preview_request: P
         PreviewColumn(str(fields[each]["name"]), fields[each]["type"], each in masks) for each in columns
     )
     return TablePreview(
-        result_columns, reading.rows, scan.aim.snapshot_id, reading.is_complete, bound is not None, left_out
+        columns=result_columns,
+        rows=reading.rows,
+        snapshot_id=scan.aim.snapshot_id,
+        is_complete=reading.is_complete,
+        is_restricted=bound is not None,
+        columns_left_out=left_out,
     )
 
 

@@ -101,7 +101,11 @@ async def report_take(
     result = await ctx.read(scope, look)
     if result is not None and kind in KINDS:
         now_ms = ctx.services.store.time.now_ms()
-        REPORTS.of(ctx.services).take(MetricsReportRow(0, result[0], kind, result[1], now_ms, snapshot_id, body))
+        REPORTS.of(ctx.services).take(
+            MetricsReportRow(
+                id=0, node_id=result[0], kind=kind, reporter=result[1], at=now_ms, snapshot_id=snapshot_id, body=body
+            )
+        )
 
 
 def catalog_require(request_view: RequestView) -> None:

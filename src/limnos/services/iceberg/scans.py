@@ -79,8 +79,19 @@ def scan_look(
         if not is_restricted(refused):
             raise
         visible = restricted_visibility(request_view, path)
-        return ScanTarget(asker, visible.document, catalog_storage_of(request_view), scan_request, visible.bound)
-    return ScanTarget(asker, request_view.document(node.id), catalog_storage_of(request_view), scan_request)
+        return ScanTarget(
+            asker=asker,
+            document=visible.document,
+            place=catalog_storage_of(request_view),
+            request=scan_request,
+            bound=visible.bound,
+        )
+    return ScanTarget(
+        asker=asker,
+        document=request_view.document(node.id),
+        place=catalog_storage_of(request_view),
+        request=scan_request,
+    )
 
 
 class TableScan:

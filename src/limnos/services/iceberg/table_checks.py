@@ -202,7 +202,18 @@ class _SliceCheck:
         and statistics.
         """
         location = document.metadata_location
-        self.findings += [FileFinding("metadata", REFUSED, location, None, None, None, note) for note in problems]
+        self.findings += [
+            FileFinding(
+                kind="metadata",
+                problem=REFUSED,
+                file=location,
+                snapshot_id=None,
+                size_told=None,
+                size_found=None,
+                note=note,
+            )
+            for note in problems
+        ]
         await self._check_sizes([ListedFile(document.metadata_location, None)], kind="metadata", snapshot=None)
         await self._check_sizes(statistics, kind="statistics", snapshot=None)
 
@@ -276,7 +287,14 @@ class _SliceCheck:
             return None
         if not skip and manifest.size not in (None, size):
             self.findings.append(
-                FileFinding("manifest", SIZE, manifest.path, snapshot.snapshot_id, manifest.size, size)
+                FileFinding(
+                    kind="manifest",
+                    problem=SIZE,
+                    file=manifest.path,
+                    snapshot_id=snapshot.snapshot_id,
+                    size_told=manifest.size,
+                    size_found=size,
+                )
             )
         for first in range(0, len(page.files), _FILES_AT_A_TIME):
             if first and self.is_over():
@@ -297,7 +315,12 @@ class _SliceCheck:
             if file.size in (None, size):
                 return None
             return FileFinding(
-                kind, SIZE, file.path, None if snapshot is None else snapshot.snapshot_id, file.size, size
+                kind=kind,
+                problem=SIZE,
+                file=file.path,
+                snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+                size_told=file.size,
+                size_found=size,
             )
 
         self._counted(len(files))
@@ -323,5 +346,10 @@ class _SliceCheck:
         else:
             raise error
         return FileFinding(
-            kind, problem, file.path, None if snapshot is None else snapshot.snapshot_id, file.size, None
+            kind=kind,
+            problem=problem,
+            file=file.path,
+            snapshot_id=None if snapshot is None else snapshot.snapshot_id,
+            size_told=file.size,
+            size_found=None,
         )

@@ -58,7 +58,7 @@ class ViewRequest(NamedTuple):
     """The body of a large request, decoded only by offloaded work; the parts are then empty."""
 
 
-class ViewReplace(msgspec.Struct, frozen=True):
+class ViewReplace(msgspec.Struct, frozen=True, kw_only=True):
     """The command to replace a view's document if no other replace has changed it, and record the definer, who wrote
     its text.
     """
@@ -149,7 +149,16 @@ async def _insert(ctx: Context, scope: RequestScope, path: Levels, document: Met
     def decide(request_view: RequestView) -> Permit[ViewCreate]:
         draft = new_view_of(request_view, path[:-1], path[-1])
         record = ViewRecord(None, {}, writer_of(request_view))
-        return draft.permit.about(ViewCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record))
+        return draft.permit.about(
+            ViewCreate(
+                namespace=draft.namespace,
+                name=path[-1],
+                space=draft.space,
+                document=document,
+                owner_id=draft.owner_id,
+                record=record,
+            )
+        )
 
     try:
         return await ctx.write(scope, decide, view_insert)
@@ -210,12 +219,12 @@ async def view_replace(ctx: Context, scope: RequestScope, request: ViewReplaceRe
         node, _, decision = view_find(request_view, request.namespace, request.name, Action.VIEW_ALTER)
         permit = request_view.permit(None, decision)
         return ViewReplaceBase(
-            permit,
-            node,
-            request_view.document(node.id),
-            catalog_storage_of(request_view),
-            writer_of(request_view),
-            request.used(request_view),
+            permit=permit,
+            view=node,
+            document=request_view.document(node.id),
+            place=catalog_storage_of(request_view),
+            writer_id=writer_of(request_view),
+            used=request.used(request_view),
         )
 
     base = await ctx.read(scope, look)
@@ -241,12 +250,30 @@ async def _replace(ctx: Context, scope: RequestScope, request: ViewReplaceReques
         if adopted is None and base.used is None:
             return ViewState(base.view, base.document)
         return await _swap(
-            ctx, scope, request, base, ViewReplace(base.view, None, base.document.version, False, adopted, base.used)
+            ctx,
+            scope,
+            request,
+            base,
+            ViewReplace(
+                view=base.view,
+                document=None,
+                expected=base.document.version,
+                relocates=False,
+                record=adopted,
+                used=base.used,
+            ),
         )
     old, whole = built[0], await add_metadata_scheme(ctx.services.offloader, built[1])
     document, data = document_of(whole, previous=base.document, node_id=base.view.id, place=base.place, before=old)
     relocates = document.location != base.document.location
-    command = ViewReplace(base.view, document, base.document.version, relocates, adopted, base.used)
+    command = ViewReplace(
+        view=base.view,
+        document=document,
+        expected=base.document.version,
+        relocates=relocates,
+        record=adopted,
+        used=base.used,
+    )
     async with ctx.services.files.written(document.metadata_location, data, base.place.catalog.properties):
         return await _swap(ctx, scope, request, base, command)
 
@@ -290,12 +317,12 @@ async def _swap(
         now = request_view.document(node.id)
         if (
             ViewReplaceBase(
-                base.permit,
-                node,
-                now,
-                catalog_storage_of(request_view),
-                writer_of(request_view),
-                request.used(request_view),
+                permit=base.permit,
+                view=node,
+                document=now,
+                place=catalog_storage_of(request_view),
+                writer_id=writer_of(request_view),
+                used=request.used(request_view),
             )
             != base
         ):

@@ -92,7 +92,7 @@ class AffectedUsers:
             before = frozenset(each.role_id for each in row.roles)
             after = before if self._change is None else self._after(row.roles)
             key = (before, after, row.groups, row.id if row.id in self.principals else 0)
-            known = by_key.get(key) or UserClass(row, 0, before, after, ())
+            known = by_key.get(key) or UserClass(user=row, size=0, before=before, after=after, names=())
             by_key[key] = known._replace(size=known.size + 1, names=(*known.names, row.name)[:NAMES_MAX])
         return list(by_key.values())
 

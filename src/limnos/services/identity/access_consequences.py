@@ -188,7 +188,13 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
     def read(request_view: RequestView) -> _RulesChange:
         target, command, _ = rules_decide(request_view, question.role, wish=wish, grants_them=question.grants_them)
         enforced = request_view.rules.access_enabled
-        return _RulesChange(target.chain, command.role, command.grants, request_view.metalake.id, enforced)
+        return _RulesChange(
+            chain=target.chain,
+            role=command.role,
+            grants=command.grants,
+            metalake_id=request_view.metalake.id,
+            is_enforced=enforced,
+        )
 
     async def facts_read(decided: _RulesChange) -> tuple[SubtreeFacts, AffectedUsers]:
         facts = SubtreeFacts(with_rules=True)
@@ -213,7 +219,12 @@ def _rules_after(
     own: list[RuleRow], role: RoleEntity, *, grants: tuple[Grant, ...], grants_them: bool
 ) -> list[RuleRow]:
     """Return the grants on an object after a change."""
-    rows = [RuleRow(each.object_id, role.id, role.name, each.privilege, each.allowed) for each in grants]
+    rows = [
+        RuleRow(
+            object_id=each.object_id, role_id=role.id, role=role.name, privilege=each.privilege, allowed=each.allowed
+        )
+        for each in grants
+    ]
     if not grants_them:
         return [row for row in own if row not in rows]
     standing = {(row.role_id, row.privilege) for row in own}
@@ -300,7 +311,16 @@ async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequenc
 
 def _role_of(command: PresetChange) -> RoleEntity:
     """Return the role of a change; for one that would be created, a role with an id that no role has."""
-    return command.role or RoleEntity(_NO_ROLE, command.metalake_id, command.role_name, (), "", 0, None, None)
+    return command.role or RoleEntity(
+        id=_NO_ROLE,
+        metalake_id=command.metalake_id,
+        name=command.role_name,
+        properties=(),
+        created_by="",
+        created_at=0,
+        modified_by=None,
+        modified_at=None,
+    )
 
 
 async def _hide_names(
@@ -420,25 +440,25 @@ async def _compare_levels(
         set().union(*(ids for key, ids in tally.users.items() if key[2] is gains)) for gains in (True, False)
     )
     return Consequence(
-        sum(sizes),
-        sum(sizes[each] for each in gaining),
-        sum(sizes[each] for each in losing),
-        len(facts.objects),
-        lines,
-        is_bounded,
-        is_enforced,
+        users=sum(sizes),
+        gaining=sum(sizes[each] for each in gaining),
+        losing=sum(sizes[each] for each in losing),
+        objects=len(facts.objects),
+        lines=lines,
+        is_bounded=is_bounded,
+        is_enforced=is_enforced,
     )
 
 
 def _lines(tally: _Tally, *, people: list[UserClass], objects: list[ObjectClass]) -> tuple[ConsequenceLine, ...]:
     lines = [
         ConsequenceLine(
-            level,
-            kind,
-            gains,
-            sum(people[each].size for each in classes),
-            sum(objects[each].size for each in tally.objects[level, kind, gains]),
-            tuple(sorted(name for each in classes for name in people[each].names)[:NAMES_MAX]),
+            level=level,
+            kind=kind,
+            gains=gains,
+            users=sum(people[each].size for each in classes),
+            objects=sum(objects[each].size for each in tally.objects[level, kind, gains]),
+            names=tuple(sorted(name for each in classes for name in people[each].names)[:NAMES_MAX]),
         )
         for (level, kind, gains), classes in tally.users.items()
     ]

@@ -145,7 +145,13 @@ async def _differences(diff_view: _DiffView, facts: SubtreeFacts, *, request: Di
                 page.add(each.chain, known.entry)
     objects, following = page.result()
     return Differences(
-        objects, following, differing, differing - visible, looked, facts.is_bounded, diff_view.target.is_enforced
+        objects=objects,
+        following=following,
+        differing=differing,
+        hidden=differing - visible,
+        looked=looked,
+        is_bounded=facts.is_bounded,
+        is_enforced=diff_view.target.is_enforced,
     )
 
 

@@ -247,7 +247,9 @@ async def _page(
             following = after
             break
     kind = target.chain[0].kind
-    return HoldersPage(kind, tuple(levels), holders, following, target.is_enforced), roles
+    return HoldersPage(
+        kind=kind, asked=tuple(levels), holders=holders, following=following, is_enforced=target.is_enforced
+    ), roles
 
 
 async def _facts_load(ctx: Context, target: AccessTarget, *, levels: LevelActions, after: str) -> _HolderFacts | None:
@@ -387,7 +389,7 @@ async def _rules(
     place = {link.id: at for at, link in enumerate(chain) if link.id > 0}
     names = display_names(chain)
     owners = [
-        AccessOwner(row.kind, row.name, link.kind, names[at], at > 0)
+        AccessOwner(kind=row.kind, name=row.name, object_kind=link.kind, object_name=names[at], is_inherited=at > 0)
         for at, link in enumerate(chain)
         if link.id > 0 and (row := access.owners.get(link.id)) is not None
     ]
@@ -402,17 +404,24 @@ async def _rules(
     counts = await ctx.look_up(partial(holder_counts_read, {row.role_id for row in page}))
     rules = [
         AccessRule(
-            row.role,
-            row.privilege,
-            row.allowed,
-            chain[place[row.object_id]].kind,
-            names[place[row.object_id]],
-            place[row.object_id] > 0,
-            counts.get(row.role_id, {}).get(Kind.USER, 0),
-            counts.get(row.role_id, {}).get(Kind.GROUP, 0),
+            role=row.role,
+            privilege=row.privilege,
+            is_allowed=row.allowed,
+            kind=chain[place[row.object_id]].kind,
+            object_name=names[place[row.object_id]],
+            is_inherited=place[row.object_id] > 0,
+            users=counts.get(row.role_id, {}).get(Kind.USER, 0),
+            groups=counts.get(row.role_id, {}).get(Kind.GROUP, 0),
         )
         for row in page
     ]
     following = after + limit if len(keyed) > after + limit else None
     hidden = len(access.rows) - len(keyed)
-    return AccessRules(chain[0].kind, owners, rules, hidden, following, access.target.is_enforced)
+    return AccessRules(
+        kind=chain[0].kind,
+        owners=owners,
+        rules=rules,
+        hidden_rules=hidden,
+        following=following,
+        is_enforced=access.target.is_enforced,
+    )

@@ -101,13 +101,13 @@ def target_of(request_view: RequestView, question: AccessQuestion, *, unknown: K
         ).by_object
     rules = request_view.rules
     return AccessTarget(
-        request_view.scope,
-        request_view.metalake.id,
-        request_view.settled.zones,
-        chain,
-        restrictions,
-        frozenset(rules.service_admins),
-        rules.access_enabled,
+        scope=request_view.scope,
+        metalake_id=request_view.metalake.id,
+        zones=request_view.settled.zones,
+        chain=chain,
+        restrictions=restrictions,
+        admins=frozenset(rules.service_admins),
+        is_enforced=rules.access_enabled,
     )
 
 
@@ -244,7 +244,7 @@ class ObjectAccess:
 def _inherited_denials(target: AccessTarget, names: Mapping[int, str]) -> list[RuleRow]:
     """Return the denials that objects of the chain took over from former objects of their paths, as rows of rules."""
     return [
-        RuleRow(link.id, role_id, names[role_id], privilege, allowed=False)
+        RuleRow(object_id=link.id, role_id=role_id, role=names[role_id], privilege=privilege, allowed=False)
         for link in target.chain
         for restriction in target.restrictions.get(link.id, ())
         for role_id in restriction.terms.to

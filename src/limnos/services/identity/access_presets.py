@@ -256,7 +256,9 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
         unchanged += [each for each in grants if each.privilege in standing]
     if principal is not None:
         tx.roles.give(role, principal)
-    return PresetOutcome(role.name, is_created, tuple(changed), tuple(unchanged), command.chain)
+    return PresetOutcome(
+        role=role.name, is_created=is_created, changed=tuple(changed), unchanged=tuple(unchanged), chain=command.chain
+    )
 
 
 def _revoke(tx: Tx, command: PresetChange) -> PresetOutcome:
@@ -271,7 +273,9 @@ def _revoke(tx: Tx, command: PresetChange) -> PresetOutcome:
     for grants in _by_object(revoked):
         tx.roles.withdraw(role, grants)
     unchanged = [each for each in command.grants if each not in revoked and _key(each) in standing]
-    return PresetOutcome(role.name, False, revoked, (*command.kept, *unchanged), command.chain)
+    return PresetOutcome(
+        role=role.name, is_created=False, changed=revoked, unchanged=(*command.kept, *unchanged), chain=command.chain
+    )
 
 
 def _key(grant: Grant) -> tuple[int, int]:

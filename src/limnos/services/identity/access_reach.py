@@ -112,7 +112,7 @@ def _reach_identity(reach_view: _ReachView) -> object:
     return [link.id for link in reach_view.target.chain]
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _ReachedClass:
     """Objects of one kind with the same decisions: the user's levels, whether rows or columns are restricted, whether
     the caller may load the objects, and their count.
@@ -145,7 +145,9 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
         if known is None:
             levels, is_restricted = own.levels(each)
             is_visible = bool(levels) and (not reach_view.target.is_enforced or caller.is_loaded(each))
-            known = classes[key] = _ReachedClass(each.chain[0].kind, levels, is_restricted, is_visible)
+            known = classes[key] = _ReachedClass(
+                kind=each.chain[0].kind, levels=levels, is_restricted=is_restricted, is_visible=is_visible
+            )
             examined += DECISION_COST
         known.size += 1
         examined += 1
@@ -159,14 +161,14 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
     objects, following = page.result()
     reached = sum(each.size for each in classes.values() if each.levels)
     return Reach(
-        reach_view.user.user_name,
-        counts,
-        objects,
-        following,
-        looked if reach_view.is_manager else reached,
-        reached - sum(each.size for each in classes.values() if each.is_visible),
-        facts.is_bounded,
-        reach_view.target.is_enforced,
+        user=reach_view.user.user_name,
+        counts=counts,
+        objects=objects,
+        following=following,
+        looked=looked if reach_view.is_manager else reached,
+        hidden=reached - sum(each.size for each in classes.values() if each.is_visible),
+        is_bounded=facts.is_bounded,
+        is_enforced=reach_view.target.is_enforced,
     )
 
 

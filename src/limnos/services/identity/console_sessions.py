@@ -95,7 +95,7 @@ class ConsoleSession(NamedTuple):
     text: str
 
 
-class SessionLine(msgspec.Struct, frozen=True):
+class SessionLine(msgspec.Struct, frozen=True, kw_only=True):
     """A session for display. Times are milliseconds since 1970."""
 
     id: int
@@ -114,7 +114,7 @@ async def session_open_with_password(
     ServiceUnavailable.
     """
     known = await password_verify(ctx, user=user, password=password, address=address)
-    bearer = Context(ctx.services, Credential(known.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
+    bearer = Context(ctx.services, Credential(user=known.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
         return ConsoleSessionOpen(
@@ -122,7 +122,7 @@ async def session_open_with_password(
             client=client,
             secret_hash=secret_hash,
             purpose=TokenPurpose.CONSOLE,
-            origin=CredentialOrigin(known.trust, known.root_id),
+            origin=CredentialOrigin(trust=known.trust, root_id=known.root_id),
             lives_s=ctx.services.defaults.console_idle_s,
             rules=ctx.services.rules,
             password=known,
@@ -188,10 +188,16 @@ async def code_user(ctx: Context, *, code: str) -> str:
 async def session_open_with_code(ctx: Context, *, code: str, client: str) -> ConsoleSession:
     """Open a session with a code, which is used up. Raises AuthenticationFailed for an invalid or used code."""
     token = await _code_of(ctx, code)
-    bearer = Context(ctx.services, Credential(token.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
+    bearer = Context(ctx.services, Credential(user=token.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
-        origin = CredentialOrigin(token.trust, token.root_id, token.opened_by, token.ends_at, token.signed_in_at)
+        origin = CredentialOrigin(
+            trust=token.trust,
+            root_id=token.root_id,
+            opened_by=token.opened_by,
+            expires_ms=token.ends_at,
+            signed_in_ms=token.signed_in_at,
+        )
         return ConsoleSessionOpen(
             user=token.user,
             client=client,
@@ -260,9 +266,17 @@ async def _open(bearer: Context, command: OpenCommand) -> ConsoleSession:
 
 def _own_sessions_decision(request_view: RequestView) -> Decision:
     """Return the decision on the caller's own sessions, which always allows."""
-    factor = DecisionFactor("self")
+    factor = DecisionFactor(kind="self")
     word = Action.TOKEN_MANAGE_OTHERS.word
-    return Decision(True, word, ROOT_ID, "server", request_view.user, (factor,), request_view.stamps)
+    return Decision(
+        allowed=True,
+        action=word,
+        target_id=ROOT_ID,
+        target="server",
+        user=request_view.user,
+        factors=(factor,),
+        revision=request_view.stamps,
+    )
 
 
 def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
@@ -334,7 +348,13 @@ async def sessions_list(ctx: Context) -> list[SessionLine]:
     user = await ctx.read(RequestScope(), _named_user)
     token = await ctx.look_up(partial(console_sessions_read, user, ctx.services.store.time.now_ms()))
     return [
-        SessionLine(each.id, each.name, each.created_at, each.expires_at or 0, each.id == ctx.credential.token_id)
+        SessionLine(
+            id=each.id,
+            client=each.name,
+            created_at=each.created_at,
+            expires_at=each.expires_at or 0,
+            is_own=each.id == ctx.credential.token_id,
+        )
         for each in token
         if each.purpose is TokenPurpose.CONSOLE
     ]

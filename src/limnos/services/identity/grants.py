@@ -62,7 +62,7 @@ class ResolvedGrants(NamedTuple):
     grants: tuple[Grant, ...]
 
 
-class RulesChange(msgspec.Struct, frozen=True):
+class RulesChange(msgspec.Struct, frozen=True, kw_only=True):
     """The command to add grants to a role, or remove them.
 
     `visible_chain` is the target with its ancestors if the caller may not load the role: the result then has the role's
@@ -236,7 +236,17 @@ def rules_decide(
         Action.ROLE_LOAD, (ChainLink(entity.id, Kind.ROLE, entity.name), *request_view.settled.outer[-1:])
     ).allowed
     visible_chain = None if may_load else grants.target.chain
-    return grants.target, RulesChange(entity, grants.target.node, grants.grants, grants_them, visible_chain), decision
+    return (
+        grants.target,
+        RulesChange(
+            role=entity,
+            securable=grants.target.node,
+            grants=grants.grants,
+            grants_them=grants_them,
+            visible_chain=visible_chain,
+        ),
+        decision,
+    )
 
 
 def refuse_opposite(tx: Tx, role: RoleEntity, *, grants: tuple[Grant, ...]) -> None:

@@ -74,7 +74,7 @@ async def store_identity(
 
     Raises AuthenticationFailed for a new user whose name is not allowed.
     """
-    credential = Credential(identity.user, expires_ms=identity.expires_ms, signed_in_ms=identity.signed_in_ms)
+    credential = Credential(user=identity.user, expires_ms=identity.expires_ms, signed_in_ms=identity.signed_in_ms)
     ctx = Context(services, credential, request_id, asker=asker)
     try:
         await _check_user(ctx, identity.user)
@@ -124,13 +124,13 @@ async def _write_user(ctx: Context, metalake: str, *, identity: IssuerIdentity) 
     def decide(request_view: RequestView) -> Permit[UserSignIn]:
         groups = None if identity.groups is None else _known_groups(request_view, identity.groups)
         reason = Decision(
-            True,
-            Action.USER_LOAD.word,
-            ROOT_ID,
-            "server",
-            identity.user,
-            (DecisionFactor("self"),),
-            request_view.stamps,
+            allowed=True,
+            action=Action.USER_LOAD.word,
+            target_id=ROOT_ID,
+            target="server",
+            user=identity.user,
+            factors=(DecisionFactor(kind="self"),),
+            revision=request_view.stamps,
         )
         return request_view.permit(
             UserSignIn(request_view.metalake.id, identity.user, identity.issued_ms, groups), reason

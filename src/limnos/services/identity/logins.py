@@ -59,7 +59,7 @@ class PasswordPut(msgspec.Struct, frozen=True, kw_only=True):
     rules: AccessSettings
 
 
-class SessionOpen(msgspec.Struct, frozen=True):
+class SessionOpen(msgspec.Struct, frozen=True, kw_only=True):
     """The command to open a session with a password, or continue one by its refresh token (`refresh` is its id)."""
 
     password: Password
@@ -197,7 +197,13 @@ def _may(request_view: RequestView, user: str) -> Decision:
 
 def _own_decision(request_view: RequestView, user: str) -> Decision:
     return Decision(
-        True, Action.TOKEN_MANAGE_OTHERS.word, ROOT_ID, "server", user, (DecisionFactor("self"),), request_view.stamps
+        allowed=True,
+        action=Action.TOKEN_MANAGE_OTHERS.word,
+        target_id=ROOT_ID,
+        target="server",
+        user=user,
+        factors=(DecisionFactor(kind="self"),),
+        revision=request_view.stamps,
     )
 
 
@@ -276,18 +282,28 @@ def _is_refreshable(token: Token, known: Password, *, now_ms: int) -> bool:
 async def _open(ctx: Context, known: Password, *, lives_s: tuple[int, ...], refresh: int | None) -> PasswordSession:
     secrets = tuple(new_secret() for _ in lives_s)
     user = known.user
-    bearer = Context(ctx.services, Credential(user, expires_ms=1 << 62), ctx.request_id)
+    bearer = Context(ctx.services, Credential(user=user, expires_ms=1 << 62), ctx.request_id)
 
     def decide(request_view: RequestView) -> Permit[SessionOpen]:
-        command = SessionOpen(known, tuple(map(hash_secret, secrets)), lives_s, refresh, request_view.rules)
+        command = SessionOpen(
+            password=known,
+            secrets=tuple(map(hash_secret, secrets)),
+            lives_s=lives_s,
+            refresh=refresh,
+            rules=request_view.rules,
+        )
         return request_view.permit(command, _own_decision(request_view, user))
 
     tokens = await bearer.write(RequestScope(), decide, session_open)
     texts = [token_text(token.id, secret) for token, secret in zip(tokens, secrets, strict=True)]
     lives = [max(((token.expires_at or 0) - token.created_at) // 1000, 1) for token in tokens]
     if refresh is not None:
-        return PasswordSession(user, texts[0], lives[0], None, None)
-    return PasswordSession(user, texts[0], lives[0], texts[1], lives[1])
+        return PasswordSession(
+            user=user, token=texts[0], expires_in_s=lives[0], refresh_token=None, refresh_expires_in_s=None
+        )
+    return PasswordSession(
+        user=user, token=texts[0], expires_in_s=lives[0], refresh_token=texts[1], refresh_expires_in_s=lives[1]
+    )
 
 
 def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[Token]:
@@ -300,7 +316,7 @@ def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[Token]:
     check_sign_in(command.rules, tx.principals.standing(known.user), user=known.user)
     if tx.passwords.find(known.user) != known:
         raise AuthenticationFailed(_OVER, was_right=True)
-    origin = CredentialOrigin(known.trust, known.root_id, signed_in_ms=tx.now_ms)
+    origin = CredentialOrigin(trust=known.trust, root_id=known.root_id, signed_in_ms=tx.now_ms)
     if command.refresh is not None:
         token = tx.tokens.by_id(command.refresh)
         if token is None or not _is_refreshable(token, known, now_ms=tx.now_ms):

@@ -77,7 +77,13 @@ async def missing_privileges(
         binding = request_view.bindings_of(name, target.chain) if may_know(request_view, target.chain) else ()
         restrictions = {each.restriction.name for each in binding}
         missing = tuple(_missing(case, privileges)) if target.is_enforced else ()
-        return MissingPrivileges(name, kind, missing, tuple(sorted(restrictions)), target.is_enforced)
+        return MissingPrivileges(
+            user=name,
+            kind=kind,
+            missing=missing,
+            restrictions=tuple(sorted(restrictions)),
+            is_enforced=target.is_enforced,
+        )
 
     return await ctx.read(await scope_of_question(ctx, question), read)
 

@@ -57,7 +57,7 @@ ONE_BY_ONE_MAX = 50
 """The maximum number of roles that are read by name; for more, one statement reads all roles of the metalake."""
 
 
-class RoleCreate(msgspec.Struct, frozen=True):
+class RoleCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a role with its grants; `securables` are the grants' objects."""
 
     metalake_id: int
@@ -280,7 +280,15 @@ async def role_create(
         grants = tuple(grant for each in resolved_grants for grant in each.grants)
         nodes = tuple(each.target.node for each in resolved_grants if each.target.node is not None)
         return request_view.permit(
-            RoleCreate(request_view.metalake.id, name, properties, grants, nodes, request_view.maker_id), decision
+            RoleCreate(
+                metalake_id=request_view.metalake.id,
+                name=name,
+                properties=properties,
+                grants=grants,
+                securables=nodes,
+                owner_id=request_view.maker_id,
+            ),
+            decision,
         )
 
     return await ctx.write(RequestScope(metalake), decide, role_insert)

@@ -51,7 +51,7 @@ _OVER: Final = (
 )
 
 
-class SecretCreate(msgspec.Struct, frozen=True):
+class SecretCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to add a secret to a service account, whose other secrets stay active."""
 
     user: str
@@ -120,7 +120,14 @@ async def secret_create(ctx: Context, *, user: str, expires_in_s: int | None) ->
         require_minting(ctx, request_view)
         origin = origin_of(ctx, request_view, user=user)
         return request_view.permit(
-            SecretCreate(user, hash_secret(secret), expires_in_s, origin, request_view.rules.service_admins), decision
+            SecretCreate(
+                user=user,
+                secret_hash=hash_secret(secret),
+                expires_in_s=expires_in_s,
+                origin=origin,
+                admins=request_view.rules.service_admins,
+            ),
+            decision,
         )
 
     token = await ctx.write(RequestScope(), decide, secret_insert)
@@ -270,11 +277,19 @@ async def _open(ctx: Context, secret: Token, *, opened_by: int | None = None, as
             was_right=True,
         )
     text = new_secret()
-    bearer = Context(ctx.services, Credential(secret.user, expires_ms=1 << 62), ctx.request_id)
+    bearer = Context(ctx.services, Credential(user=secret.user, expires_ms=1 << 62), ctx.request_id)
 
     def decide(request_view: RequestView) -> Permit[AccessTokenOpen]:
         word = Action.TOKEN_MANAGE_OTHERS.word
-        own = Decision(True, word, ROOT_ID, "server", secret.user, (DecisionFactor("self"),), request_view.stamps)
+        own = Decision(
+            allowed=True,
+            action=word,
+            target_id=ROOT_ID,
+            target="server",
+            user=secret.user,
+            factors=(DecisionFactor(kind="self"),),
+            revision=request_view.stamps,
+        )
         command = AccessTokenOpen(
             secret=secret,
             secret_hash=hash_secret(text),

@@ -92,13 +92,13 @@ def _may(request_view: RequestView, user: str | None) -> Decision:
         raise PermissionDenied("The anonymous user has no tokens: authenticate by Basic or with a token")
     if user == request_view.user:
         return Decision(
-            True,
-            Action.TOKEN_MANAGE_OTHERS.word,
-            ROOT_ID,
-            "server",
-            user,
-            (DecisionFactor("self"),),
-            request_view.stamps,
+            allowed=True,
+            action=Action.TOKEN_MANAGE_OTHERS.word,
+            target_id=ROOT_ID,
+            target="server",
+            user=user,
+            factors=(DecisionFactor(kind="self"),),
+            revision=request_view.stamps,
         )
     return request_view.require(Action.TOKEN_MANAGE_OTHERS, ())
 
@@ -139,16 +139,18 @@ def origin_of(ctx: Context, request_view: RequestView, *, user: str, by_server: 
         trust = TokenTrust.PROVEN
     if user != request_view.user:
         is_bound = own is not None and own.purpose is TokenPurpose.API and own.signed_in_at is None
-        return CredentialOrigin(trust, expires_ms=own.expires_at if own is not None and is_bound else None)
+        return CredentialOrigin(trust=trust, expires_ms=own.expires_at if own is not None and is_bound else None)
     if own is None:
         ends_ms = ctx.credential.expires_ms
         return CredentialOrigin(
-            trust, expires_ms=ends_ms, signed_in_ms=None if ends_ms is None else ctx.credential.signed_in_ms or 0
+            trust=trust, expires_ms=ends_ms, signed_in_ms=None if ends_ms is None else ctx.credential.signed_in_ms or 0
         )
     signed_in_ms = own.signed_in_at
     if signed_in_ms is None and own.purpose in _SIGN_INS and own.opened_by is None:
         signed_in_ms = own.created_at  # of an earlier release, which did not record sign-ins
-    return CredentialOrigin(trust, own.root_id, opened_by=own.id, expires_ms=own.expires_at, signed_in_ms=signed_in_ms)
+    return CredentialOrigin(
+        trust=trust, root_id=own.root_id, opened_by=own.id, expires_ms=own.expires_at, signed_in_ms=signed_in_ms
+    )
 
 
 def _trust_of(ctx: Context, request_view: RequestView, *, own: Token | None) -> TokenTrust:

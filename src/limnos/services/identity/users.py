@@ -60,7 +60,7 @@ class RoleHolder(NamedTuple):
     roles: tuple[str, ...]
 
 
-class PrincipalAdd(msgspec.Struct, frozen=True):
+class PrincipalAdd(msgspec.Struct, frozen=True, kw_only=True):
     """The command to add a user or group to a metalake."""
 
     metalake_id: int
@@ -208,7 +208,12 @@ async def principal_add(
                 f"{kind.word.capitalize()} {name} already exists in metalake {metalake}", kind=kind.word
             )
         check_new_name(name, kind, known=request_view.rules.service_admins)
-        return request_view.permit(PrincipalAdd(request_view.metalake.id, kind, name, external_id, enabled), decision)
+        return request_view.permit(
+            PrincipalAdd(
+                metalake_id=request_view.metalake.id, kind=kind, name=name, external_id=external_id, enabled=enabled
+            ),
+            decision,
+        )
 
     return await ctx.write(RequestScope(metalake), decide, principal_insert)
 

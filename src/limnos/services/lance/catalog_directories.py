@@ -64,7 +64,11 @@ def catalog_directory_of(request_view: RequestView, action: Action) -> CatalogDi
     request_view.require(action, request_view.settled.outer)
     request_view.defaults.location_conflicts.refuse(request_view.catalog.id, what="directory")
     return CatalogDirectory(
-        request_view.catalog, location.rstrip("/"), catalog_storage_of(request_view), request_view.scope, action
+        catalog=request_view.catalog,
+        location=location.rstrip("/"),
+        place=catalog_storage_of(request_view),
+        scope=request_view.scope,
+        action=action,
     )
 
 
@@ -95,7 +99,7 @@ async def _content_of(ctx: Context, visible_object: CatalogDirectory) -> Directo
     allowed.check_root(visible_object.location)
     allowed.check_use(properties)
     _require_within(visible_object, visible_object.location)
-    question = Contents(visible_object.location, storage_options_of(properties))
+    question = Contents(location=visible_object.location, options=storage_options_of(properties))
     return await answer_question(ctx, worker_task_of(ctx, question, quick=True), shape=DirectoryContents)
 
 
@@ -157,7 +161,7 @@ async def table_in(
     for each in contents.tables:
         if each.path == levels:
             _require_within(visible_object, each.location)
-            record = TableRecord(None, each.properties, declared=each.declared)
+            record = TableRecord(comment=None, properties=each.properties, declared=each.declared)
             place = visible_object.place._replace(roots=(visible_object.location, *visible_object.place.allowed.roots))
             return LanceTable(visible_object.catalog, record, each.location, place), each
     raise NotFound(f"Table does not exist: {render(levels)}", kind="table")

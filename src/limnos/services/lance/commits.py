@@ -110,9 +110,9 @@ async def version_draft_of(ctx: Context, table: LanceTable, *, new_version: NewV
         else await _find_repeated_commit(ctx, table, manifests=manifests, new_version=new_version, name=name)
     )
     if done is not None:
-        return VersionDraft(manifests, done, before, done=True)
+        return VersionDraft(manifests=manifests, row=done, before=before, done=True)
     row = await new_row(ctx, manifests, new_version=new_version, name=name)
-    return VersionDraft(manifests, row, before, anew)
+    return VersionDraft(manifests=manifests, row=row, before=before, anew=anew)
 
 
 async def _settle_pending(
@@ -155,14 +155,14 @@ async def new_row(ctx: Context, manifests: BranchManifests, *, new_version: NewV
     size = await manifests.check_staged(name, version=new_version.version, size=new_version.size)
     stated = staged_version(name)
     return LanceVersion(
-        manifests.branch,
-        new_version.version,
-        V2 if stated is None else stated.scheme,
-        name,
-        size,
-        new_version.e_tag,
-        new_version.metadata,
-        ctx.services.store.time.now_ms(),
+        branch=manifests.branch,
+        version=new_version.version,
+        scheme=V2 if stated is None else stated.scheme,
+        staged=name,
+        size=size,
+        e_tag=new_version.e_tag,
+        metadata=new_version.metadata,
+        created_at=ctx.services.store.time.now_ms(),
         settled=False,
     )
 

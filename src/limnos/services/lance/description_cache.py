@@ -115,7 +115,14 @@ class DescriptionCache:
         newest_ns = max(directory_snapshot.directory.changed_ns, manifest.changed_ns)
         if manifest.is_file and newest_ns < directory_snapshot.at_ns - SETTLED_NS:
             self._put(
-                directory_snapshot.key, CachedDescription(directory_snapshot.directory, at, manifest, top, described)
+                directory_snapshot.key,
+                CachedDescription(
+                    directory=directory_snapshot.directory,
+                    manifest_at=at,
+                    manifest=manifest,
+                    top=top,
+                    described=described,
+                ),
             )
 
     def _put(self, key: DescriptionKey, description: CachedDescription) -> None:

@@ -116,7 +116,7 @@ class FolderTables:
         if mode == EXIST_OK and not is_new:
             await body.aclose()
             return CreatedFolderTable(table, None)
-        question = Write("", {}, mode=mode, batch_bytes_max=self.limits.batch_bytes_max)
+        question = Write(location="", options={}, mode=mode, batch_bytes_max=self.limits.batch_bytes_max)
         try:
             written = await self.table(levels).feed(question, branch=None, body=body)
         except StateUnknown:
@@ -223,7 +223,7 @@ class FolderRows:
 
     async def explain(self, query: Query, *, at: VersionReference, verbose: bool = False, runs: bool = False) -> str:
         """Return the plan of a query; with `runs` execute it and return the measured plan."""
-        question = Explain("", {}, query=query, verbose=verbose, runs=runs)
+        question = Explain(location="", options={}, query=query, verbose=verbose, runs=runs)
         return await self.answer(question, at=at, shape=str)
 
     async def feed(

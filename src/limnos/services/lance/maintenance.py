@@ -57,7 +57,7 @@ async def table_state(ctx: Context, scope: RequestScope, *, levels: Levels) -> L
         scope,
         levels=levels,
         at=_NEWEST,
-        question=ReadState("", {}),
+        question=ReadState(location="", options={}),
         shape=LanceTableState,
         action=Action.TABLE_MAINTAIN,
     )
@@ -73,20 +73,22 @@ async def stored_table_state(services: NodeServices, table: MaintainedLanceTable
     if isinstance(table.node.record, TableRecord) and table.node.record.managed:
         top = await services.gate.look_up(partial(lance_top_read, table.node.id, ""))
         version = None if top is None else top.version
-    question = ReadState(location, storage_options_of(place.catalog.properties), version)
+    question = ReadState(location=location, options=storage_options_of(place.catalog.properties), version=version)
     data = await WORKERS.of(services).ask(WorkerTask(question, caller=""))
     return msgspec.json.decode(data, type=LanceTableState)
 
 
 async def table_compact(ctx: Context, scope: RequestScope, *, levels: Levels) -> MaintenanceResult:
     """Merge a table's small fragments. Raises as `change_files`."""
-    return await change_files(ctx, scope, levels=levels, at=_NEWEST, question=Compact("", {}), shape=MaintenanceResult)
+    return await change_files(
+        ctx, scope, levels=levels, at=_NEWEST, question=Compact(location="", options={}), shape=MaintenanceResult
+    )
 
 
 async def indexes_refresh(ctx: Context, scope: RequestScope, *, levels: Levels) -> MaintenanceResult:
     """Add to a table's indexes the rows that they do not cover. Raises as `change_files`."""
     return await change_files(
-        ctx, scope, levels=levels, at=_NEWEST, question=RefreshIndexes("", {}), shape=MaintenanceResult
+        ctx, scope, levels=levels, at=_NEWEST, question=RefreshIndexes(location="", options={}), shape=MaintenanceResult
     )
 
 
@@ -97,7 +99,7 @@ async def versions_clean_up(
 
     A version with a tag, or at which a branch begins, is kept.
     """
-    question = CleanUp("", {}, versions=list(versions))
+    question = CleanUp(location="", options={}, versions=list(versions))
     result = await change_files(ctx, scope, levels=levels, at=_NEWEST, question=question, shape=MaintenanceResult)
     table = await ctx.read(scope, lambda request_view: maintained_lance_table(request_view, levels).entity)
     if isinstance(table.record, TableRecord) and table.record.managed:

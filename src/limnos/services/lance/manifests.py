@@ -185,7 +185,17 @@ class BranchManifests:
         """Return the versions whose manifests exist in the directory, as rows for the store."""
         results = [(entry, manifest_of(entry.name)) for entry in await self.entries()]
         return [
-            LanceVersion(self.branch, *manifest, "", entry.size, None, "{}", entry.modified_ms or now_ms, settled=True)
+            LanceVersion(
+                branch=self.branch,
+                version=manifest[0],
+                scheme=manifest[1],
+                staged="",
+                size=entry.size,
+                e_tag=None,
+                metadata="{}",
+                created_at=entry.modified_ms or now_ms,
+                settled=True,
+            )
             for entry, manifest in results
             if manifest is not None
         ]

@@ -125,7 +125,13 @@ async def _overwrite(
         record = check_new_location(None, record, catalog_storage_of(request_view))
         into, above = request_view.find_parent(levels)
         making = request_view.require(Action.NAMESPACE_CREATE, above)
-        again = NamespaceCreate(into, levels[-1:], request_view.space(Kind.NAMESPACE), record, request_view.maker_id)
+        again = NamespaceCreate(
+            parent=into,
+            names=levels[-1:],
+            space=request_view.space(Kind.NAMESPACE),
+            record=record,
+            owner_id=request_view.maker_id,
+        )
         command = NamespaceEmpty(node, request_view.defaults.keep_dropped_ms, takes_all=True, again=again)
         return request_view.permit(command, dropping, making)
 

@@ -36,8 +36,8 @@ async def lance_preview(
     InvalidTable, ServiceUnavailable (deadline, dead process).
     """
     question = Head(
-        "",
-        {},
+        location="",
+        options={},
         columns=list(preview_request.columns),
         rows_max=preview_request.rows,
         columns_max=COLUMNS_MAX,
@@ -64,7 +64,14 @@ async def lance_preview(
         user=user,
         detail=detail,
     )
-    return TablePreview(columns, head.rows, head.version, head.is_complete, False, head.columns_left_out)
+    return TablePreview(
+        columns=columns,
+        rows=head.rows,
+        snapshot_id=head.version,
+        is_complete=head.is_complete,
+        is_restricted=False,
+        columns_left_out=head.columns_left_out,
+    )
 
 
 async def _read_head(ctx: Context, task: WorkerTask) -> LanceHead:

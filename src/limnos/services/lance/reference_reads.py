@@ -25,7 +25,11 @@ async def references_of(ctx: Context, table: LanceTable) -> TableReferences:
         return TableReferences({}, {})
     references = await answer_question(
         ctx,
-        worker_task_of(ctx, References(table.location, storage_options_of(table.place.catalog.properties)), quick=True),
+        worker_task_of(
+            ctx,
+            References(location=table.location, options=storage_options_of(table.place.catalog.properties)),
+            quick=True,
+        ),
         shape=TableReferences,
     )
     if not table.record.managed:

@@ -73,7 +73,12 @@ async def tag_put(
     table = await _to_change(ctx, scope, levels=levels)
     target = await _resolve_target(ctx, table, target=target)
     question = questions.TagPut(
-        "", {}, name=name, at_version=target.version, at_branch=target.branch or None, replaces=replaces
+        location="",
+        options={},
+        name=name,
+        at_version=target.version,
+        at_branch=target.branch or None,
+        replaces=replaces,
     )
     await _change_and_announce(ctx, scope, levels=levels, table=table, question=question)
 
@@ -81,7 +86,9 @@ async def tag_put(
 async def tag_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name: str) -> None:
     """Delete a tag. Raises NotFound, PermissionDenied."""
     table = await _to_change(ctx, scope, levels=levels)
-    await _change_and_announce(ctx, scope, levels=levels, table=table, question=questions.TagDrop("", {}, name=name))
+    await _change_and_announce(
+        ctx, scope, levels=levels, table=table, question=questions.TagDrop(location="", options={}, name=name)
+    )
 
 
 async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name: str, target: ReferenceTarget) -> None:
@@ -94,7 +101,9 @@ async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name
         raise BadRequest("The main branch always exists: choose another name")
     table = await _to_change(ctx, scope, levels=levels)
     target = await _resolve_target(ctx, table, target=target)
-    question = questions.BranchMake("", {}, name=name, from_version=target.version, from_branch=target.branch or None)
+    question = questions.BranchMake(
+        location="", options={}, name=name, from_version=target.version, from_branch=target.branch or None
+    )
     if not table.record.managed:
         await _change_and_announce(ctx, scope, levels=levels, table=table, question=question)
         return
@@ -104,7 +113,13 @@ async def branch_make(ctx: Context, scope: RequestScope, *, levels: Levels, name
         try:
             look = await _change(ctx, scope, levels=levels, table=table, question=question)
         except AlreadyExists:  # a client wrote it directly to storage, or an interrupted request left it
-            await _change(ctx, scope, levels=levels, table=table, question=questions.BranchDrop("", {}, name=name))
+            await _change(
+                ctx,
+                scope,
+                levels=levels,
+                table=table,
+                question=questions.BranchDrop(location="", options={}, name=name),
+            )
             look = await _change(ctx, scope, levels=levels, table=table, question=question)
         await _store_branch(ctx, look, table=table, branch=name)
 
@@ -138,13 +153,15 @@ async def branch_drop(ctx: Context, scope: RequestScope, *, levels: Levels, name
     table = await _to_change(ctx, scope, levels=levels)
     if not table.record.managed:
         await _change_and_announce(
-            ctx, scope, levels=levels, table=table, question=questions.BranchDrop("", {}, name=name)
+            ctx, scope, levels=levels, table=table, question=questions.BranchDrop(location="", options={}, name=name)
         )
         return
     async with ctx.services.lines.turn(table.node.id):
         if await latest_version(ctx, table, branch=name) is None:
             raise NotFound(name, kind="branch")
-        look = await _change(ctx, scope, levels=levels, table=table, question=questions.BranchDrop("", {}, name=name))
+        look = await _change(
+            ctx, scope, levels=levels, table=table, question=questions.BranchDrop(location="", options={}, name=name)
+        )
         await _store_branch(ctx, look, table=table, branch=name)
 
 

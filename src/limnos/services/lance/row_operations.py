@@ -256,7 +256,9 @@ async def query_explain(
 
     async def read(table: LanceTable, state: VersionReference) -> str:
         request = cast("Query", bind_question(table, query, at=state))
-        question = Explain(request.location, request.options, query=request, verbose=verbose, runs=runs)
+        question = Explain(
+            location=request.location, options=request.options, query=request, verbose=verbose, runs=runs
+        )
         return await answer_question(ctx, worker_task_of(ctx, question), shape=str)
 
     return await rows_read_confirmed(ctx, scope, levels=levels, at=at, work=read)

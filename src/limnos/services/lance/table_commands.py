@@ -10,7 +10,7 @@ from limnos.model.lance import LanceVersion
 from limnos.model.records import TableRecord
 
 
-class LanceCreate(msgspec.Struct, frozen=True):
+class LanceCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a table at a location; with `instead`, replace another table, whose files are kept."""
 
     parent: Node

@@ -130,7 +130,9 @@ async def _create_new(
     body: AsyncGenerator[bytes, None],
 ) -> CreatedTable:
     """Write the rows to an unused location, then add the table to the tree. Raises AlreadyExists."""
-    record = TableRecord(None, dict(request.properties), managed=draft.is_managed(request.properties))
+    record = TableRecord(
+        comment=None, properties=dict(request.properties), managed=draft.is_managed(request.properties)
+    )
     versions: tuple[LanceVersion, ...] = ()
     document = draft.document(request.location, now_ms=ctx.services.store.time.now_ms())
     if await has_data(ctx, document.location, place=draft.place):
@@ -155,7 +157,7 @@ async def _create_new(
         if request.location is None
         else None
     )
-    question = Write("", {}, mode=CREATE, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
+    question = Write(location="", options={}, mode=CREATE, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
     worker_task = worker_task_of(ctx, bind_question(table, question), settled=settled)
     try:
         data = await WORKERS.of(ctx.services).feed(worker_task, body)
@@ -213,7 +215,9 @@ async def _overwrite_rows(
         _, table = _decide_create(request_view, request)
         return lance_table._replace(location="") if table is None else table  # the table was dropped: create it
 
-    question = Write("", {}, mode=request.mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max)
+    question = Write(
+        location="", options={}, mode=request.mode, batch_bytes_max=ctx.services.defaults.lance_batch_bytes_max
+    )
     result = await write_body(
         ctx,
         scope,

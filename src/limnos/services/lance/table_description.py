@@ -231,7 +231,7 @@ async def _read(ctx: Context, table: LanceTable, *, at: VersionReference) -> Lan
     if at.version is not None and not 0 < at.version < VERSION_END:
         raise NotFound(str(at.version), kind="version")
     options = storage_options_of(table.place.catalog.properties)
-    question = Describe(table.location, options, at.version, at.tag, at.branch)
+    question = Describe(location=table.location, options=options, version=at.version, tag=at.tag, branch=at.branch)
     return await answer_question(ctx, worker_task_of(ctx, question, quick=True), shape=LanceDescription | None)  # type: ignore[arg-type]  # a union is a shape
 
 

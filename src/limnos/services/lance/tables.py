@@ -104,7 +104,14 @@ class LanceTableDraft(NamedTuple):
             location = f"{base}/{uuid.replace('-', '')}"
         elif "://" not in location and not location.startswith(("/", "file:")):
             location = f"{self.place.warehouse}/{location}"
-        return MetadataDocument(0, 1, uuid, self.place.normal_location(location.rstrip("/"), uuid), "", _BODY)
+        return MetadataDocument(
+            node_id=0,
+            version=1,
+            uuid=uuid,
+            location=self.place.normal_location(location.rstrip("/"), uuid),
+            metadata_location="",
+            body=_BODY,
+        )
 
     def command(
         self,
@@ -120,7 +127,16 @@ class LanceTableDraft(NamedTuple):
         """Return the permit to create the table with this name and document."""
         missing_name = self.missing or name
         command = LanceCreate(
-            self.parent, missing_name, self.space, document, record, self.owner_id, instead, versions, mark, had_files
+            parent=self.parent,
+            name=missing_name,
+            space=self.space,
+            document=document,
+            record=record,
+            owner_id=self.owner_id,
+            instead=instead,
+            versions=versions,
+            mark=mark,
+            had_files=had_files,
         )
         return self.permit.about(command)
 
@@ -200,7 +216,13 @@ def _draft_with_parents(
     space = request_view.space(Kind.TABLE)
     (decision,) = permit.decisions
     draft = LanceTableDraft(
-        permit.about(None), making.parent, space, request_view.maker_id, place, home or None, making.names[0]
+        permit=permit.about(None),
+        parent=making.parent,
+        space=space,
+        owner_id=request_view.maker_id,
+        place=place,
+        home=home or None,
+        missing=making.names[0],
     )
     return draft, decision
 
@@ -221,12 +243,12 @@ def lance_draft_replacing(
     permit = request_view.permit(None, decision)
     place = catalog_storage_of(request_view)
     return LanceTableDraft(
-        permit,
-        parent,
-        request_view.space(Kind.TABLE),
-        request_view.maker_id,
-        place,
-        inherited_location(request_view, chain),
+        permit=permit,
+        parent=parent,
+        space=request_view.space(Kind.TABLE),
+        owner_id=request_view.maker_id,
+        place=place,
+        home=inherited_location(request_view, chain),
     ), decision
 
 
@@ -270,7 +292,7 @@ async def table_declare(
     draft = await ctx.read(
         scope, lambda request_view: lance_draft_of(request_view, levels, action=Action.TABLE_CREATE, dry=dry)
     )
-    record = TableRecord(None, properties, declared=True, managed=draft.is_managed(properties))
+    record = TableRecord(comment=None, properties=properties, declared=True, managed=draft.is_managed(properties))
     document = draft.document(location, now_ms=now_ms)
     versions = await versions_of(ctx, document, place=draft.place, record=record) if location else ()
     had_files = location is not None and await draft.place.has_unclaimed_files(ctx.services.files, document.location)
@@ -309,7 +331,7 @@ async def table_register(
         raise InvalidTable(
             f"At {document.location} there is no Lance table: write one there first, or declare the table"
         )
-    record = TableRecord(None, properties, managed=draft.is_managed(properties))
+    record = TableRecord(comment=None, properties=properties, managed=draft.is_managed(properties))
     versions = await versions_of(ctx, document, place=draft.place, record=record)
 
     def decide(request_view: RequestView) -> Permit[LanceCreate]:

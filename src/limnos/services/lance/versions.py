@@ -174,7 +174,14 @@ def _version_page(versions: list[int], window: VersionWindow) -> tuple[list[int]
 def version_view_of(manifests: BranchManifests, version: LanceVersion) -> VersionView:
     """Convert a version's row to the form for responses."""
     path = manifests.path_of(manifest_name(version.version, version.scheme))
-    return VersionView(version.version, path, version.size, version.e_tag, version.created_at, version.metadata)
+    return VersionView(
+        version=version.version,
+        path=path,
+        size=version.size,
+        e_tag=version.e_tag,
+        at_ms=version.created_at,
+        metadata=version.metadata,
+    )
 
 
 async def _in_storage(
@@ -197,7 +204,13 @@ async def _in_storage(
     if branch and not existing:
         raise NotFound(branch, kind="branch")
     views = [
-        VersionView(manifest.version, manifests.path_of(entry.name), entry.size, None, entry.modified_ms or None)
+        VersionView(
+            version=manifest.version,
+            path=manifests.path_of(entry.name),
+            size=entry.size,
+            e_tag=None,
+            at_ms=entry.modified_ms or None,
+        )
         for entry in entries
         if (manifest := manifest_of(entry.name)) is not None
     ]

@@ -29,7 +29,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.sources.lance.questions import ManagedVersion
 
 
-class CallbackRequest(msgspec.Struct):
+class CallbackRequest(msgspec.Struct, kw_only=True):
     """The fields of a worker's callback."""
 
     branch: str | None = None
@@ -82,7 +82,12 @@ class VersionCallbacks:
             return {"version": library_version_of(version)}
         metadata = msgspec.json.encode(request.metadata or {}, order="sorted").decode()
         new = NewVersion(
-            request.version or 0, request.manifest_path, request.manifest_size, request.e_tag, metadata, branch
+            version=request.version or 0,
+            path=request.manifest_path,
+            size=request.manifest_size,
+            e_tag=request.e_tag,
+            metadata=metadata,
+            branch=branch,
         )
         view = await version_create(ctx, scope, levels=levels, new_version=new)
         self.committed_version = view.version

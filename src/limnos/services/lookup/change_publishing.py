@@ -26,7 +26,7 @@ ChangePath = tuple[str, ...]
 """Names from the catalog down; a metalake object (user, group, role or tag) has only its own name."""
 
 
-class PublishedChange(msgspec.Struct, frozen=True):
+class PublishedChange(msgspec.Struct, frozen=True, kw_only=True):
     """A change, reduced to the parts visible to a caller; `at` is in milliseconds since 1970.
 
     `path` is the current path of the object, or its last one before its drop. `old` and `new` are its paths before and
@@ -96,18 +96,18 @@ def _published_change(
 ) -> PublishedChange:
     change = entry.change
     return PublishedChange(
-        change.zone,
-        change.revision,
-        change.ordinal,
-        change.operation,
-        change.kind,
-        change.node_id,
-        path,
-        old,
-        new,
-        entry.actor,
-        entry.request_id,
-        entry.at,
+        zone=change.zone,
+        revision=change.revision,
+        ordinal=change.ordinal,
+        operation=change.operation,
+        kind=change.kind,
+        id=change.node_id,
+        path=path,
+        old=old,
+        new=new,
+        actor=entry.actor,
+        request_id=entry.request_id,
+        at=entry.at,
     )
 
 

@@ -103,7 +103,7 @@ def explain_through(request_view: RequestView, thing: LoadTarget, through: ViewC
     try:
         return _walk(request_view, thing, through, own)[1]
     except _BrokenViewChain as broken:
-        gap = DecisionFactor("lent", object_name=str(broken))
+        gap = DecisionFactor(kind="lent", object_name=str(broken))
         return msgspec.structs.replace(own, factors=(*own.factors, gap))
 
 
@@ -135,7 +135,15 @@ def _walk(
     for view in through:
         chain = _step(request_view, definer, Kind.VIEW, view, room=room)
         definer = _definer_of(request_view, view, chain)
-        factors.append(DecisionFactor("lent", None, chain[0].id, Kind.VIEW.word, display_names(chain)[0]))
+        factors.append(
+            DecisionFactor(
+                kind="lent",
+                privilege=None,
+                object_id=chain[0].id,
+                object_kind=Kind.VIEW.word,
+                object_name=display_names(chain)[0],
+            )
+        )
     chain = _step(request_view, definer, thing.kind, thing.path, room=room, action=thing.action)
     if thing.action in RESTRICTED_ACTIONS and request_view.bindings_of(refused.user, chain):
         raise _BrokenViewChain(f"{refused.user} is restricted, and definer's rights do not lift restrictions")

@@ -28,7 +28,7 @@ from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
 
-class MetalakeObjectCreate(msgspec.Struct, frozen=True):
+class MetalakeObjectCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a metalake object: a tag, policy or job template."""
 
     metalake: Node
@@ -101,7 +101,10 @@ async def metalake_object_create(ctx: Context, *, metalake: str, kind: Kind, nam
         if request_view.find_outside(kind, (name,))[0] is not None:
             raise metalake_object_exists_error(kind, name, metalake=metalake)
         return request_view.permit(
-            MetalakeObjectCreate(request_view.metalake, kind, name, record, request_view.maker_id), decision
+            MetalakeObjectCreate(
+                metalake=request_view.metalake, kind=kind, name=name, record=record, owner_id=request_view.maker_id
+            ),
+            decision,
         )
 
     try:

@@ -30,7 +30,7 @@ from limnos.store.tx import Tx
 from limnos.view.cache_miss import for_each
 
 
-class NamespaceObjectCreate(msgspec.Struct, frozen=True):
+class NamespaceObjectCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a namespace object: a fileset, model or function."""
 
     namespace: Node
@@ -137,7 +137,12 @@ async def namespace_object_create(
         if request_view.is_taken(namespace.id, kind, path[-1]):
             raise namespace_object_exists_error(path, kind)
         command = NamespaceObjectCreate(
-            namespace, kind, path[-1], request_view.space(kind), record(request_view), request_view.maker_id
+            namespace=namespace,
+            kind=kind,
+            name=path[-1],
+            space=request_view.space(kind),
+            record=record(request_view),
+            owner_id=request_view.maker_id,
         )
         return request_view.permit(command, decision)
 

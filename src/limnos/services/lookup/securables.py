@@ -86,18 +86,30 @@ def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
         if full_name != request_view.metalake.name:
             raise NotFound(f"Metalake {full_name} is not the metalake of this request", kind="object")
         return SecurableTarget(
-            request_view.metalake.id, kind, request_view.settled.outer, request_view.metalake, None, None
+            id=request_view.metalake.id,
+            kind=kind,
+            chain=request_view.settled.outer,
+            node=request_view.metalake,
+            parent=None,
+            catalog_type=None,
         )
     if kind is Kind.ROLE:
         role = role_require(request_view, full_name)
         return SecurableTarget(
-            role.id, kind, (ChainLink(role.id, kind, role.name), *request_view.settled.outer), None, None, None
+            id=role.id,
+            kind=kind,
+            chain=(ChainLink(role.id, kind, role.name), *request_view.settled.outer),
+            node=None,
+            parent=None,
+            catalog_type=None,
         )
     if kind.form is KindGroup.APART and kind in NODE_RECORDS:
         node, chain = request_view.find_outside(kind, (full_name,))
         if node is None:
             raise request_view.missing(kind, (full_name,))
-        return SecurableTarget(node.id, kind, chain, node, request_view.metalake, None)
+        return SecurableTarget(
+            id=node.id, kind=kind, chain=chain, node=node, parent=request_view.metalake, catalog_type=None
+        )
     if kind is Kind.CATALOG:
         # refuses names with further parts after the catalog
         next(fullname.candidates(full_name, fullname.CATALOG, codec=codec))
@@ -105,12 +117,12 @@ def target_find(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
             raise securable_missing_error(request_view, kind, full_name=full_name)
         catalog_type = request_view.catalog_record.type
         return SecurableTarget(
-            request_view.catalog.id,
-            kind,
-            request_view.settled.outer,
-            request_view.catalog,
-            request_view.metalake,
-            catalog_type,
+            id=request_view.catalog.id,
+            kind=kind,
+            chain=request_view.settled.outer,
+            node=request_view.catalog,
+            parent=request_view.metalake,
+            catalog_type=catalog_type,
         )
     if kind is Kind.NAMESPACE or kind in NAMESPACE_OBJECTS:
         return _in_catalog(request_view, kind, full_name, codec)
@@ -188,7 +200,9 @@ def _in_catalog(request_view: RequestView, kind: Kind, full_name: str, codec: Lo
             raise MissingPlaceholder(missing, scope=request_view.scope, object_kind=kind, readings=(_levels(reading),))
         raise NotFound(missing, kind="object")
     parent = request_view.catalog if node.parent_id == request_view.catalog.id else request_view.node(node.parent_id)
-    return SecurableTarget(node.id, kind, chain, node, parent, request_view.catalog_record.type)
+    return SecurableTarget(
+        id=node.id, kind=kind, chain=chain, node=node, parent=parent, catalog_type=request_view.catalog_record.type
+    )
 
 
 def _may_be_at_root(request_view: RequestView, kind: Kind) -> bool:

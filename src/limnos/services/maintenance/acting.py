@@ -86,7 +86,9 @@ async def responsible_user(
     refusal = await _authors_refusal(services, table_id, authors=(writer, attacher), label=label, actions=actions)
     user = "" if writer is None else writer.name
     second_user_id = 0 if attacher is None else attacher.id
-    return ResponsibleUser(user, policy.name, refusal, second_user_id, policy.terms)
+    return ResponsibleUser(
+        user=user, policy=policy.name, refusal=refusal, second_user_id=second_user_id, terms=policy.terms
+    )
 
 
 async def authors_refusal(
@@ -128,8 +130,10 @@ async def _responsible_owner(
     owner = await services.gate.look_up(lambda: _owner_read(object_id))
     if owner is None or owner.kind is not Kind.USER:
         reason = "has no owner" if owner is None else f"is owned by group {owner.name}"
-        return ResponsibleUser("", name, f"{what} {reason}: set a user as owner, for whom the server can act")
-    return ResponsibleUser(owner.name, name, terms=terms)
+        return ResponsibleUser(
+            user="", policy=name, refusal=f"{what} {reason}: set a user as owner, for whom the server can act"
+        )
+    return ResponsibleUser(user=owner.name, policy=name, terms=terms)
 
 
 def _author_refusal(user: Principal | None, *, who: str, mend: str) -> str | None:
@@ -145,7 +149,7 @@ async def _missing_right(
     """Return the reason why one of the users may not perform one of the actions on a table; None if all may, or if the
     table was dropped.
     """
-    ctx = Context(services, Credential(users[0]), "maintenance")
+    ctx = Context(services, Credential(user=users[0]), "maintenance")
     place = await _place_of(ctx, table_id)
     if place is None:
         return None
@@ -295,7 +299,7 @@ async def _token_create(
 
 async def _request_of(services: NodeServices, token: Token, *, table_id: int, name: str) -> ActingRequest | None:
     """Build a request about a table that is authenticated by a token; None if the table was dropped."""
-    ctx = Context(services, Credential(None, token.id, token.secret_hash), name)
+    ctx = Context(services, Credential(user=None, token_id=token.id, secret_hash=token.secret_hash), name)
     place = await _place_of(ctx, table_id)
     return None if place is None else ActingRequest(ctx, *place)
 

@@ -87,7 +87,7 @@ ASSESSED = Counter("limnos_maintenance_assessed_total", "Assessments of tables, 
 FINDINGS = Gauge("limnos_maintenance_findings", "Findings of table maintenance in the store, by kind.", ("kind",))
 
 
-class AssessmentPosition(msgspec.Struct):
+class AssessmentPosition(msgspec.Struct, kw_only=True):
     """The progress of the assessment: the assessed revision of each catalog, and the position in an assessment of all
     tables.
     """
@@ -184,7 +184,7 @@ class AssessmentRound:
         if not after or at.epoch != epoch:
             after = 0
             positions = {each.zone: each.revision for each in catalogs}
-            at = AssessmentPosition(epoch, positions, 0, now_ms, policies)
+            at = AssessmentPosition(epoch=epoch, positions=positions, after=0, whole_at_ms=now_ms, policies=policies)
         while self.tables < self.tables_max:
             page = await self.services.gate.look_up(
                 lambda after=after: tables_page(after, limit=AT_ONCE, with_trash=True)  # type: ignore[misc]
@@ -424,14 +424,14 @@ def finding_rows(head: TableHead, findings: Sequence[AssessmentFinding]) -> list
     """Return findings of a table as rows of the store."""
     return [
         FindingRow(
-            head.node_id,
-            each.kind,
-            head.catalog_id,
-            each.score,
-            each.reason,
-            msgspec.json.encode(each.figures).decode(),
-            head.version,
-            0,
+            node_id=head.node_id,
+            kind=each.kind,
+            catalog_id=head.catalog_id,
+            score=each.score,
+            reason=each.reason,
+            figures=msgspec.json.encode(each.figures).decode(),
+            version=head.version,
+            found_at=0,
         )
         for each in findings
     ]

@@ -88,7 +88,11 @@ async def table_expire(
         node, chain, _ = maintained_table(request_view, path)
         request_view.defaults.location_conflicts.refuse(node.id, what="table")
         return _ExpiryBase(
-            request_view.document(node.id), node, chain, request_view.metalake.id, request_view.catalog.name
+            document=request_view.document(node.id),
+            node=node,
+            chain=chain,
+            metalake_id=request_view.metalake.id,
+            catalog=request_view.catalog.name,
         )
 
     for attempt in range(TRIES_MAX):

@@ -94,11 +94,11 @@ async def snapshots_judge(
     now_ms = services.store.time.now_ms()
     guards = await expiry_guards(services, node_id=document.node_id, metalake_id=metalake_id, path=path, now_ms=now_ms)
     terms = ExplanationTerms(
-        now_ms,
-        assessment_rules(policies),
-        dict(guards.pinned),
-        dict(guards.checkpoints),
-        services.defaults.scan_keep_ms,
+        now_ms=now_ms,
+        rules=assessment_rules(policies),
+        pinned=dict(guards.pinned),
+        checkpoints=dict(guards.checkpoints),
+        recent_ms=services.defaults.scan_keep_ms,
     )
     offloader = InlineOffloader() if len(document.body) <= REQUEST_BYTES_MAX else services.offloader
     (text,) = await offloader.do(work, msgspec.json.encode(terms), document.body)

@@ -144,7 +144,7 @@ async def _record(services: NodeServices, document: MetadataDocument, *, names: 
     ancestry = await services.gate.look_up(lambda: ancestors_read([node_id]))
     path = display.render(path_of(node_id, ancestry) or ())
     zones = await services.gate.look_up(lambda: zones_of_read([node_id]))
-    right = AuditedDecision("remove_metadata_file", node_id, "table", path)
+    right = AuditedDecision(action="remove_metadata_file", object_id=node_id, kind="table", name=path)
     contexts = [AuditContext(rights=(right,), detail=f"{name}: {_REASON}") for name in names]
     texts = [msgspec.json.encode(each).decode() for each in contexts] if services.audit.rules.changes else []
 

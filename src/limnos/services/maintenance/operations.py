@@ -42,7 +42,7 @@ _TERMS: Final = {EXPIRE: SNAPSHOT_EXPIRATION, "orphans": ORPHAN_FILE_REMOVAL}
 """The type of the policy whose content an operation of a kind reads when it is executed."""
 
 
-class OperationRequest(msgspec.Struct, frozen=True):
+class OperationRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The command to execute an operation on a table on behalf of a user. `trust` is the trust of the user's
     credential, `root_id` the root of its token family.
     """
@@ -56,7 +56,7 @@ class OperationRequest(msgspec.Struct, frozen=True):
     policy: PolicyTerms | None = None
 
 
-class OperationPayload(msgspec.Struct, frozen=True):
+class OperationPayload(msgspec.Struct, frozen=True, kw_only=True):
     """The payload of the task: the operation's row, the table, and the user on whose behalf it is executed, with the
     trust and the token family of the user's credential.
 
@@ -92,7 +92,9 @@ def request_of(
     """Build the request of a caller about a table. Raises as `maintained_table` if the caller may not maintain it."""
     node, _, decision = maintained_table(request_view, path, table_format=table_format)
     origin = origin_of(ctx, request_view, user=request_view.user)
-    return MaintenanceRequest(node, decision, request_view.user, origin.trust, origin.root_id)
+    return MaintenanceRequest(
+        table=node, decision=decision, user=request_view.user, trust=origin.trust, root_id=origin.root_id
+    )
 
 
 async def expiry_request(ctx: Context, scope: RequestScope, *, path: Levels) -> int:
@@ -173,7 +175,14 @@ def operation_ask(tx: Tx, permit: Permit[OperationRequest]) -> int:
     operation = tx.maintenance.begin(
         catalog_id=table.zone, node_id=table.id, kind=command.kind, user=command.user, policy=None, state="waiting"
     )
-    payload = OperationPayload(operation, table.id, command.user, command.trust, command.root_id, policy=command.policy)
+    payload = OperationPayload(
+        operation=operation,
+        table_id=table.id,
+        user=command.user,
+        trust=command.trust,
+        root_id=command.root_id,
+        policy=command.policy,
+    )
     tx.tasks.create(command.task, msgspec.json.encode(payload).decode())
     return operation
 

@@ -133,16 +133,16 @@ class PolicyIndex:
                 (first, attached_by), *others = sorted(attached, key=lambda each: each[0].name)
                 record = _record(first)
                 policy = EffectivePolicy(
-                    first.id,
-                    first.name,
-                    policy_type,
-                    record.enabled,
-                    record.content,
-                    object_id,
-                    tuple([each.name for each, _ in others]),
-                    distance,
-                    record.writer_id,
-                    attached_by,
+                    id=first.id,
+                    name=first.name,
+                    policy_type=policy_type,
+                    is_enabled=record.enabled,
+                    content=record.content,
+                    object_id=object_id,
+                    others=tuple([each.name for each, _ in others]),
+                    distance=distance,
+                    writer_id=record.writer_id,
+                    attached_by=attached_by,
                 )
                 policies.setdefault(policy_type, policy)
         return policies
@@ -217,11 +217,13 @@ def assessment_rules(policies: Mapping[str, EffectivePolicy]) -> AssessmentRules
         expires = content_of(expiration.content, SnapshotExpirationContent)
         days = expires.older_than_days
         rules = AssessmentRules(
-            None if days is None else days * DAY_MS,
-            expires.retain_last,
-            AssessmentRules().snapshots_min if expires.min_snapshot_count is None else expires.min_snapshot_count,
-            rules.delete_files_min,
-            rules.data_file_mse_min,
+            older_than_ms=None if days is None else days * DAY_MS,
+            retain_last=expires.retain_last,
+            snapshots_min=AssessmentRules().snapshots_min
+            if expires.min_snapshot_count is None
+            else expires.min_snapshot_count,
+            delete_files_min=rules.delete_files_min,
+            data_file_mse_min=rules.data_file_mse_min,
         )
     return msgspec.structs.replace(rules, retention=retention_rule(policies))
 

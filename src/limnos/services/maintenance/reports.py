@@ -290,12 +290,14 @@ async def _report_of(ctx: Context, scope: RequestScope, *, table: _ExplainedTabl
     reports = tuple(
         [
             PolicyReport(
-                each,
-                path_of(each.object_id, ancestry) or (),
-                each.name if each.name in loadable else None,
-                tuple([name for name in each.others if name in loadable]),
-                tuple([kind for kind in kinds if deciding_policy(policies, kind) == each]),
-                tuple([kind for kind in kinds if deciding_policy(policies, kind) == each and turns_off(each, kind)]),
+                policy=each,
+                on=path_of(each.object_id, ancestry) or (),
+                name=each.name if each.name in loadable else None,
+                others=tuple([name for name in each.others if name in loadable]),
+                decides=tuple([kind for kind in kinds if deciding_policy(policies, kind) == each]),
+                turned_off=tuple(
+                    [kind for kind in kinds if deciding_policy(policies, kind) == each and turns_off(each, kind)]
+                ),
             )
             for each in policies.values()
         ]
@@ -304,13 +306,13 @@ async def _report_of(ctx: Context, scope: RequestScope, *, table: _ExplainedTabl
     done = await ctx.look_up(lambda: operations_of(node_id, limit=OPERATIONS_SHOWN))
     done = await with_reasons(ctx, await _hide_policies(ctx, scope, rows=done))
     return TableReport(
-        result.explanation,
-        tuple([TableFinding(path, row) for row in result.findings]),
-        reports,
-        blocked,
-        tuple([TableOperation(path, row) for row in done]),
-        orphans,
-        inactions(
+        explanation=result.explanation,
+        findings=tuple([TableFinding(path, row) for row in result.findings]),
+        policies=reports,
+        blocked=blocked,
+        operations=tuple([TableOperation(path, row) for row in done]),
+        orphans=orphans,
+        inactions=inactions(
             ctx.services.defaults.maintenance,
             policies,
             kinds=[row.kind for row in result.findings],

@@ -242,7 +242,10 @@ async def _recommend(
     scores = {row.kind: row.score for row in rows} | {ORPHANS: 0}
     jobs = [(_BY_KIND[kind], scores[kind]) for kind in kinds if kind in scores]
     if jobs:
-        return [Recommendation(table.identifier, score, each.name, _conf(table)) for each, score in jobs]
+        return [
+            Recommendation(identifier=table.identifier, score=score, template=each.name, conf=_conf(table))
+            for each, score in jobs
+        ]
     if not refusals:
         return _NO_FINDING
     names = [each.policy for each in refusals.values() if each.policy is not None]
@@ -281,7 +284,9 @@ async def statistics_jobs(
     if update_mode == "metrics":
         raise UnsupportedOperation("Metrics need no job: the server reads them from the snapshots of tables")
     template: BuiltinTemplate = _BY_KIND[STATISTICS]
-    recommendations = [Recommendation(each.identifier, 0, template.name, _conf(each)) for each in tables]
+    recommendations = [
+        Recommendation(identifier=each.identifier, score=0, template=template.name, conf=_conf(each)) for each in tables
+    ]
     return tuple(
         recommendations
         if is_dry_run

@@ -42,7 +42,7 @@ metadata files, in milliseconds.
 _PAGE: Final = 64
 
 
-class MaintenancePosition(msgspec.Struct):
+class MaintenancePosition(msgspec.Struct, kw_only=True):
     """The progress of the rounds: the last table of each kind of work, and the time when the store's current epoch was
     first recorded.
     """
@@ -64,7 +64,7 @@ async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple
         return payload, "this node has no services"
     epoch, now_ms = await work.submit(lambda tx: (tx.epoch(), tx.now_ms))
     if payload.epoch != epoch or payload.since_ms > now_ms:
-        payload = MaintenancePosition(epoch, now_ms)
+        payload = MaintenancePosition(epoch=epoch, since_ms=now_ms)
     round_ = MaintenanceRound(work, services, now_ms=now_ms)
     after = await work.await_with_lease(round_.expire(payload.expired_after))
     listed, at_ms = await work.await_with_lease(round_.delete_metadata_files(payload))
@@ -73,7 +73,14 @@ async def maintain_run(work: TaskContext, payload: MaintenancePosition) -> tuple
         f"expired snapshots of {round_.expired} tables, {round_.failed} failed; deleted {round_.files} metadata files;"
         f" planned {planned} rewrites"
     )
-    return MaintenancePosition(epoch, payload.since_ms, after, listed, at_ms, planned_after), summary
+    return MaintenancePosition(
+        epoch=epoch,
+        since_ms=payload.since_ms,
+        expired_after=after,
+        listed_after=listed,
+        listed_at_ms=at_ms,
+        planned_after=planned_after,
+    ), summary
 
 
 class MaintenanceRound:
@@ -127,7 +134,11 @@ class MaintenanceRound:
             await operation_end(self.work, operation, state="failed", text=user.refusal)
             return
         payload = OperationPayload(
-            operation, row.node_id, user.user, policy=user.terms, second_user_id=user.second_user_id
+            operation=operation,
+            table_id=row.node_id,
+            user=user.user,
+            policy=user.terms,
+            second_user_id=user.second_user_id,
         )
         try:
             await operation_run(self.work, payload)

@@ -124,16 +124,16 @@ def _dependencies_of(
     if standing is None or decision is None or any(value is ABSENT for _, value in facts):
         return None
     return CacheDependencies(
-        settled.zones,
-        request_view.scope,
-        settled,
-        credential,
-        token,
-        standing_key,
-        standing,
-        path_key,
-        path,
-        decision_key,
-        decision,
-        facts,
+        zones=settled.zones,
+        scope=request_view.scope,
+        settled=settled,
+        credential=credential,
+        token=token,
+        standing_key=standing_key,
+        standing=standing,
+        path_key=path_key,
+        path=path,
+        decision_key=decision_key,
+        decision=decision,
+        facts=facts,
     )

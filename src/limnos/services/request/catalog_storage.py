@@ -179,7 +179,9 @@ def catalog_storage_within(
     stated = roots_of(record, fallback)
     warehouse = warehouse_of(record, fallback)
     home = stated[0] if warehouse and stated and allowed.covers(stated[0]) else None
-    return CatalogStorage(record, warehouse, allowed.narrowed(stated), home, allowed)
+    return CatalogStorage(
+        catalog=record, warehouse=warehouse, roots=allowed.narrowed(stated), home=home, allowed=allowed
+    )
 
 
 def warehouse_of(record: CatalogRecord, fallback: str) -> str:

@@ -44,12 +44,12 @@ def traits_of(record: CatalogRecord) -> CatalogTraits:
     """Compute the traits of a catalog."""
     provider = record.provider
     return CatalogTraits(
-        record,
-        spaces_of(provider),
-        _table_format(provider),
-        provider in SOURCE_PROVIDERS,
-        provider in REST_PROVIDERS,
-        bool(record.properties.get(DIRECTORY)),
+        record=record,
+        spaces=spaces_of(provider),
+        table_format=_table_format(provider),
+        is_sourced=provider in SOURCE_PROVIDERS,
+        is_federated=provider in REST_PROVIDERS,
+        shows_directory=bool(record.properties.get(DIRECTORY)),
     )
 
 

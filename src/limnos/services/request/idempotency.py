@@ -55,7 +55,12 @@ class IdempotentRequest:
         count = tx.drafts[-1].node_id if tx.drafts else None
         revision = tx.revision if tx.drafts else tx.revision - 1
         body = None if self.answer is None else self.answer(revision)
-        outcome = self._keep(tx, RequestOutcome(self.fingerprint, self.operation, self.status, count, body))
+        outcome = self._keep(
+            tx,
+            RequestOutcome(
+                fingerprint=self.fingerprint, operation=self.operation, status=self.status, object_id=count, body=body
+            ),
+        )
         if outcome is not None:
             raise RepeatedRequest(outcome)  # this rolls back the mutation
         return result
@@ -65,7 +70,12 @@ class IdempotentRequest:
 
         Returns the existing outcome of the key; None if the refusal was stored.
         """
-        return self._keep(tx, RequestOutcome(self.fingerprint, self.operation, status, None, body))
+        return self._keep(
+            tx,
+            RequestOutcome(
+                fingerprint=self.fingerprint, operation=self.operation, status=status, object_id=None, body=body
+            ),
+        )
 
     def _keep(self, tx: Tx, outcome: RequestOutcome) -> RequestOutcome | None:
         return tx.outcomes.keep(self.key, outcome, lifetime_ms=self.lifetime_ms)

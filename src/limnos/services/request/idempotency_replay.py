@@ -133,7 +133,15 @@ async def refusal_keep(ctx: Context, once: IdempotentRequest, *, status: int, bo
 
     Returns the outcome of an earlier request with the key if that committed first; None if the refusal was stored.
     """
-    permit: Permit[None] = Permit(None, (), once.key.zone, (), "limnos", None, ctx.request_id)
+    permit: Permit[None] = Permit(
+        command=None,
+        decisions=(),
+        zone=once.key.zone,
+        stamps=(),
+        actor="limnos",
+        actor_id=None,
+        request_id=ctx.request_id,
+    )
     return await ctx.services.store.submit(permit, partial(IdempotentRequest.refuse, once, status=status, body=body))
 
 

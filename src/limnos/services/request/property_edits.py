@@ -41,7 +41,7 @@ def _letters(properties: Mapping[str, str]) -> int:
     return sum(map(len, properties)) + sum(map(len, properties.values()))
 
 
-class PropertyEdits(msgspec.Struct, frozen=True):
+class PropertyEdits(msgspec.Struct, frozen=True, kw_only=True):
     """Edits of an object. None or an empty collection changes nothing; `clears_comment` removes the comment."""
 
     name: str | None = None

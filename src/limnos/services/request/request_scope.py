@@ -39,7 +39,7 @@ class ResolvedScope(NamedTuple):
     """The catalog's traits; None if no catalog is named or it does not exist."""
 
 
-SERVER_SCOPE = ResolvedScope(None, None, (ROOT_ID,), ())
+SERVER_SCOPE = ResolvedScope(metalake=None, catalog=None, zones=(ROOT_ID,), outer=())
 
 
 def cached_scope(view: StoreView, scope: RequestScope) -> ResolvedScope | None:
@@ -82,7 +82,7 @@ def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
         raise NotFound(f"Metalake {scope.metalake} does not exist", kind="metalake")
     link = ChainLink(metalake.id, Kind.METALAKE, metalake.name)
     in_use = cast("MetalakeRecord", metalake.record).in_use
-    settled = ResolvedScope(metalake, None, (ROOT_ID, metalake.id), (link,), in_use)
+    settled = ResolvedScope(metalake=metalake, catalog=None, zones=(ROOT_ID, metalake.id), outer=(link,), in_use=in_use)
     if scope.catalog is not None:
         catalog = find_child(view, metalake.id, "catalog", scope.catalog, zone=metalake.id)
         if catalog is None:
@@ -90,7 +90,14 @@ def resolve_scope(view: StoreView, scope: RequestScope) -> ResolvedScope:
         outer = (ChainLink(catalog.id, Kind.CATALOG, catalog.name), link)
         traits = traits_of(cast("CatalogRecord", catalog.record))
         in_use = in_use and traits.record.in_use
-        settled = ResolvedScope(metalake, catalog, (ROOT_ID, metalake.id, catalog.id), outer, in_use, traits)
+        settled = ResolvedScope(
+            metalake=metalake,
+            catalog=catalog,
+            zones=(ROOT_ID, metalake.id, catalog.id),
+            outer=outer,
+            in_use=in_use,
+            traits=traits,
+        )
     view.scopes[scope] = settled
     return settled
 

@@ -446,11 +446,11 @@ class RequestView(CallerView):
                 raise PermissionDenied("No permit without an allowed decision")
         actor_id = None if self.settled.metalake is None else self.subject.user_id
         return Permit(
-            command,
-            decisions,
-            self.zone if zone is None else zone,
-            self.view.access_stamps(self.settled.zones),
-            self.user,
-            actor_id,
-            self.request_id,
+            command=command,
+            decisions=decisions,
+            zone=self.zone if zone is None else zone,
+            stamps=self.view.access_stamps(self.settled.zones),
+            actor=self.user,
+            actor_id=actor_id,
+            request_id=self.request_id,
         )

@@ -75,7 +75,9 @@ async def template_register(ctx: Context, *, metalake: str, name: str, request: 
     """
     job_type = type_of(request.job_type)
     content = content_of(job_type, request.fields)
-    record = JobTemplateRecord(request.comment, {}, 0, "", job_type, content.text)
+    record = JobTemplateRecord(
+        comment=request.comment, properties={}, declared=0, digest="", job_type=job_type, content=content.text
+    )
     return await metalake_object_create(ctx, metalake=metalake, kind=KIND, name=name, record=record)
 
 

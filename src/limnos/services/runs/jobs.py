@@ -55,7 +55,7 @@ class JobView(NamedTuple):
         return self.job.display_state(self.now_ms)
 
 
-class JobCreate(msgspec.Struct, frozen=True):
+class JobCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a job, which waits until a node runs it."""
 
     template: Node
@@ -96,8 +96,15 @@ async def job_run(ctx: Context, *, metalake: str, template: str, conf: Mapping[s
             )
         rules.require_enabled()
         work = work_check(rules, record.job_type, content=fill_placeholders(content_read(record.content), conf))
+        user, user_id = caller_identity(request_view)
         command = JobCreate(
-            metalake_object.entity, work, text, *caller_identity(request_view), request_view.maker_id, rules.waiting_max
+            template=metalake_object.entity,
+            work=work,
+            conf=text,
+            user=user,
+            user_id=user_id,
+            owner_id=request_view.maker_id,
+            waiting_max=rules.waiting_max,
         )
         return request_view.permit(command, metalake_object.decision)
 

@@ -43,7 +43,7 @@ class PipelineVersion(NamedTuple):
         return cast("JobTemplateRecord", self.node.record)
 
 
-class PipelineDeclare(msgspec.Struct, frozen=True):
+class PipelineDeclare(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create a pipeline, or to add a version of its declaration."""
 
     metalake: Node
@@ -90,7 +90,15 @@ async def pipeline_put(
 
     def decide(request_view: RequestView) -> Permit[PipelineDeclare]:
         node, decision = _decide_declaration(request_view, name, digest=digest, comment=comment)
-        command = PipelineDeclare(request_view.metalake, node, name, comment, text, digest, request_view.maker_id)
+        command = PipelineDeclare(
+            metalake=request_view.metalake,
+            pipeline=node,
+            name=name,
+            comment=comment,
+            text=text,
+            digest=digest,
+            owner_id=request_view.maker_id,
+        )
         return request_view.permit(command, decision)
 
     node = await ctx.read(RequestScope(metalake), look)
@@ -101,7 +109,12 @@ async def pipeline_put(
             node = await ctx.write(RequestScope(metalake), decide, pipeline_declare)
     newest = cast("JobTemplateRecord", node.record).declared
     # The newest version has this digest, even if another caller sent it first.
-    return PipelineVersion(node, PipelineDeclaration(node.id, newest, digest, text, "", 0))
+    return PipelineVersion(
+        node,
+        PipelineDeclaration(
+            pipeline_id=node.id, version=newest, digest=digest, text=text, declared_by="", declared_at=0
+        ),
+    )
 
 
 def _decide_declaration(
@@ -152,7 +165,10 @@ def pipeline_declare(tx: Tx, permit: Permit[PipelineDeclare]) -> Node:
 def _pipeline_insert(tx: Tx, command: PipelineDeclare, *, zone: int) -> Node:
     if not tx.nodes.is_alive(command.metalake.id):
         tx.stale()
-    kind, record = Kind.JOB_TEMPLATE, JobTemplateRecord(command.comment, {}, 1, command.digest)
+    kind, record = (
+        Kind.JOB_TEMPLATE,
+        JobTemplateRecord(comment=command.comment, properties={}, declared=1, digest=command.digest),
+    )
     node = tx.nodes.create(
         kind=kind,
         space=kind.word,

@@ -86,7 +86,7 @@ def _visible_runs(request_view: RequestView, rows: list[PipelineRun], *, now_ms:
     for run in rows:
         pipeline = pipeline_of(request_view, run)
         if pipeline is not None and is_run_visible(request_view, run, pipeline=pipeline):
-            views.append(RunView(run, pipeline.name, now_ms))
+            views.append(RunView(run=run, pipeline=pipeline.name, now_ms=now_ms))
     return views
 
 

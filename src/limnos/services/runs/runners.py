@@ -41,7 +41,7 @@ class HeartbeatWrite(msgspec.Struct, frozen=True):
     phases: str | None = None
 
 
-class StepReport(msgspec.Struct, frozen=True):
+class StepReport(msgspec.Struct, frozen=True, kw_only=True):
     """A report on a step. A field that is None does not change the stored value of the same attempt, except `ended_at`
     and `message`, which are always replaced.
     """
@@ -107,7 +107,8 @@ async def run_beat(
 
 def _actor(request_view: RequestView, uuid: str, *, attempt: int) -> RunReporter:
     request_view.require_in_metalake_use()
-    return RunReporter(request_view.metalake.id, uuid, *run_access.caller_identity(request_view), attempt)
+    user, user_id = run_access.caller_identity(request_view)
+    return RunReporter(metalake_id=request_view.metalake.id, uuid=uuid, user=user, user_id=user_id, attempt=attempt)
 
 
 def run_note(tx: Tx, permit: Permit[HeartbeatWrite]) -> tuple[str, int] | None:
@@ -196,7 +197,9 @@ def _length(report: StepReport) -> int:
 def _merge_step(before: RunStepState, report: StepReport, *, attempt: int) -> RunStepState:
     """Return the stored step with the report applied; another attempt starts from empty fields."""
     if before.attempt != attempt:
-        before = RunStepState(before.name, before.reads, before.output, report.state, attempt)
+        before = RunStepState(
+            name=before.name, reads=before.reads, output=before.output, state=report.state, attempt=attempt
+        )
     entry = ("rows", "bytes", "started_at", "outputs", "inputs", "phases")
     entries = {name: value for name in entry if (value := getattr(report, name)) is not None}
     return msgspec.structs.replace(

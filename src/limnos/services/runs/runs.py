@@ -58,7 +58,7 @@ _UUID = re.compile("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}
 _LOST = "Its process stopped responding, and another run of the pipeline was started"
 
 
-class RunBegin(msgspec.Struct, frozen=True):
+class RunBegin(msgspec.Struct, frozen=True, kw_only=True):
     """A runner's request to start a run: its unique id, the process that executes it, its lease, its parameters and
     options, and its steps.
 
@@ -74,7 +74,7 @@ class RunBegin(msgspec.Struct, frozen=True):
     version: int | None = None
 
 
-class RunStart(msgspec.Struct, frozen=True):
+class RunStart(msgspec.Struct, frozen=True, kw_only=True):
     """The command to start a run of a pipeline, with the snapshots that it pins."""
 
     pipeline: Node
@@ -86,7 +86,7 @@ class RunStart(msgspec.Struct, frozen=True):
     """The snapshots that it reads."""
 
 
-class RunChange(msgspec.Struct, frozen=True):
+class RunChange(msgspec.Struct, frozen=True, kw_only=True):
     """The command to change a run's state. `attempt` is set if the run's process reports the change."""
 
     run_id: int
@@ -98,7 +98,7 @@ class RunChange(msgspec.Struct, frozen=True):
     message: str | None = None
 
 
-class RunResume(msgspec.Struct, frozen=True):
+class RunResume(msgspec.Struct, frozen=True, kw_only=True):
     """The command to begin a run's next attempt. `after` is the previous attempt, which makes a repeated request
     idempotent.
     """
@@ -151,12 +151,14 @@ async def run_start(ctx: Context, *, metalake: str, pipeline: str, begin: RunBeg
         request_view.require_in_metalake_use()
         result = request_view.look_up(Kind.JOB_TEMPLATE, (pipeline,), Action.JOB_RUN)
         require_pipeline_type(result.entity)
-        return request_view.permit(
-            RunStart(result.entity, begin, *caller_identity(request_view), request_view.maker_id, pins), result.decision
+        user, user_id = caller_identity(request_view)
+        command = RunStart(
+            pipeline=result.entity, begin=begin, user=user, user_id=user_id, owner_id=request_view.maker_id, pins=pins
         )
+        return request_view.permit(command, result.decision)
 
     run, steps = await ctx.write(RequestScope(metalake), decide, run_insert)
-    return RunView(run, pipeline, now_ms_of(ctx), steps)
+    return RunView(run=run, pipeline=pipeline, now_ms=now_ms_of(ctx), steps=steps)
 
 
 async def _require_version(ctx: Context, metalake: str, *, pipeline: str, version: int | None) -> None:
@@ -253,8 +255,11 @@ async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
             raise
         decision = await ctx.read(table.scope, partial(pinned_run_authorize, run=run, table=table))
         redacted_run = msgspec.structs.replace(run, parameters="{}", options="{}", progress=None, message=None)
-        return RunView(redacted_run, decision.pipeline.name, now_ms_of(ctx))
-    return RunView(decision.run, decision.pipeline.name, now_ms_of(ctx), *(result or (None, (), ()))[1:])
+        return RunView(run=redacted_run, pipeline=decision.pipeline.name, now_ms=now_ms_of(ctx))
+    _, steps, findings = result or (None, (), ())
+    return RunView(
+        run=decision.run, pipeline=decision.pipeline.name, now_ms=now_ms_of(ctx), steps=steps, findings=findings
+    )
 
 
 # ------------------------------------------------------------------------------------------------ finish and cancel
@@ -290,24 +295,31 @@ async def run_finish(
         decision = run_authorize(request_view, pipeline_run, uuid=uuid, action=Action.JOB_CANCEL)
         if state != DISCARDED or decision.run.is_held(now_ms_of(ctx)):
             require_own(request_view, decision.run)
+        user, user_id = caller_identity(request_view)
         command = RunChange(
-            decision.run.id,
-            decision.pipeline,
-            *caller_identity(request_view),
-            state,
-            attempt,
-            _shorten_message(message),
+            run_id=decision.run.id,
+            pipeline=decision.pipeline,
+            user=user,
+            user_id=user_id,
+            state=state,
+            attempt=attempt,
+            message=_shorten_message(message),
         )
         return request_view.permit(command, decision.decision)
 
     try:
-        return RunView(*await ctx.write(RequestScope(metalake), decide, run_end), now_ms_of(ctx))
+        return _view_of(ctx, await ctx.write(RequestScope(metalake), decide, run_end))
     except (NotFound, PermissionDenied):
         table = None if state != DISCARDED else await owned_pinned_table(ctx, metalake, run=pipeline_run)
         if table is None or pipeline_run is None:
             raise
     change = partial(_pinned_run_change, run=pipeline_run, table=table, state=state, attempt=attempt)
-    return RunView(*await ctx.write(table.scope, change, run_end), now_ms_of(ctx))
+    return _view_of(ctx, await ctx.write(table.scope, change, run_end))
+
+
+def _view_of(ctx: Context, result: tuple[PipelineRun, str]) -> RunView:
+    run, pipeline = result
+    return RunView(run=run, pipeline=pipeline, now_ms=now_ms_of(ctx))
 
 
 def _pinned_run_change(
@@ -315,7 +327,8 @@ def _pinned_run_change(
 ) -> Permit[RunChange]:
     """Decide that the owner of a pinned table changes the state of the run that pins it."""
     _, pipeline, decision = pinned_run_authorize(request_view, run=run, table=table)
-    command = RunChange(run.id, pipeline, *caller_identity(request_view), state, attempt)
+    user, user_id = caller_identity(request_view)
+    command = RunChange(run_id=run.id, pipeline=pipeline, user=user, user_id=user_id, state=state, attempt=attempt)
     return request_view.permit(command, decision, zone=request_view.metalake.id)
 
 
@@ -365,18 +378,18 @@ async def run_cancel(ctx: Context, *, metalake: str, uuid: str) -> RunView:
 
     def decide(request_view: RequestView) -> Permit[RunChange]:
         decision = run_authorize(request_view, pipeline_run, uuid=uuid, action=Action.JOB_CANCEL)
-        return request_view.permit(
-            RunChange(decision.run.id, decision.pipeline, *caller_identity(request_view)), decision.decision
-        )
+        user, user_id = caller_identity(request_view)
+        command = RunChange(run_id=decision.run.id, pipeline=decision.pipeline, user=user, user_id=user_id)
+        return request_view.permit(command, decision.decision)
 
     try:
-        return RunView(*await ctx.write(RequestScope(metalake), decide, run_stop), now_ms_of(ctx))
+        return _view_of(ctx, await ctx.write(RequestScope(metalake), decide, run_stop))
     except (NotFound, PermissionDenied):
         table = await owned_pinned_table(ctx, metalake, run=pipeline_run)
         if table is None or pipeline_run is None:
             raise
     change = partial(_pinned_run_change, run=pipeline_run, table=table)
-    return RunView(*await ctx.write(table.scope, change, run_stop), now_ms_of(ctx))
+    return _view_of(ctx, await ctx.write(table.scope, change, run_stop))
 
 
 def run_stop(tx: Tx, permit: Permit[RunChange]) -> tuple[PipelineRun, str]:
@@ -426,10 +439,12 @@ async def run_resume(
         runs = request_view.require(
             Action.JOB_RUN, chain_of(request_view, decision.run, pipeline=decision.pipeline)[1:]
         )
-        command = RunResume(decision.run.id, decision.pipeline, holder, lease_ms, after)
+        command = RunResume(
+            run_id=decision.run.id, pipeline=decision.pipeline, holder=holder, lease_ms=lease_ms, after=after
+        )
         return request_view.permit(command, decision.decision, runs)
 
-    return RunView(*await ctx.write(RequestScope(metalake), decide, run_revive), now_ms_of(ctx))
+    return _view_of(ctx, await ctx.write(RequestScope(metalake), decide, run_revive))
 
 
 def run_revive(tx: Tx, permit: Permit[RunResume]) -> tuple[PipelineRun, str]:

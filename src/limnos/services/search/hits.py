@@ -66,7 +66,15 @@ def hit_of(visible: VisibleNode, tier: int, *, matched: SearchMatch | Sequence[S
     if tier == TIER_WORDS:
         places = {each.where for each in matches}
         tier = TIER_COMMENT if "comment" in places else TIER_COLUMNS if "column" in places else TIER_WORDS
-    return SearchHit(node.id, node.kind, visible.path, node.format, tier, matches, _changed_at(visible))
+    return SearchHit(
+        node_id=node.id,
+        kind=node.kind,
+        path=visible.path,
+        table_format=node.format,
+        tier=tier,
+        matched=matches,
+        changed_at=_changed_at(visible),
+    )
 
 
 def kind_rank(kind: Kind) -> int:

@@ -167,7 +167,9 @@ async def _read_words(services: NodeServices, ids: Sequence[int], *, chars_max: 
             is_large = body is not None and len(body) > PARSED_BYTES
             words = await asyncio.to_thread(object_words, node, body) if is_large else object_words(node, body)
             name = index_name(words.name, node.kind)
-            texts.append(IndexedText(node.id, node.zone, name, words.columns, words.comment))
+            texts.append(
+                IndexedText(object_id=node.id, zone=node.zone, name=name, columns=words.columns, comment=words.comment)
+            )
             single.update(words.single)
             chars += len(name) + len(words.columns) + len(words.comment)
             if number % PARSED_AT_ONCE == 0:

@@ -130,7 +130,9 @@ def roots_of(request_view: RequestView, metalake_id: int, *, catalogs: Collectio
     wide = frozenset({metalake_id, *catalogs})
     if len(loading) + len(browsing) > ROOTS_MAX or not wide.isdisjoint(loading) or not wide.isdisjoint(browsing):
         return None
-    return RightRoots(loading, browsing, subject.principal_ids, wide, metalake_id)
+    return RightRoots(
+        loading=loading, browsing=browsing, principals=subject.principal_ids, wide=wide, metalake_id=metalake_id
+    )
 
 
 def _owns_all(request_view: RequestView, metalake_id: int, *, catalogs: Collection[int]) -> bool:

@@ -90,10 +90,10 @@ def question_of(text: str, filters: Mapping[str, str | None] | None = None) -> S
     plain = "" if has_key else text.strip()
     is_number = plain.isascii() and plain.isdecimal() and len(plain) <= NUMBER_DIGITS_MAX
     question = SearchQuestion(
-        plain,
-        tuple(words),
-        _path(plain),
-        int(plain) if is_number else None,
+        text=plain,
+        words=tuple(words),
+        path=_path(plain),
+        number=int(plain) if is_number else None,
         other_keys=tuple(dict.fromkeys(other_keys)),
     )
     for key, value in argument:

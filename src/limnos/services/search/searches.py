@@ -238,7 +238,10 @@ class _Search:
                 await self._run_words()
         hits = sorted(self.hits.values(), key=order_of)
         return SearchAnswer(
-            hits[: self.limit], self.more or len(hits) > self.limit, self.is_bounded, self.unindexed_changes
+            hits=hits[: self.limit],
+            more=self.more or len(hits) > self.limit,
+            is_bounded=self.is_bounded,
+            unindexed_changes=self.unindexed_changes,
         )
 
     # -- candidates ------------------------------------------------------------------------------------------------

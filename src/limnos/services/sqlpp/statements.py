@@ -247,7 +247,7 @@ async def _create_filled(
         if error.number != DATASET_EXISTS or not statement.if_not_exists:
             raise
         return
-    insert = tree.Insert(statement.at, upsert=False, target=target, variable=None, source=source, returning=None)
+    insert = tree.Insert(at=statement.at, upsert=False, target=target, variable=None, source=source, returning=None)
     try:
         async with aclosing(change_rows(session, msgspec.structs.replace(parsed, statement=insert))) as rows:
             async for _ in rows:

@@ -98,7 +98,7 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     asker = await caller_require(ctx)
     began, now_ms = time.monotonic(), ctx.services.store.time.now_ms()
     timeout_s = min(TIMEOUT_S, ctx.services.defaults.sqlpp_timeout_s)
-    session = StatementSession(ctx, now_ms, {}, began + timeout_s, plans_as_text=True)
+    session = StatementSession(ctx=ctx, now_ms=now_ms, parameters={}, ends_at=began + timeout_s, plans_as_text=True)
     running = RunningRequest(
         request_id=request.request_id,
         asker=asker,
@@ -127,7 +127,9 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     finally:
         await requests.remove(running)
     warnings = tuple(each.text for each in session.warnings)
-    return WorksheetResult(lines, has_more, warnings, round((time.monotonic() - began) * 1000))
+    return WorksheetResult(
+        lines=lines, has_more=has_more, warnings=warnings, took_ms=round((time.monotonic() - began) * 1000)
+    )
 
 
 async def _first_lines(

@@ -72,7 +72,7 @@ def catalog_locations_claim(
     for key, (kind, location) in requested.items():
         if (key, kind) in before:
             continue
-        claim = LocationClaim(kind, catalog_id, catalog_id, 0)
+        claim = LocationClaim(kind=kind, owner_id=catalog_id, catalog_id=catalog_id, metalake_id=0)
         is_kept = False
         try:
             location_check(tx, claim, key=key, location=location)
@@ -82,7 +82,7 @@ def catalog_locations_claim(
             is_kept = True
         tx.places.put(claim, key)
         if is_kept:
-            tx.places.mark(RegisteredLocation(key, claim, None, 0), conflicting=True)
+            tx.places.mark(RegisteredLocation(location=key, claim=claim, claimant_id=None, since=0), conflicting=True)
     for key, kind in before:
         if requested.get(key, (None, ""))[0] is not kind:
             tx.places.clear(catalog_id, location=key, kind=kind)

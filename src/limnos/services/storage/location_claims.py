@@ -90,7 +90,7 @@ def location_claim(
         BadRequest: A location rule forbids it.
         ServiceUnavailable: Files there are being deleted.
     """
-    claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
+    claim, key = LocationClaim(kind=kind, owner_id=owner_id, catalog_id=catalog_id, metalake_id=0), key_of(location)
     if not adopts and "/n" in key:  # only then it can be in a namespace's directory, whose name begins with an n
         parent_id = tx.nodes.by_id(owner_id).parent_id if namespace_id is None else namespace_id
         check_namespace_directory(tx, key=key, location=location, namespace_id=parent_id)
@@ -106,7 +106,10 @@ def location_stage(
     1970, or when the caller creates an object at the location. Raises as `location_claim`.
     """
     locations_lock(tx, locations=(location,))
-    claim, key = LocationClaim(LocationKind.STAGED_TABLE, tx.next_id(), catalog_id, 0), key_of(location)
+    claim, key = (
+        LocationClaim(kind=LocationKind.STAGED_TABLE, owner_id=tx.next_id(), catalog_id=catalog_id, metalake_id=0),
+        key_of(location),
+    )
     check_namespace_directory(tx, key=key, location=location, namespace_id=namespace_id)
     replaced = location_check(tx, claim, key=key, location=location)
     had_files = had_files and (replaced is None or replaced.had_files)
@@ -149,7 +152,7 @@ def location_move(
 
     The files of an earlier location to which the object returns are its own. Raises as `location_claim`.
     """
-    claim, key = LocationClaim(kind, owner_id, catalog_id, 0), key_of(location)
+    claim, key = LocationClaim(kind=kind, owner_id=owner_id, catalog_id=catalog_id, metalake_id=0), key_of(location)
     before = [each for each in tx.places.of(owner_id) if each.location == key]
     if not before and not adopts and "/n" in key:
         namespace_id = tx.nodes.by_id(owner_id).parent_id

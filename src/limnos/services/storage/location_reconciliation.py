@@ -184,7 +184,9 @@ def _register_roots(tx: Tx, *, some: frozenset[int], warehouse: str, marks: bool
                 tx.places.clear(catalog_id, location=key, kind=kind)
         for key, (kind, _) in requested.items():
             if (key, kind) not in before:
-                claim = LocationClaim(kind, catalog_id, catalog_id, tx.places.metalake_of(catalog_id))
+                claim = LocationClaim(
+                    kind=kind, owner_id=catalog_id, catalog_id=catalog_id, metalake_id=tx.places.metalake_of(catalog_id)
+                )
                 tx.places.put(claim, key)
                 if marks:
                     _mark(tx, claim, key=key)
@@ -249,7 +251,9 @@ def _register_data_paths(tx: Tx, *, after: int) -> int | None:
                     "a table's data path is not a location", id=node_id, catalog=catalog_id, location=location[:300]
                 )
                 continue
-            tx.places.put(LocationClaim(LocationKind.DATA_PATH, node_id, catalog_id, 0), key)
+            tx.places.put(
+                LocationClaim(kind=LocationKind.DATA_PATH, owner_id=node_id, catalog_id=catalog_id, metalake_id=0), key
+            )
     return last
 
 

@@ -27,7 +27,7 @@ _DIGITS: Final = 12
 _MAIN: Final = "main"
 
 
-class RunOutput(msgspec.Struct, frozen=True):
+class RunOutput(msgspec.Struct, frozen=True, kw_only=True):
     """A table that a run wrote on a branch: `base` is the snapshot of `main` at the beginning of the run, `head` the
     newest snapshot of the branch.
     """

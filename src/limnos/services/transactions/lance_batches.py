@@ -232,7 +232,9 @@ def _decide_declare(
     now_ms: int,
 ) -> LanceBatchStep:
     draft = lance_draft_of(request_view, operation.levels, action=Action.TABLE_CREATE)
-    record = TableRecord(None, operation.properties, declared=True, managed=draft.is_managed(operation.properties))
+    record = TableRecord(
+        comment=None, properties=operation.properties, declared=True, managed=draft.is_managed(operation.properties)
+    )
     document = ready.document or draft.document(operation.location, now_ms=now_ms)
     name = operation.levels[-1]
     node = request_view.note_made(Kind.TABLE, parent_id=draft.parent.id, name=name, record=record, table_format=LANCE)
@@ -262,7 +264,7 @@ async def _prepare_one(ctx: Context, operation: LanceBatchOperation, *, step: La
         is_chosen = isinstance(operation, DeclareOperation) and operation.location is not None
         location = step.new_document.location
         had_files = is_chosen and await table.place.has_unclaimed_files(ctx.services.files, location)
-        return PreparedOperation(step.new_document, versions, had_files=had_files)
+        return PreparedOperation(document=step.new_document, versions=versions, had_files=had_files)
     if isinstance(operation, CreateVersionOperation):
         return PreparedOperation(draft=await version_draft_of(ctx, table, new_version=operation.new_version))
     if isinstance(operation, DeleteVersionsOperation):

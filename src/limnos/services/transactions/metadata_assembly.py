@@ -140,7 +140,7 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
         if applied is not None:
             old, whole = applied[0] if whole is None else old, applied[1]
     if whole is None:
-        return BuiltMetadata(work, None)
+        return BuiltMetadata(work=work, document=None)
     whole = await add_metadata_scheme(ctx.services.offloader, whole)
     node_id = 0 if work.document is None else work.document.node_id
     if old is not None:
@@ -158,11 +158,11 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
         except LimnosError as error:
             raise name_object_in_error(error, plan.steps[work.steps[0]].path) from error
     return BuiltMetadata(
-        work,
-        document,
-        data,
-        old,
-        whole.metadata,
+        work=work,
+        document=document,
+        data=data,
+        old=old,
+        new=whole.metadata,
         guards=guards,
         data_paths=paths,
         had_files=await _had_files(ctx, plan, work=work, document=document),
@@ -191,14 +191,14 @@ async def _build_view(ctx: Context, step: OperationStep, *, work: TablePlan) -> 
             applied, writes_text = await view_rebuild(ctx, cast("ViewAsked", step.source), before)
             record = view_record_for_writer(cast("Node", step.table), step.writer_id) if writes_text else None
             if applied is None:
-                return BuiltMetadata(work, None, record=record)
+                return BuiltMetadata(work=work, document=None, record=record)
             old, whole = applied
         whole = await add_metadata_scheme(ctx.services.offloader, whole)
         node_id = 0 if work.document is None else work.document.node_id
         document, data = document_of(whole, previous=work.document, node_id=node_id, place=work.place, before=old)
     except LimnosError as error:
         raise name_object_in_error(error, step.path, what=Kind.VIEW) from error
-    return BuiltMetadata(work, document, data, old, whole.metadata, record)
+    return BuiltMetadata(work=work, document=document, data=data, old=old, new=whole.metadata, record=record)
 
 
 async def _build_new(ctx: Context, step: OperationStep) -> NewMetadata:

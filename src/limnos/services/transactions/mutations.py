@@ -86,11 +86,11 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
     if step.draft is not None:
         draft = step.draft
         command = TableCreate(
-            draft.namespace,
-            step.path[-1],
-            draft.space,
-            cast("MetadataDocument", document),
-            draft.owner_id,
+            namespace=draft.namespace,
+            name=step.path[-1],
+            space=draft.space,
+            document=cast("MetadataDocument", document),
+            owner_id=draft.owner_id,
             data_paths=built.data_paths,
             had_files=built.had_files,
         )
@@ -100,11 +100,11 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
         return DocumentHold(table, before.version), cast("OperationMutation", document_hold)
     relocates = document.location != before.location
     commit = TableCommit(
-        table,
-        document,
-        before.version,
-        relocates,
-        built.guards.removed,
+        table=table,
+        document=document,
+        expected=before.version,
+        relocates=relocates,
+        removed=built.guards.removed,
         data_paths=built.data_paths,
         fence_until=built.guards.fence_until,
         had_files=built.had_files,
@@ -117,13 +117,22 @@ def _view_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, O
     if step.draft is not None:
         draft, record = step.draft, cast("ViewRecord", node.record)
         metadata_document = cast("MetadataDocument", document)
-        command = ViewCreate(draft.namespace, step.path[-1], draft.space, metadata_document, draft.owner_id, record)
+        command = ViewCreate(
+            namespace=draft.namespace,
+            name=step.path[-1],
+            space=draft.space,
+            document=metadata_document,
+            owner_id=draft.owner_id,
+            record=record,
+        )
         return command, cast("OperationMutation", view_insert)
     before = cast("MetadataDocument", before)
     if document is None and built.record is None:
         return DocumentHold(node, before.version), cast("OperationMutation", document_hold)
     relocates = document is not None and document.location != before.location
-    return ViewReplace(node, document, before.version, relocates, built.record), cast("OperationMutation", view_swap)
+    return ViewReplace(
+        view=node, document=document, expected=before.version, relocates=relocates, record=built.record
+    ), cast("OperationMutation", view_swap)
 
 
 def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEffects:

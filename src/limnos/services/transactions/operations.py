@@ -112,7 +112,9 @@ class TableCommitOperation(NamedTuple):
         guard, more = dataset_guard_of(request_view, node, chain=chain, path=self.path)
         request_view.note_changed(node)
         permit = request_view.permit(None, decision, *more)
-        return OperationStep(permit, self.path, table=node, document=document, source=self.change, guard=guard)
+        return OperationStep(
+            permit=permit, path=self.path, table=node, document=document, source=self.change, guard=guard
+        )
 
 
 def table_commit_of(path: Levels, *, requirements: list[object], updates: list[object]) -> TableCommitOperation:
@@ -143,7 +145,7 @@ def _decide_table_create(
         raise BadRequest("A table must be in a namespace: give at least two levels")
     draft = tables.new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE)
     node = request_view.note_made(Kind.TABLE, parent_id=draft.namespace.id, name=path[-1])
-    return OperationStep(draft.permit, path, created_node=node, table=node, draft=draft, source=source)
+    return OperationStep(permit=draft.permit, path=path, created_node=node, table=node, draft=draft, source=source)
 
 
 class TableDropOperation(NamedTuple):
@@ -161,7 +163,9 @@ class TableDropOperation(NamedTuple):
         """Decide whether the caller may drop the table."""
         permit = tables.table_drop_of(request_view, self.path[:-1], self.path[-1], purge=self.purge)
         _note_drop(request_view, permit.command.table, self.path)
-        return OperationStep(permit, self.path, cast("OperationMutation", tables.table_delete), wakes=self.purge)
+        return OperationStep(
+            permit=permit, path=self.path, mutation=cast("OperationMutation", tables.table_delete), wakes=self.purge
+        )
 
 
 class TableMoveOperation(NamedTuple):
@@ -179,7 +183,7 @@ class TableMoveOperation(NamedTuple):
         """Decide whether the caller may move the table."""
         permit = tables.table_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.table, parent_id=permit.command.into.id, name=self.target[-1])
-        return OperationStep(permit, self.target, cast("OperationMutation", tables.table_reparent))
+        return OperationStep(permit=permit, path=self.target, mutation=cast("OperationMutation", tables.table_reparent))
 
 
 class ViewCreateOperation(NamedTuple):
@@ -201,7 +205,13 @@ class ViewCreateOperation(NamedTuple):
         record = ViewRecord(None, {}, views.writer_of(request_view))
         node = request_view.note_made(Kind.VIEW, parent_id=draft.namespace.id, name=self.path[-1], record=record)
         return OperationStep(
-            draft.permit, self.path, created_node=node, table=node, draft=draft, source=self.request, kind=Kind.VIEW
+            permit=draft.permit,
+            path=self.path,
+            created_node=node,
+            table=node,
+            draft=draft,
+            source=self.request,
+            kind=Kind.VIEW,
         )
 
 
@@ -225,8 +235,8 @@ class ViewCommitOperation(NamedTuple):
             raise BadRequest("An earlier operation of this transaction creates or changes it: merge both operations")
         request_view.note_changed(node)
         return OperationStep(
-            request_view.permit(None, decision),
-            self.path,
+            permit=request_view.permit(None, decision),
+            path=self.path,
             table=node,
             document=request_view.document(node.id),
             source=self.request,
@@ -249,7 +259,9 @@ class ViewDropOperation(NamedTuple):
         """Decide whether the caller may drop the view."""
         permit = views.view_drop_of(request_view, self.path[:-1], self.path[-1])
         _note_drop(request_view, permit.command.view, self.path)
-        return OperationStep(permit, self.path, cast("OperationMutation", views.view_delete), kind=Kind.VIEW)
+        return OperationStep(
+            permit=permit, path=self.path, mutation=cast("OperationMutation", views.view_delete), kind=Kind.VIEW
+        )
 
 
 class ViewMoveOperation(NamedTuple):
@@ -267,7 +279,9 @@ class ViewMoveOperation(NamedTuple):
         """Decide whether the caller may move the view."""
         permit = views.view_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.view, parent_id=permit.command.into.id, name=self.target[-1])
-        return OperationStep(permit, self.target, cast("OperationMutation", views.view_reparent), kind=Kind.VIEW)
+        return OperationStep(
+            permit=permit, path=self.target, mutation=cast("OperationMutation", views.view_reparent), kind=Kind.VIEW
+        )
 
 
 class NamespaceCreateOperation(NamedTuple):
@@ -288,7 +302,13 @@ class NamespaceCreateOperation(NamedTuple):
         node = request_view.note_made(
             Kind.NAMESPACE, parent_id=command.parent.id, name=self.path[-1], record=command.record
         )
-        return OperationStep(permit, self.path, cast("OperationMutation", namespace_insert), node, kind=Kind.NAMESPACE)
+        return OperationStep(
+            permit=permit,
+            path=self.path,
+            mutation=cast("OperationMutation", namespace_insert),
+            created_node=node,
+            kind=Kind.NAMESPACE,
+        )
 
 
 class NamespaceDropOperation(NamedTuple):
@@ -305,7 +325,9 @@ class NamespaceDropOperation(NamedTuple):
         """Decide whether the caller may drop the namespace."""
         permit = namespace_drop_of(request_view, self.path)
         _note_drop(request_view, permit.command.namespace, self.path)
-        return OperationStep(permit, self.path, cast("OperationMutation", namespace_delete), kind=Kind.NAMESPACE)
+        return OperationStep(
+            permit=permit, path=self.path, mutation=cast("OperationMutation", namespace_delete), kind=Kind.NAMESPACE
+        )
 
 
 class NamespaceMoveOperation(NamedTuple):
@@ -323,7 +345,9 @@ class NamespaceMoveOperation(NamedTuple):
         """Decide whether the caller may move the namespace."""
         permit = namespace_move_of(request_view, self.path, self.target)
         request_view.note_moved(permit.command.namespace, parent_id=permit.command.into.id, name=self.target[-1])
-        return OperationStep(permit, self.target, cast("OperationMutation", namespace_reparent), kind=Kind.NAMESPACE)
+        return OperationStep(
+            permit=permit, path=self.target, mutation=cast("OperationMutation", namespace_reparent), kind=Kind.NAMESPACE
+        )
 
 
 def _note_drop(request_view: TransactionView, node: Node, path: Levels) -> None:

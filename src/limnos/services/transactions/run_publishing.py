@@ -27,7 +27,7 @@ from limnos.services.transactions.transaction_view import TransactionView
 from limnos.store.tx import Tx
 
 
-class RunPublish(msgspec.Struct, frozen=True):
+class RunPublish(msgspec.Struct, frozen=True, kw_only=True):
     """The command to publish a run, if the given attempt is the newest."""
 
     run_id: int
@@ -58,10 +58,10 @@ class RunPublishOperation(NamedTuple):
             request_view, self.known_run, uuid=self.uuid, action=Action.JOB_LOAD
         )
         runs = request_view.require(Action.JOB_RUN, run_access.chain_of(request_view, run, pipeline=pipeline)[1:])
-        permit = request_view.permit(
-            RunPublish(run.id, pipeline, *run_access.caller_identity(request_view), self.attempt), decision, runs
-        )
-        return OperationStep(permit, (), cast("OperationMutation", run_publish), kind=Kind.JOB)
+        user, user_id = run_access.caller_identity(request_view)
+        command = RunPublish(run_id=run.id, pipeline=pipeline, user=user, user_id=user_id, attempt=self.attempt)
+        permit = request_view.permit(command, decision, runs)
+        return OperationStep(permit=permit, path=(), mutation=cast("OperationMutation", run_publish), kind=Kind.JOB)
 
 
 async def with_runs(

@@ -71,7 +71,7 @@ def plan_of(operations: Sequence[TransactionOperation], request_view: RequestVie
 def _table_plan(first: OperationStep, numbers: tuple[int, ...], *, place: CatalogStorage) -> TablePlan:
     changes_view = first.kind is Kind.VIEW and first.draft is None
     view = (cast("Node", first.table), first.writer_id) if changes_view else None
-    return TablePlan(numbers, first.document, place, view, first.guard)
+    return TablePlan(steps=numbers, document=first.document, place=place, view=view, guard=first.guard)
 
 
 def _decide_operation(operation: TransactionOperation, pending: TransactionView) -> OperationStep:

@@ -40,7 +40,7 @@ LOOKS_MAX: Final = 5000
 NAMED_MAX: Final = 20
 
 
-class ReleasedLocations(msgspec.Struct, frozen=True):
+class ReleasedLocations(msgspec.Struct, frozen=True, kw_only=True):
     """The progress of a round: the position in the register, and the count and examples of locations that still have
     files.
     """
@@ -145,7 +145,11 @@ async def released_free(work: TaskContext, payload: ReleasedLocations) -> tuple[
         f"released {at.freed} locations of dropped objects; {len(at.kept_locations)} contain files, or cannot be read"
     )
     first = tuple(each[:1000] for each in at.kept_locations[:NAMED_MAX])
-    return ReleasedLocations(*after, kept=len(at.kept_locations), kept_first=first), text
+    location, owner, kind = after
+    released = ReleasedLocations(
+        location=location, owner=owner, kind=kind, kept=len(at.kept_locations), kept_first=first
+    )
+    return released, text
 
 
 def _pending(tx: Tx) -> frozenset[int]:

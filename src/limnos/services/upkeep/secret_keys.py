@@ -176,11 +176,11 @@ def _key_inventory(
         plain += any(is_unsealed_secret(name, value) for name, value in properties.items())
     names = keys.names
     return KeyInventory(
-        names,
-        keys.current,
-        keys.makes,
-        counts,
-        sent,
-        tuple(sorted({*counts, *sent} - {*names})),
-        plain,
+        names=names,
+        current=keys.current,
+        makes=keys.makes,
+        catalogs=counts,
+        webhooks=sent,
+        lacking=tuple(sorted({*counts, *sent} - {*names})),
+        plain=plain,
     )

@@ -50,7 +50,7 @@ _CREATES = actions_named("create", *kinds_with(lambda row: row.trash))
 """The action that restoring an object of a kind needs at the target."""
 
 
-class TrashRestore(msgspec.Struct, frozen=True):
+class TrashRestore(msgspec.Struct, frozen=True, kw_only=True):
     """The command to restore an object below `into`; with `contents` also the objects that were dropped in it.
 
     `room` is the maximum number of levels below it at the target.
@@ -211,7 +211,11 @@ async def trash_restore(
         if request_view.is_taken(into.id, row.kind, path[-1]):
             raise _name_taken_error(row.kind, path)
         return request_view.permit(
-            TrashRestore(row, into, path[-1], contents, PARTS_MAX - len(path), codec), decision, existing
+            TrashRestore(
+                dropped=row, into=into, name=path[-1], contents=contents, room=PARTS_MAX - len(path), codec=codec
+            ),
+            decision,
+            existing,
         )
 
     catalog_id = await ctx.read(scope, _catalog_id)

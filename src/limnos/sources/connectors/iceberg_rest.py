@@ -92,7 +92,7 @@ class RestSource:
 
     def check(self) -> None:
         """List the top-level namespaces: a response shows that URI, warehouse and token are valid."""
-        self.exchange(RestCall(f"GET {NAMESPACES}"))
+        self.exchange(RestCall(endpoint=f"GET {NAMESPACES}"))
 
     def close(self) -> None:
         """Close the session's HTTP connections."""
@@ -144,15 +144,15 @@ class RestSource:
 
     def schema_names(self, parent: Levels) -> list[str]:
         """List the child namespaces of a namespace by `GET /namespaces`, all pages."""
-        return self.names(RestCall(f"GET {NAMESPACES}", parent)).names
+        return self.names(RestCall(endpoint=f"GET {NAMESPACES}", namespace=parent)).names
 
     def schema_exists(self, schema: Levels) -> bool:
         """Return whether the source answers `HEAD /namespaces/{namespace}` without NotFound."""
-        return self._is_there(RestCall(f"HEAD {NAMESPACE}", schema))
+        return self._is_there(RestCall(endpoint=f"HEAD {NAMESPACE}", namespace=schema))
 
     def schema_load(self, schema: Levels) -> SourceSchemaInfo:
         """Load a namespace by its REST call. Its property `comment` becomes the comment. Raises NotFound."""
-        reply = self.exchange(RestCall(f"GET {NAMESPACE}", schema))
+        reply = self.exchange(RestCall(endpoint=f"GET {NAMESPACE}", namespace=schema))
         try:
             properties = msgspec.json.decode(reply.body, type=_Namespace).properties or {}
         except (msgspec.DecodeError, RecursionError) as error:
@@ -163,44 +163,48 @@ class RestSource:
         """Create a namespace by `POST /namespaces`, with the comment as a property. Raises AlreadyExists."""
         entries = properties if comment is None else {**properties, tables.COMMENT: comment}
         body = msgspec.json.encode({"namespace": schema, "properties": entries})
-        self.exchange(RestCall(f"POST {NAMESPACES}", schema, body=body, conflict_meaning="namespace"))
+        self.exchange(
+            RestCall(endpoint=f"POST {NAMESPACES}", namespace=schema, body=body, conflict_meaning="namespace")
+        )
 
     def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
         """Set and remove a namespace's properties. Without changes, only checks that the namespace exists."""
         if not sets and not removes:
-            self.exchange(RestCall(f"HEAD {NAMESPACE}", schema))
+            self.exchange(RestCall(endpoint=f"HEAD {NAMESPACE}", namespace=schema))
             return
         body = msgspec.json.encode({"removals": list(removes), "updates": sets})
-        self.exchange(RestCall(f"POST {NAMESPACE}/properties", schema, body=body))
+        self.exchange(RestCall(endpoint=f"POST {NAMESPACE}/properties", namespace=schema, body=body))
 
     def schema_drop(self, schema: Levels) -> None:
         """Drop a namespace by `DELETE /namespaces/{namespace}`. Raises NotFound, and NotEmpty if it has objects."""
-        self.exchange(RestCall(f"DELETE {NAMESPACE}", schema, conflict_meaning="empty"))
+        self.exchange(RestCall(endpoint=f"DELETE {NAMESPACE}", namespace=schema, conflict_meaning="empty"))
 
     # -- tables and views ------------------------------------------------------------------------------------------
 
     def table_names(self, schema: Levels) -> list[str]:
         """List the tables of a namespace by `GET …/tables`, all pages. Raises NotFound for the namespace."""
-        return self.names(RestCall(f"GET {TABLES}", schema)).names
+        return self.names(RestCall(endpoint=f"GET {TABLES}", namespace=schema)).names
 
     def table_exists(self, schema: Levels, table: str) -> bool:
         """Return whether the source answers `HEAD …/tables/{table}` without NotFound."""
-        return self._is_there(RestCall(f"HEAD {TABLE}", schema, table, missing="table"))
+        return self._is_there(RestCall(endpoint=f"HEAD {TABLE}", namespace=schema, name=table, missing="table"))
 
     def view_names(self, schema: Levels) -> list[str]:
         """List the views of a namespace by `GET …/views`, all pages. Raises NotFound for the namespace."""
-        return self.names(RestCall(f"GET {VIEWS}", schema)).names
+        return self.names(RestCall(endpoint=f"GET {VIEWS}", namespace=schema)).names
 
     def view_exists(self, schema: Levels, view: str) -> bool:
         """Return whether the source answers `HEAD …/views/{view}` without NotFound."""
-        return self._is_there(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
+        return self._is_there(RestCall(endpoint=f"HEAD {VIEW}", namespace=schema, name=view, missing="view"))
 
     def view_load(self, schema: Levels, view: str) -> GravitinoView:
         """Load a view by its REST call, and convert its metadata to Gravitino's columns and SQL representations. Raises
         NotFound.
         """
         try:
-            return views.gravitino_view_of(self._metadata(RestCall(f"GET {VIEW}", schema, view, missing="view")))
+            return views.gravitino_view_of(
+                self._metadata(RestCall(endpoint=f"GET {VIEW}", namespace=schema, name=view, missing="view"))
+            )
         except _UNREADABLE as error:
             raise _strange(repr(error)) from error
 
@@ -212,17 +216,29 @@ class RestSource:
             "view-version": definition.version,
             "properties": definition.properties,
         }
-        self.exchange(RestCall(f"POST {VIEWS}", schema, view, body=msgspec.json.encode(body), conflict_meaning="view"))
+        self.exchange(
+            RestCall(
+                endpoint=f"POST {VIEWS}",
+                namespace=schema,
+                name=view,
+                body=msgspec.json.encode(body),
+                conflict_meaning="view",
+            )
+        )
 
     def view_alter(self, schema: Levels, view: str, *, updates: Sequence[object]) -> None:
         """Apply updates by one replace-view request. Without updates, only checks that the view exists. Raises
         NotFound.
         """
         if not updates:
-            self.exchange(RestCall(f"HEAD {VIEW}", schema, view, missing="view"))
+            self.exchange(RestCall(endpoint=f"HEAD {VIEW}", namespace=schema, name=view, missing="view"))
             return
         body = {"identifier": _identifier(schema, view), "requirements": [], "updates": updates}
-        self.exchange(RestCall(f"POST {VIEW}", schema, view, body=msgspec.json.encode(body), missing="view"))
+        self.exchange(
+            RestCall(
+                endpoint=f"POST {VIEW}", namespace=schema, name=view, body=msgspec.json.encode(body), missing="view"
+            )
+        )
 
     def view_rename(self, schema: Levels, view: str, *, target: Levels) -> None:
         """Rename a view, also into another namespace, by `POST /views/rename`. Raises NotFound, AlreadyExists."""
@@ -230,13 +246,20 @@ class RestSource:
 
     def view_drop(self, schema: Levels, view: str) -> None:
         """Drop a view at the source by its REST call. Raises NotFound."""
-        self.exchange(RestCall(f"DELETE {VIEW}", schema, view, missing="view"))
+        self.exchange(RestCall(endpoint=f"DELETE {VIEW}", namespace=schema, name=view, missing="view"))
 
     def _rename(self, kind: str, *, source: Levels, target: Levels) -> None:
         ends = {"source": _identifier(source[:-1], source[-1]), "destination": _identifier(target[:-1], target[-1])}
         body = msgspec.json.encode(ends)
         self.exchange(
-            RestCall(f"POST /{kind}s/rename", source[:-1], source[-1], body=body, missing=kind, conflict_meaning=kind)
+            RestCall(
+                endpoint=f"POST /{kind}s/rename",
+                namespace=source[:-1],
+                name=source[-1],
+                body=body,
+                missing=kind,
+                conflict_meaning=kind,
+            )
         )
 
     def _metadata(self, call: RestCall) -> bytes:
@@ -247,7 +270,7 @@ class RestSource:
             raise _strange(str(error)) from error
 
     def _stored(self, schema: Levels, table: str) -> bytes:
-        return self._metadata(RestCall(f"GET {TABLE}", schema, table, missing="table"))
+        return self._metadata(RestCall(endpoint=f"GET {TABLE}", namespace=schema, name=table, missing="table"))
 
     def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
         """Load a table by its REST call, and convert its metadata to Gravitino's columns and layout. Raises
@@ -260,11 +283,11 @@ class RestSource:
             raise _strange(repr(error)) from error
         layout = {name: fields[name] for name in ("distribution", "sortOrders", "partitioning")}
         return SourceTableInfo(
-            gravitino_table.comment,
-            gravitino_table.columns,
-            gravitino_table.indexes,
-            gravitino_table.properties,
-            layout,
+            comment=gravitino_table.comment,
+            columns=gravitino_table.columns,
+            indexes=gravitino_table.indexes,
+            properties=gravitino_table.properties,
+            layout=layout,
         )
 
     def table_create(self, schema: Levels, table: str, *, definition: tables.GravitinoCreate) -> None:
@@ -280,7 +303,13 @@ class RestSource:
         if iceberg_create.location is not None:
             body["location"] = iceberg_create.location
         self.exchange(
-            RestCall(f"POST {TABLES}", schema, table, body=msgspec.json.encode(body), conflict_meaning="table")
+            RestCall(
+                endpoint=f"POST {TABLES}",
+                namespace=schema,
+                name=table,
+                body=msgspec.json.encode(body),
+                conflict_meaning="table",
+            )
         )
 
     def table_alter(self, schema: Levels, table: str, *, changes: Sequence[tables.TableChange]) -> None:
@@ -296,7 +325,15 @@ class RestSource:
             requirements = [{"type": "assert-table-uuid", "uuid": uuid.table_uuid}, *built.requirements]
             body = {"identifier": _identifier(schema, table), "requirements": requirements, "updates": built.updates}
             try:
-                self.exchange(RestCall(f"POST {TABLE}", schema, table, body=msgspec.json.encode(body), missing="table"))
+                self.exchange(
+                    RestCall(
+                        endpoint=f"POST {TABLE}",
+                        namespace=schema,
+                        name=table,
+                        body=msgspec.json.encode(body),
+                        missing="table",
+                    )
+                )
             except CommitConflict:
                 if attempt == _TRIES_MAX:
                     raise
@@ -310,7 +347,7 @@ class RestSource:
     def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
         """Drop a table by its REST call; `purge` sets `purgeRequested`, so that the source deletes the files."""
         query = (("purgeRequested", "true"),) if purge else ()
-        self.exchange(RestCall(f"DELETE {TABLE}", schema, table, query=query, missing="table"))
+        self.exchange(RestCall(endpoint=f"DELETE {TABLE}", namespace=schema, name=table, query=query, missing="table"))
 
 
 class _GravitinoTable(msgspec.Struct):

@@ -234,7 +234,11 @@ def source_table_of(result: Table) -> SourceTableInfo:
     }
     columns = [_column(each) for each in (*(storage.cols or ()), *keys)]
     return SourceTableInfo(
-        comment, columns, [], properties | {key: value for key, value in stated.items() if value}, layout
+        comment=comment,
+        columns=columns,
+        indexes=[],
+        properties=properties | {key: value for key, value in stated.items() if value},
+        layout=layout,
     )
 
 

@@ -110,7 +110,10 @@ class MysqlSource(DatabaseSource):
         keys = mysql_tables.keys_json(_rows(connection, _KEYS, schema=schema, table=table))
         properties = {mysql_tables.ENGINE: str(engine)} if engine else {}
         return SourceTableInfo(
-            str(comment) if comment else None, [each.to_json() for each in columns], keys, properties
+            comment=str(comment) if comment else None,
+            columns=[each.to_json() for each in columns],
+            indexes=keys,
+            properties=properties,
         )
 
     def _columns(
@@ -123,8 +126,8 @@ class MysqlSource(DatabaseSource):
         ):
             columns.append(
                 mysql_tables.MysqlColumn(
-                    name,
-                    kind,
+                    name=name,
+                    kind=kind,
                     nullable=nullable == "YES",
                     default=default_sql(default, kind=kind, extra=extra, quoted=quoted),
                     counts="auto_increment" in extra.lower(),
@@ -148,7 +151,7 @@ class MysqlSource(DatabaseSource):
         checks = _rows(connection, _CHECKS, schema=schema, table=table) if _is_mariadb(connection) else []
         columns = self._columns(connection, schema, table=table, checked=frozenset(name for (name,) in checks))
         keys = mysql_tables.keys_json(_rows(connection, _KEYS, schema=schema, table=table))
-        draft = mysql_tables.MysqlTableDraft(columns, [str(each["name"]) for each in keys])
+        draft = mysql_tables.MysqlTableDraft(columns=columns, keys=[str(each["name"]) for each in keys])
         draft.carry_out(changes)
         statement = draft.statement(schema, table)
         if statement is not None:

@@ -39,7 +39,7 @@ _ON_UPDATE: Final = re.compile(r"on update current_timestamp(?:\(\d?\))?", re.IG
 _TEXTUAL: Final = ("char", "varchar", "text", "tinytext", "mediumtext", "longtext", "enum", "set")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class MysqlColumn:
     """A column of a table. `was` is its current name in the database, None for a new column."""
 
@@ -103,8 +103,8 @@ def column_of(fields: Json) -> MysqlColumn:
         else default_of(fields["defaultValue"], column=name, kind=kind)
     )
     return MysqlColumn(
-        name,
-        kind,
+        name=name,
+        kind=kind,
         nullable=not counts and fields.get("nullable") is not False,
         default=default,
         counts=counts,
@@ -176,7 +176,7 @@ def _require_counting(kind: str, *, column: str) -> None:
         raise BadRequest(f"Column {preview_value(column)} cannot be autoIncrement: that is for integer types")
 
 
-@dataclass
+@dataclass(kw_only=True)
 class MysqlTableDraft:
     """A table with pending changes: its future columns and the clauses of the ALTER TABLE."""
 

@@ -68,7 +68,10 @@ class PostgresqlSource(DatabaseSource):
         except NoSuchTableError:  # dropped concurrently
             raise no_table(table) from None
         return SourceTableInfo(
-            comment, [column_json(each, dialect=connection.dialect) for each in columns], indexes, {}
+            comment=comment,
+            columns=[column_json(each, dialect=connection.dialect) for each in columns],
+            indexes=indexes,
+            properties={},
         )
 
     def _create_table(self, connection: sa.Connection, schema: str, *, table: str, definition: GravitinoCreate) -> None:

@@ -197,12 +197,12 @@ def _rest_checked(properties: Mapping[str, str], limits: SourceLimits) -> RestEn
     if properties.get(VENDED, NEVER) not in (NEVER, TO_WRITERS, TO_READERS):
         raise BadRequest(f"Property {VENDED} must be one of {NEVER}, {TO_WRITERS}, {TO_READERS}")
     return RestEndpoint(
-        url.url.removesuffix("/v1"),
-        properties.get(WAREHOUSE),
-        properties.get(TOKEN),
-        properties.get(CREDENTIAL),
-        tokens.url,
-        properties.get(SCOPE, "catalog"),
+        uri=url.url.removesuffix("/v1"),
+        warehouse=properties.get(WAREHOUSE),
+        token=properties.get(TOKEN),
+        credential=properties.get(CREDENTIAL),
+        token_uri=tokens.url,
+        scope=properties.get(SCOPE, "catalog"),
     )
 
 

@@ -59,9 +59,9 @@ _ASSUMED: Final = frozenset(
     }
 )
 """The endpoints of a source that lists none, according to the Iceberg REST specification."""
-_CONFIG: Final = RestCall("GET /config")
+_CONFIG: Final = RestCall(endpoint="GET /config")
 # Named GET although sent as POST: it changes nothing, so a failure is never ambiguous.
-_TOKEN: Final = RestCall("GET /oauth/tokens")
+_TOKEN: Final = RestCall(endpoint="GET /oauth/tokens")
 
 
 class RestEndpoint(NamedTuple):

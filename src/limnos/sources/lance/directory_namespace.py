@@ -170,7 +170,15 @@ class DirectoryRequests:
     ) -> Any:  # noqa: ANN401
         if self._directory.is_declared(entry):
             raise NotFound(str(version or tag or branch), kind="version")
-        return describe(Describe(self._directory.location(entry), self._directory.options, version, tag, branch))
+        return describe(
+            Describe(
+                location=self._directory.location(entry),
+                options=self._directory.options,
+                version=version,
+                tag=tag,
+                branch=branch,
+            )
+        )
 
     def _describe(self, entry: DirectoryTable) -> Fields:
         location = self._directory.location(entry)

@@ -84,7 +84,7 @@ def compact(request: Compact) -> MaintenanceResult:
     with translate_library_errors(request.location):
         before = len(dataset.get_fragments())
         dataset.optimize.compact_files(num_threads=THREADS)
-        return MaintenanceResult(before, len(dataset.get_fragments()))
+        return MaintenanceResult(before=before, after=len(dataset.get_fragments()))
 
 
 def refresh_indexes(request: RefreshIndexes) -> MaintenanceResult:
@@ -106,7 +106,9 @@ def refresh_indexes(request: RefreshIndexes) -> MaintenanceResult:
         if outgrown:
             dataset.optimize.optimize_indices(index_names=outgrown, retrain=True)
         after = sum(each.missing_rows for each in _indexes(dataset, rows=dataset.count_rows()))
-        return MaintenanceResult(sum(each.missing_rows for each in indexes), after, trained=tuple(outgrown))
+        return MaintenanceResult(
+            before=sum(each.missing_rows for each in indexes), after=after, trained=tuple(outgrown)
+        )
 
 
 def clean_up(request: CleanUp) -> MaintenanceResult:
@@ -116,7 +118,12 @@ def clean_up(request: CleanUp) -> MaintenanceResult:
         before = {each["version"] for each in dataset.versions()}
         requested = sorted(before & set(request.versions))
         if not requested:
-            return MaintenanceResult(len(before), len(before))
+            return MaintenanceResult(before=len(before), after=len(before))
         stats = dataset.cleanup_old_versions(versions=requested, error_if_tagged_old_versions=False)
         after = {each["version"] for each in dataset.versions()}
-        return MaintenanceResult(len(before), len(after), tuple(sorted(before - after)), stats.bytes_removed)
+        return MaintenanceResult(
+            before=len(before),
+            after=len(after),
+            removed=tuple(sorted(before - after)),
+            removed_bytes=stats.bytes_removed,
+        )

@@ -11,15 +11,15 @@ import msgspec
 from limnos.sources.lance.questions import LanceQuestion
 
 
-class ReadState(LanceQuestion, frozen=True):
+class ReadState(LanceQuestion, frozen=True, kw_only=True):
     """A request for the state that determines a table's maintenance; the result is a `LanceTableState`."""
 
 
-class Compact(LanceQuestion, frozen=True):
+class Compact(LanceQuestion, frozen=True, kw_only=True):
     """A request to compact the table: merge small fragments, and remove rows that are marked as deleted."""
 
 
-class RefreshIndexes(LanceQuestion, frozen=True):
+class RefreshIndexes(LanceQuestion, frozen=True, kw_only=True):
     """A request to add unindexed rows to each index, and to retrain an index that the table has outgrown."""
 
 
@@ -31,7 +31,7 @@ class CleanUp(LanceQuestion, frozen=True, kw_only=True):
     versions: list[int]
 
 
-class MaintenanceResult(msgspec.Struct, frozen=True):
+class MaintenanceResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of an operation: the counts of files before and after, or of removed versions and bytes."""
 
     before: int = 0

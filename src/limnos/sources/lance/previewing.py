@@ -40,7 +40,13 @@ def head(request: Head) -> LanceHead:
     with translate_library_errors(request.location):
         rows, is_complete = _first_rows(dataset, request, names=names)
     columns = [(name, _type_text(fields[name].type)) for name in names]
-    return LanceHead(columns, rows, dataset.version, is_complete, len(fields) - len(names))
+    return LanceHead(
+        columns=columns,
+        rows=rows,
+        version=dataset.version,
+        is_complete=is_complete,
+        columns_left_out=len(fields) - len(names),
+    )
 
 
 def _first_rows(dataset: lance.LanceDataset, request: Head, *, names: list[str]) -> tuple[list[list[object]], bool]:

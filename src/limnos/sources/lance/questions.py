@@ -27,7 +27,7 @@ class ManagedVersion(msgspec.Struct, frozen=True, omit_defaults=True):
     e_tag: str | None = None
 
 
-class LanceQuestion(msgspec.Struct, frozen=True):
+class LanceQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """A request about the table at a location: the latest version, or a version by number, branch or tag.
 
     `kept` has the newest version of each branch (`""` is main) if the server manages the table's versions; commits then
@@ -42,11 +42,11 @@ class LanceQuestion(msgspec.Struct, frozen=True):
     kept: dict[str, ManagedVersion] | None = None
 
 
-class Describe(LanceQuestion, frozen=True):
+class Describe(LanceQuestion, frozen=True, kw_only=True):
     """A request for a table's version, schema and metadata; the result is a `LanceDescription`."""
 
 
-class LanceDescription(msgspec.Struct, frozen=True):
+class LanceDescription(msgspec.Struct, frozen=True, kw_only=True):
     """A table at one version. `fields` is the schema with Arrow's type names, `logical_fields` with Lance's."""
 
     version: int
@@ -57,7 +57,7 @@ class LanceDescription(msgspec.Struct, frozen=True):
     stats: dict[str, int]
 
 
-class Contents(LanceQuestion, frozen=True):
+class Contents(LanceQuestion, frozen=True, kw_only=True):
     """A request for the namespaces and tables of the directory at the location; the result is `DirectoryContents`."""
 
 
@@ -135,7 +135,7 @@ class Head(LanceQuestion, frozen=True, kw_only=True):
     bytes_max: int
 
 
-class LanceHead(msgspec.Struct, frozen=True):
+class LanceHead(msgspec.Struct, frozen=True, kw_only=True):
     """The first rows of a table at a version. Columns have a name and a type; `is_complete` if these are all rows."""
 
     columns: list[tuple[str, str]]
@@ -162,7 +162,7 @@ class Write(LanceQuestion, frozen=True, kw_only=True):
     batch_bytes_max: int
 
 
-class References(LanceQuestion, frozen=True):
+class References(LanceQuestion, frozen=True, kw_only=True):
     """A request for the tags and branches of the table; the result is `TableReferences`."""
 
 
@@ -174,7 +174,7 @@ class TagReference(msgspec.Struct, frozen=True):
     manifest_size: int | None = None
 
 
-class BranchReference(msgspec.Struct, frozen=True):
+class BranchReference(msgspec.Struct, frozen=True, kw_only=True):
     """A branch: its starting version, that version's branch unless it is main, and its creation time in seconds."""
 
     parent_version: int
@@ -222,7 +222,7 @@ class BranchDrop(LanceQuestion, frozen=True, kw_only=True):
     name: str
 
 
-class LanceWriteResult(msgspec.Struct, frozen=True):
+class LanceWriteResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of a change: the table's new version, its transaction, and the counts of affected rows."""
 
     version: int
@@ -263,7 +263,7 @@ class Delete(LanceQuestion, frozen=True, kw_only=True):
     predicate: str
 
 
-class Restore(LanceQuestion, frozen=True):
+class Restore(LanceQuestion, frozen=True, kw_only=True):
     """A request to restore an older version: a new version with the same content becomes the latest."""
 
 
@@ -343,11 +343,11 @@ class DropIndex(LanceQuestion, frozen=True, kw_only=True):
     name: str
 
 
-class ListIndices(LanceQuestion, frozen=True):
+class ListIndices(LanceQuestion, frozen=True, kw_only=True):
     """A request for the indices of a table at one version; the result is a list of `LanceIndex`."""
 
 
-class LanceIndex(msgspec.Struct, frozen=True):
+class LanceIndex(msgspec.Struct, frozen=True, kw_only=True):
     """An index in a list, with the fields of the Lance REST protocol: name, UUID, columns and status."""
 
     index_name: str
@@ -371,7 +371,7 @@ class IndexStats(LanceQuestion, frozen=True, kw_only=True):
     name: str
 
 
-class IndexCoverage(msgspec.Struct, frozen=True):
+class IndexCoverage(msgspec.Struct, frozen=True, kw_only=True):
     """The counts of indexed and unindexed rows of an index, and its type."""
 
     index_type: str
@@ -381,13 +381,13 @@ class IndexCoverage(msgspec.Struct, frozen=True):
     distance_type: str | None = None
 
 
-class Stats(LanceQuestion, frozen=True):
+class Stats(LanceQuestion, frozen=True, kw_only=True):
     """A request for the table's size in bytes, and its counts of rows, indices and fragments; the result is a
     `TableSize`.
     """
 
 
-class TableSize(msgspec.Struct, frozen=True):
+class TableSize(msgspec.Struct, frozen=True, kw_only=True):
     """The size of a table. `lengths` has statistics of the row counts per fragment (`min`, `mean`, `p50` and so on)."""
 
     total_bytes: int

@@ -37,11 +37,11 @@ def references(question: LanceQuestion) -> TableReferences:
         {name: TagReference(tag["version"], tag.get("branch"), tag.get("manifest_size")) for name, tag in tags.items()},
         {
             name: BranchReference(
-                branch["parent_version"],
-                branch.get("parent_branch"),
-                branch.get("create_at"),
-                branch.get("manifest_size"),
-                dict(branch.get("metadata") or {}),
+                parent_version=branch["parent_version"],
+                parent_branch=branch.get("parent_branch"),
+                created_at=branch.get("create_at"),
+                manifest_size=branch.get("manifest_size"),
+                metadata=dict(branch.get("metadata") or {}),
             )
             for name, branch in branches.items()
         },

@@ -93,5 +93,9 @@ def write_result(
     with suppress(OSError, ValueError, RuntimeError):
         transaction = dataset.read_transaction(dataset.version)
         uuid = None if transaction is None else transaction.uuid
-        return LanceWriteResult(dataset.version, uuid, inserted=inserted, updated=updated, deleted=deleted)
-    return LanceWriteResult(dataset.version, None, inserted=inserted, updated=updated, deleted=deleted)
+        return LanceWriteResult(
+            version=dataset.version, transaction_id=uuid, inserted=inserted, updated=updated, deleted=deleted
+        )
+    return LanceWriteResult(
+        version=dataset.version, transaction_id=None, inserted=inserted, updated=updated, deleted=deleted
+    )

@@ -29,7 +29,7 @@ KNOWN: Final = frozenset({"path", "columns", "version", "tag", "vectors"})
 TIMEOUT_S: Final = 120.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ServerAccess:
     """A server's URL, the metalake, and the caller's credential (token or user name)."""
 
@@ -60,7 +60,7 @@ class ServerAccess:
             return client.lance.namespace()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LanceOptions:
     """The options of a read or write: the table's path, columns, the version or tag to read, and the sizes of vector
     columns.
@@ -102,7 +102,7 @@ def lance_options_of(options: Mapping[str, str]) -> LanceOptions:
     if version is not None and not (version.isascii() and version.isdigit()):
         raise BadRequest(f"The option version must be a number, not {version}")
     return LanceOptions(
-        path,
+        path=path,
         columns=None if columns is None else _names(columns),
         version=None if version is None else int(version),
         tag=arguments.get("tag"),

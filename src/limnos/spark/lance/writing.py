@@ -56,11 +56,21 @@ def target_of(home: ServerAccess, options: LanceOptions) -> LanceWriteTarget:
         if table is None:
             table = _declare(client, options)
             if table is not None:
-                return LanceWriteTarget(table.location, table.storage_options, None, is_new=True, managed=table.managed)
+                return LanceWriteTarget(
+                    location=table.location,
+                    options=table.storage_options,
+                    version=None,
+                    is_new=True,
+                    managed=table.managed,
+                )
             table = options.load(client)
         _require_right(client, options)
         return LanceWriteTarget(
-            table.location, table.storage_options, table.version, is_new=False, managed=table.managed
+            location=table.location,
+            options=table.storage_options,
+            version=table.version,
+            is_new=False,
+            managed=table.managed,
         )
 
 

@@ -346,7 +346,7 @@ class ExpressionBinder(ABC):
             expression = self.maybe(node.filter, inside)
         finally:
             self.group, self.windows = group, windows
-        return plan.Aggregate(node.at, entry, argument, node.distinct, expression)
+        return plan.Aggregate(at=node.at, function=entry, argument=argument, distinct=node.distinct, filter=expression)
 
     # Other expressions.
 
@@ -389,7 +389,8 @@ class ExpressionBinder(ABC):
 
     def between(self, node: tree.BetweenExpression, scope: VariableScope) -> plan.Expression:
         """Bind `value [NOT] BETWEEN low AND high`."""
-        return plan.Between(node.at, node.negated, *self.all((node.value, node.low, node.high), scope))
+        value, low, high = self.all((node.value, node.low, node.high), scope)
+        return plan.Between(at=node.at, negated=node.negated, value=value, low=low, high=high)
 
     def is_test(self, node: tree.IsExpression, scope: VariableScope) -> plan.Expression:
         """Bind IS NULL, IS MISSING, IS UNKNOWN and their negations."""

@@ -67,7 +67,9 @@ class QueryBinder(WindowBinder):
             output = self.slots.new()
             order = self.order_of_output(node.order, inside, slot=output)
         limit, offset = self.maybe(node.limit, inside), self.maybe(node.offset, inside)
-        return plan.Query(node.at, lets, tuple(arms), order, output, limit, offset)
+        return plan.Query(
+            at=node.at, lets=lets, arms=tuple(arms), order=order, output=output, limit=limit, offset=offset
+        )
 
     def arm(self, node: tree.SetArm, scope: VariableScope) -> plan.Block | plan.Query:
         """Bind an arm of a set operation. Raises SqlppError for other operations than UNION ALL, as AsterixDB."""
@@ -130,7 +132,17 @@ class QueryBinder(WindowBinder):
         ordered = self.orders(order, named)
         windows, self.windows = tuple(self.windows), None
         steps = (*group_lets, *shared)
-        return plan.Block(node.at, sources, lets, where, group, steps, having, windows, select), ordered
+        return plan.Block(
+            at=node.at,
+            sources=sources,
+            lets=lets,
+            where=where,
+            group=group,
+            group_lets=steps,
+            having=having,
+            windows=windows,
+            select=select,
+        ), ordered
 
     def block_lets(self, nodes: tuple[tree.Let, ...], rows: BoundRows) -> StepsBeforeSelect:
         """Bind LET of a block. FROM does not iterate over its variables, so a bare identifier is never a field of
@@ -195,7 +207,16 @@ class QueryBinder(WindowBinder):
         position = named.get(node.position) if node.position is not None else None
         others = tuple(left)
         left.extend(named.values())
-        return plan.ForEach(at, kind, slot, position, value, condition, others, first)
+        return plan.ForEach(
+            at=at,
+            kind=kind,
+            slot=slot,
+            position=position,
+            source=value,
+            condition=condition,
+            others=others,
+            first=first,
+        )
 
     # Groups.
 
@@ -207,7 +228,11 @@ class QueryBinder(WindowBinder):
             if not self.aggregates(node, order):
                 return None, (), rows.scope
             self.group = GroupBinding([], rows.scope)
-            return plan.Group(node.at, (), ((),), None, ()), (), VariableScope(outer, fields_of=())
+            return (
+                plan.Group(at=node.at, keys=(), sets=((),), slot=None, members=()),
+                (),
+                VariableScope(outer, fields_of=()),
+            )
         keys, named = self.keys(node.group, rows)
         sets = self.sets(node.group, [key[0] for key in keys])
         after = dict(named)
@@ -225,7 +250,7 @@ class QueryBinder(WindowBinder):
         self.rows = list(after.items())
         seen = VariableScope(outer, after, fields_of=(), group=self.group)
         bound = tuple((key_slot, value) for (_, key_slot, _), value in zip(keys, self.key_values, strict=True))
-        group = plan.Group(node.group.at, bound, sets, slot, members, number)
+        group = plan.Group(at=node.group.at, keys=bound, sets=sets, slot=slot, members=members, number=number)
         steps: list[plan.Let | plan.WindowCall] = []
         for let in node.group_lets:
             result = self.let(let, seen)
@@ -324,7 +349,9 @@ class QueryBinder(WindowBinder):
     ) -> plan.Select:
         """Bind SELECT, whose projections have the names `names`. Raises SqlppError for a duplicate field name."""
         if node.value is not None:
-            return plan.Select(node.at, node.distinct, self.expression(node.value, scope), (), ())
+            return plan.Select(
+                at=node.at, distinct=node.distinct, value=self.expression(node.value, scope), projections=(), exclude=()
+            )
         projections: list[plan.Projection] = []
         for projection, argument in zip(node.projections, names, strict=True):
             own = argument or next(label for at in count(1) if (label := f"${at}") not in names)
@@ -335,7 +362,9 @@ class QueryBinder(WindowBinder):
         if double is not None:
             raise SqlppError(DUPLICATE_FIELD, f"Duplicate field name '{double}'", node.at)
         exclude = _anchored_exclude(node, called)
-        return plan.Select(node.at, node.distinct, None, tuple(projections), exclude)
+        return plan.Select(
+            at=node.at, distinct=node.distinct, value=None, projections=tuple(projections), exclude=exclude
+        )
 
     def projected(
         self,

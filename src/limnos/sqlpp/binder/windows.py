@@ -63,17 +63,17 @@ class WindowBinder(ExpressionBinder):
         collected, self.windows = self.windows, None
         try:
             call = plan.WindowCall(
-                node.at,
-                self.slots.new(),
-                entry,
-                self.all(node.arguments, scope),
-                node.distinct,
-                self.maybe(node.filter, scope),
-                self.all(window.partition, scope),
-                self.orders(window.order, scope),
-                self.frame(window.frame, scope),
-                window.from_end == "last",
-                window.nulls == "ignore",
+                at=node.at,
+                slot=self.slots.new(),
+                function=entry,
+                arguments=self.all(node.arguments, scope),
+                distinct=node.distinct,
+                filter=self.maybe(node.filter, scope),
+                partition=self.all(window.partition, scope),
+                order=self.orders(window.order, scope),
+                frame=self.frame(window.frame, scope),
+                from_last=window.from_end == "last",
+                ignore_nulls=window.nulls == "ignore",
             )
         finally:
             self.windows = collected
@@ -99,17 +99,17 @@ class WindowBinder(ExpressionBinder):
         collected, self.windows = self.windows, None
         try:
             call = plan.WindowCall(
-                node.at,
-                self.slots.new(),
-                FUNCTIONS["array_agg"],
-                (plan.ObjectOf(window.at, pairs),),
-                False,
-                None,
-                self.all(window.partition, scope),
-                self.orders(window.order, scope),
-                self.frame(window.frame, scope),
-                False,
-                False,
+                at=node.at,
+                slot=self.slots.new(),
+                function=FUNCTIONS["array_agg"],
+                arguments=(plan.ObjectOf(window.at, pairs),),
+                distinct=False,
+                filter=None,
+                partition=self.all(window.partition, scope),
+                order=self.orders(window.order, scope),
+                frame=self.frame(window.frame, scope),
+                from_last=False,
+                ignore_nulls=False,
             )
         finally:
             self.windows = collected
@@ -124,7 +124,7 @@ class WindowBinder(ExpressionBinder):
         end = start if node.end is None else FrameBound(node.end.at, node.end.side, self.maybe(node.end.value, scope))
         if node.end is None:
             end = FrameBound(node.at, "current row", None)
-        return Frame(node.at, node.mode, start, end, node.exclude or "no others")
+        return Frame(at=node.at, mode=node.mode, start=start, end=end, exclude=node.exclude or "no others")
 
 
 def _check_modifiers(function: str, window: tree.Window) -> None:

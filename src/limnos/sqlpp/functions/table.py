@@ -41,7 +41,7 @@ class AggregateFold(Struct, frozen=True):
     """The result without values."""
 
 
-class Function(Struct, frozen=True):
+class Function(Struct, frozen=True, kw_only=True):
     """An entry of the table of built-in functions.
 
     `run` accepts the arguments as values, that of an aggregate the list of its argument's values. A window function is
@@ -117,10 +117,10 @@ def scalar(
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
-            names[0],
-            least,
-            least if most is None else most,
-            _strict(run) if strict else run,
+            name=names[0],
+            least=least,
+            most=least if most is None else most,
+            run=_strict(run) if strict else run,
             is_deterministic=is_deterministic,
             family=run.__module__.rpartition(".")[2],
             cost=cost,
@@ -144,10 +144,10 @@ def aggregate(
 
     def put(run: Callable[..., Value]) -> Callable[..., Value]:
         entry = Function(
-            names[0],
-            1,
-            1,
-            run,
+            name=names[0],
+            least=1,
+            most=1,
+            run=run,
             kind="aggregate",
             counts_rows=counts_rows,
             family="aggregates",
@@ -164,7 +164,9 @@ def aggregate(
 
 def window(name: str, *, least: int, most: int) -> None:
     """Register a window function's name and its smallest and largest count of arguments."""
-    FUNCTIONS[name] = Function(name, least, most, _never, kind="window", family="windows", cost=linear_cost)
+    FUNCTIONS[name] = Function(
+        name=name, least=least, most=most, run=_never, kind="window", family="windows", cost=linear_cost
+    )
 
 
 def _never(*_: Value) -> Value:

@@ -32,7 +32,7 @@ from limnos.sqlpp.inference.static_types import (
 )
 
 Rule = Callable[[Sequence[StaticType]], StaticType]
-DOUBLE: Final = StaticType("double")
+DOUBLE: Final = StaticType(kind="double")
 _ANY_ARRAY: Final = array_of(ANY)
 _ANY_BAG: Final = bag_of(ANY)
 
@@ -147,14 +147,14 @@ def call_type(function: str, types: Sequence[StaticType]) -> StaticType:
     if rule is not None:
         return with_unknowns(rule([type_.bare() for type_ in types]), types)
     is_null = function in _CONSTRUCTORS and [type_.kind for type_ in types] != [kind]
-    return with_unknowns(StaticType(kind or "any", null=is_null), types)
+    return with_unknowns(StaticType(kind=kind or "any", null=is_null), types)
 
 
 def aggregate_type(function: str, item: StaticType) -> StaticType:
     """Return the type of an aggregate's result over values of a type."""
     name = function.removeprefix("array_").removeprefix("strict_")
     if name in ("count", "countn"):
-        return StaticType("bigint")
+        return StaticType(kind="bigint")
     if name == "sum":
         return sum_type(item)
     if name in ("min", "max"):
@@ -165,7 +165,7 @@ def aggregate_type(function: str, item: StaticType) -> StaticType:
 def window_type(function: str, types: Sequence[StaticType]) -> StaticType:
     """Return the type of a window function's result."""
     if function in ("row_number", "rank", "dense_rank", "ntile"):
-        return StaticType("bigint")
+        return StaticType(kind="bigint")
     if function in ("percent_rank", "cume_dist", "ratio_to_report"):
         return DOUBLE
     if function in ("first_value", "last_value", "nth_value"):
@@ -209,7 +209,7 @@ def _opened_last(types: Sequence[StaticType]) -> StaticType:
 
 def _range(types: Sequence[StaticType]) -> StaticType:
     if all(type_.kind in WHOLE for type_ in types):
-        return array_of(StaticType("bigint"))
+        return array_of(StaticType(kind="bigint"))
     return array_of(DOUBLE).optional(missing=False) if all(type_.kind in NUMBERS for type_ in types) else ANY
 
 
@@ -222,7 +222,7 @@ def _object(types: Sequence[StaticType]) -> StaticType:
 
 
 def _number(types: Sequence[StaticType]) -> StaticType:
-    return StaticType("bigint") if types[0].kind == "boolean" else types[0] if types[0].kind in NUMBERS else ANY
+    return StaticType(kind="bigint") if types[0].kind == "boolean" else types[0] if types[0].kind in NUMBERS else ANY
 
 
 def _switch(types: Sequence[StaticType]) -> StaticType:
@@ -236,12 +236,12 @@ def _first_known(*, null: bool, missing: bool) -> Rule:
 
     def rule(types: Sequence[StaticType]) -> StaticType:
         met: list[StaticType] = []
-        left = StaticType("any")
+        left = StaticType(kind="any")
         for type_ in types:
             if (null and type_.kind == "null") or (missing and type_.kind == "missing"):
                 continue
             met.append(type_.bare())
-            left = StaticType("any", null=left.null or type_.null, missing=left.missing or type_.missing)
+            left = StaticType(kind="any", null=left.null or type_.null, missing=left.missing or type_.missing)
             if not ((null and type_.null) or (missing and type_.missing)):
                 result = common_type(met)
                 keeps_null, keeps_missing = left.null and not null, left.missing and not missing
@@ -275,14 +275,14 @@ _KIND_OF: Final[Mapping[str, str]] = {name: kind for kind, names in _KINDS.items
 _DOUBLES: Final = "acos asin atan atan2 cos cosh degrees exp ln log radians sin sinh sqrt tan tanh"
 _AGGREGATES: Final = "avg count countn kurtosis max median min skewness stddev_pop stddev_samp sum var_pop var_samp"
 _STRICT_RULES: Final[Mapping[str, Rule]] = {
-    **{name: _of_strings(StaticType(kind)) for kind, names in _OF_STRINGS.items() for name in names.split()},
-    **dict.fromkeys(("regexp_matches", "regexp_split", "split"), _of_strings(array_of(StaticType("string")))),
-    "string_to_codepoint": _of_strings(array_of(StaticType("bigint"))),
+    **{name: _of_strings(StaticType(kind=kind)) for kind, names in _OF_STRINGS.items() for name in names.split()},
+    **dict.fromkeys(("regexp_matches", "regexp_split", "split"), _of_strings(array_of(StaticType(kind="string")))),
+    "string_to_codepoint": _of_strings(array_of(StaticType(kind="bigint"))),
     **dict.fromkeys(_DOUBLES.split(), _double),
-    "sign": lambda types: StaticType("tinyint") if _double(types) is DOUBLE else NULL_TYPE,
+    "sign": lambda types: StaticType(kind="tinyint") if _double(types) is DOUBLE else NULL_TYPE,
     **dict.fromkeys(
         ("object_names", "decode_dataverse_name", "word_tokens", "gram_tokens"),
-        lambda _: array_of(StaticType("string")).optional(missing=False),
+        lambda _: array_of(StaticType(kind="string")).optional(missing=False),
     ),
     **dict.fromkeys(
         (
@@ -299,10 +299,10 @@ _STRICT_RULES: Final[Mapping[str, Rule]] = {
     ),
     **dict.fromkeys(
         ("counthashed_gram_tokens", "counthashed_word_tokens", "hashed_gram_tokens", "hashed_word_tokens"),
-        lambda _: array_of(StaticType("integer")),
+        lambda _: array_of(StaticType(kind="integer")),
     ),
-    "get_points": lambda _: array_of(StaticType("point")),
-    "overlap_bins": lambda _: array_of(StaticType("interval")),
+    "get_points": lambda _: array_of(StaticType(kind="point")),
+    "overlap_bins": lambda _: array_of(StaticType(kind="interval")),
     **dict.fromkeys(("array_remove", "array_slice", "array_move", "array_swap"), _kept_collection),
     **dict.fromkeys(
         ("array_reverse", "array_sort", "array_distinct"), lambda types: types[0] if types[0].is_collection else ANY
@@ -325,13 +325,13 @@ _STRICT_RULES: Final[Mapping[str, Rule]] = {
 _OWN_RULES: Final[Mapping[str, Rule]] = {
     **{name: _scalar_aggregate(name) for each in _AGGREGATES.split() for name in (f"array_{each}", f"strict_{each}")},
     "array_array_agg": _scalar_aggregate("array_array_agg"),
-    "get_type": lambda _: StaticType("string"),
+    "get_type": lambda _: StaticType(kind="string"),
     **dict.fromkeys(("is_missing", "is_unknown", "is_null"), lambda _: BOOLEAN),
     **dict.fromkeys(("like", "deep_equal"), lambda _: BOOLEAN.optional()),
     **dict.fromkeys(("abs", "ceil", "floor"), same_number),
     **dict.fromkeys(("round_half_to_even", "round_half_up", "trunc"), same_number),
     "round": rounded_number,
-    "range": lambda _: array_of(StaticType("bigint")),
+    "range": lambda _: array_of(StaticType(kind="bigint")),
     "power": power_type,
     **dict.fromkeys(("array_append", "array_insert", "array_replace"), _opened_collection),
     "array_prepend": _opened_last,

@@ -22,7 +22,7 @@ from limnos.sqlpp.inference.static_types import (
 _DURATIONS: Final = ("duration", "year-month-duration", "day-time-duration")
 _MOMENTS: Final = ("date", "time", "datetime")
 ARITHMETIC: Final = frozenset({"+", "-", "*", "/", "div", "mod", "^"})
-BOOLEAN: Final = StaticType("boolean")
+BOOLEAN: Final = StaticType(kind="boolean")
 _OPTIONAL_BOOLEAN: Final = BOOLEAN.optional()
 
 
@@ -49,7 +49,7 @@ def chain_type(operators: Sequence[str], operands: Sequence[StaticType]) -> Stat
 
 def _operation_type(left: StaticType, right: StaticType, *, operator: str) -> StaticType:
     if operator == "||":
-        return StaticType("string").optional()
+        return StaticType(kind="string").optional()
     if operator not in ARITHMETIC:
         return _OPTIONAL_BOOLEAN
     unknown = unknown_first((left, right))
@@ -58,7 +58,7 @@ def _operation_type(left: StaticType, right: StaticType, *, operator: str) -> St
     kind = _arithmetic_kind(left.kind, right.kind, operator=operator)
     if kind in ("any", "null"):
         return ANY if kind == "any" else NULL_TYPE
-    result = StaticType(kind, null=operator in ("/", "div", "mod"))
+    result = StaticType(kind=kind, null=operator in ("/", "div", "mod"))
     return with_unknowns(result, (left, right))
 
 
@@ -109,7 +109,7 @@ def same_number(types: Sequence[StaticType]) -> StaticType:
 def rounded_number(types: Sequence[StaticType]) -> StaticType:
     """Return the type of `round`, which converts every integer to a bigint."""
     first = same_number(types)
-    return StaticType("bigint", null=first.null, missing=first.missing) if first.kind in WHOLE else first
+    return StaticType(kind="bigint", null=first.null, missing=first.missing) if first.kind in WHOLE else first
 
 
 def power_type(types: Sequence[StaticType]) -> StaticType:
@@ -122,5 +122,5 @@ def sum_type(item: StaticType) -> StaticType:
     if item.kind in ("any", "object"):
         return ANY
     if item.kind in NUMBERS:
-        return StaticType("bigint" if item.kind in WHOLE else "double", null=True)
+        return StaticType(kind="bigint" if item.kind in WHOLE else "double", null=True)
     return MISSING_TYPE if item.kind == "missing" else NULL_TYPE

@@ -33,7 +33,7 @@ from limnos.sqlpp.plan.traversal import walk
 
 DatasetTypes = Mapping[tuple[tuple[str, ...], str], tree.RecordType]
 """The declared types of the objects of datasets, by dataverse and name."""
-_BIGINT: Final = StaticType("bigint")
+_BIGINT: Final = StaticType(kind="bigint")
 CHANGES: Final = frozenset({"object_add", "object_put", "object_remove"})
 """The functions that return an object with one field changed."""
 _LEFT_OUT: Final = frozenset({"left", "outer unnest"})
@@ -131,7 +131,9 @@ def _select(types: PlanTypes, node: plan.Select) -> StaticType:
     left_out = {path[0] for path in node.exclude if len(path) == 1}
     if any(each.name is None for each in node.projections):
         only = types.of(node.projections[0].value) if len(node.projections) == 1 else OBJECT
-        return StaticType("object", tuple((name, type_) for name, type_ in only.fields if name not in left_out))
+        return StaticType(
+            kind="object", fields=tuple((name, type_) for name, type_ in only.fields if name not in left_out)
+        )
     return object_type((each.name, types.of(each.value)) for each in node.projections if each.name not in left_out)
 
 
@@ -152,7 +154,9 @@ def _call(types: PlanTypes, node: plan.FunctionCall) -> StaticType:
     if name in CHANGES:
         return _changed_object(types, node)
     if name.startswith(("array_", "strict_")) and arguments and isinstance(arguments[0], plan.Subquery):
-        listed = StaticType("array", item=types.of(arguments[0].query))  # AsterixDB aggregates them without an array
+        listed = StaticType(
+            kind="array", item=types.of(arguments[0].query)
+        )  # AsterixDB aggregates them without an array
         return call_type(name, [listed, *types.all_of(arguments[1:])])
     return call_type(name, types.all_of(arguments))
 

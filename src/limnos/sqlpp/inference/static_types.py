@@ -19,7 +19,7 @@ Kind = str
 """The name of a type as `type_name` returns it, or `any`."""
 
 
-class StaticType(Struct, frozen=True):
+class StaticType(Struct, frozen=True, kw_only=True):
     """The static type of an expression.
 
     Args:
@@ -66,10 +66,10 @@ class StaticType(Struct, frozen=True):
         return next((type_ for known, type_ in self.fields if known == name), ANY)
 
 
-ANY: Final = StaticType("any")
-MISSING_TYPE: Final = StaticType("missing")
-NULL_TYPE: Final = StaticType("null")
-OBJECT: Final = StaticType("object")
+ANY: Final = StaticType(kind="any")
+MISSING_TYPE: Final = StaticType(kind="missing")
+NULL_TYPE: Final = StaticType(kind="null")
+OBJECT: Final = StaticType(kind="object")
 """An object without known fields."""
 WHOLE: Final = ("tinyint", "smallint", "integer", "bigint")
 NUMBERS: Final = (*WHOLE, "float", "double")
@@ -78,19 +78,19 @@ NUMBERS: Final = (*WHOLE, "float", "double")
 
 def array_of(item: StaticType) -> StaticType:
     """Return the type of an array; if items may be NULL or MISSING, their type is `any`, as in AsterixDB."""
-    return StaticType("array", item=ANY if item.is_optional else item)
+    return StaticType(kind="array", item=ANY if item.is_optional else item)
 
 
 def bag_of(item: StaticType) -> StaticType:
     """Return the type of a multiset; if items may be NULL or MISSING, their type is `any`, as in AsterixDB."""
-    return StaticType("multiset", item=ANY if item.is_optional else item)
+    return StaticType(kind="multiset", item=ANY if item.is_optional else item)
 
 
 def object_type(fields: Iterable[tuple[str | None, StaticType]]) -> StaticType:
     """Return the type of an object constructor; a field without a constant name or a known type is omitted."""
     return StaticType(
-        "object",
-        tuple(
+        kind="object",
+        fields=tuple(
             (name, type_.optional() if type_.is_optional else type_)
             for name, type_ in fields
             if name is not None and type_.is_known
@@ -106,7 +106,7 @@ def type_of_items(type_: StaticType) -> StaticType:
 def type_of_value(value: Value) -> StaticType:
     """Return the type of a constant; the types of its items and fields are unknown."""
     name = type_name(value)
-    return StaticType(name, item=ANY) if name in ("array", "multiset") else StaticType(name)
+    return StaticType(kind=name, item=ANY) if name in ("array", "multiset") else StaticType(kind=name)
 
 
 def declared_type(type_: tree.TypeExpression) -> StaticType:
@@ -115,7 +115,8 @@ def declared_type(type_: tree.TypeExpression) -> StaticType:
         case tree.RecordType(fields=fields):
             pairs = [(one.name, declared_type(one.type), one.optional) for one in fields]
             return StaticType(
-                "object", tuple((name, each.optional() if optional else each) for name, each, optional in pairs)
+                kind="object",
+                fields=tuple((name, each.optional() if optional else each) for name, each, optional in pairs),
             )
         case tree.ArrayType(item=item):
             return array_of(declared_type(item))
@@ -123,7 +124,7 @@ def declared_type(type_: tree.TypeExpression) -> StaticType:
             return bag_of(declared_type(item))
         case tree.NamedType(name=name):
             last = name.last.lower()
-            return ANY if last == "any" else OBJECT if last == "object" else StaticType(BUILT_IN.get(last, last))
+            return ANY if last == "any" else OBJECT if last == "object" else StaticType(kind=BUILT_IN.get(last, last))
         case _:
             return ANY
 
@@ -147,7 +148,7 @@ def _common(left: StaticType, right: StaticType) -> StaticType:
     if left.kind != right.kind or (left.kind != "object" and not left.is_collection):
         return ANY
     if left.kind == "object":
-        result = StaticType("object", tuple(_common_fields(left, right)))
+        result = StaticType(kind="object", fields=tuple(_common_fields(left, right)))
     else:
         result = (array_of if left.kind == "array" else bag_of)(_common(type_of_items(left), type_of_items(right)))
     return result.optional() if is_optional else result

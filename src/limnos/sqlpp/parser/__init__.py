@@ -77,7 +77,9 @@ def _statements(text: str, origin: StatementSpan | None) -> Iterator[tuple[Parse
         while hint is not None and hint.place < parser.at:
             own.append(hint)
             hint = next(hints, None)
-        span = StatementSpan(type(statement).__name__, begin.start, last.end, begin.place, parameters)
+        span = StatementSpan(
+            kind=type(statement).__name__, start=begin.start, end=last.end, place=begin.place, parameters=parameters
+        )
         yield ParsedStatement(statement, text[begin.start : last.end], tuple(own)), span
 
 

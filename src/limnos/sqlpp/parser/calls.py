@@ -43,7 +43,16 @@ class CallParser(ExpressionParser):
         self.expect(")")
         expression = self.call_filter()
         window = self.window() if self.kind in ("OVER", "FROM", IDENTIFIER) else None
-        return Call(at, DottedName(at, tuple(names)), library, arguments, distinct, star, expression, window)
+        return Call(
+            at=at,
+            function=DottedName(at, tuple(names)),
+            library=library,
+            arguments=arguments,
+            distinct=distinct,
+            star=star,
+            filter=expression,
+            window=window,
+        )
 
     def star(self, function: str) -> bool:
         """Consume a `*` in place of an argument. Returns whether there was one. Only `count` allows it.
@@ -102,7 +111,9 @@ class CallParser(ExpressionParser):
         frame = self.frame() if order and self.kind == IDENTIFIER else None
         self.expect(")")
         self.leave()
-        return Window(at, variable, partition, order, frame, from_end, nulls)
+        return Window(
+            at=at, variable=variable, partition=partition, order=order, frame=frame, from_end=from_end, nulls=nulls
+        )
 
     def group_variable(self) -> GroupVariable:
         """Parse a variable, with an optional list of the variables that become fields: `g (a AS x, b)`."""
@@ -150,7 +161,7 @@ class CallParser(ExpressionParser):
             end = self.bound()
         else:
             start = self.bound()
-        return Frame(at, mode, start, end, self.exclusion())
+        return Frame(at=at, mode=mode, start=start, end=end, exclude=self.exclusion())
 
     def bound(self) -> FrameEdge:
         """Parse a bound of a frame: `UNBOUNDED PRECEDING`, `CURRENT ROW`, `2 FOLLOWING`."""

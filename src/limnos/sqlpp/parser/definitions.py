@@ -72,7 +72,9 @@ class DefinitionParser(TypeParser):
         if if_not_exists and or_replace:
             raise syntax("Unexpected IF NOT EXISTS", at)
         self.expect("AS")
-        return tree.CreateView(at, name, or_replace, if_not_exists, schema, self.view_body())
+        return tree.CreateView(
+            at=at, name=name, or_replace=or_replace, if_not_exists=if_not_exists, schema=schema, body=self.view_body()
+        )
 
     def view_body(self) -> tree.Expression:
         """Parse a view's body: a query without parentheses, or a path."""
@@ -102,7 +104,7 @@ class DefinitionParser(TypeParser):
             self.expect_soft("REFERENCES")
             foreign.append(tree.ForeignKey(began, paths, self.name()))
             self.not_enforced()
-        return tree.ViewSchema(at, kind, formats, keys, tuple(foreign))
+        return tree.ViewSchema(at=at, type=kind, formats=formats, keys=keys, foreign_keys=tuple(foreign))
 
     def cast_formats(self) -> tuple[tree.Option, ...]:
         """Parse `DEFAULT NULL` and the format patterns of dates and times."""

@@ -63,7 +63,8 @@ class _OpenOperator:
         if self.level == NOT:
             return tree.UnaryOperation(self.at, "not", operand)
         if self.level == BETWEEN:
-            return tree.BetweenExpression(self.at, self.negated, *operands)
+            value, low, high = operands
+            return tree.BetweenExpression(at=self.at, negated=self.negated, value=value, low=low, high=high)
         return tree.OperationChain(self.at, tuple(self.operators), tuple(operands))
 
     @property

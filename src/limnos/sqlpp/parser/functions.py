@@ -44,12 +44,27 @@ class FunctionParser(StorageParser):
             self.expect("AT")
             library = self.name()
             return tree.CreateExternalFunction(
-                at, name, or_replace, if_not_exists, parameters, returns, identifiers, library, self.settings()
+                at=at,
+                name=name,
+                or_replace=or_replace,
+                if_not_exists=if_not_exists,
+                parameters=parameters,
+                returns=returns,
+                identifiers=identifiers,
+                library=library,
+                settings=self.settings(),
             )
         if returns is not None:
             raise syntax(f"Unexpected return type declaration for function {name.last}", at)
         names = parameter_names(parameters, name.last, at=at)
-        return tree.CreateFunction(at, name, or_replace, if_not_exists, names, self.function_body())
+        return tree.CreateFunction(
+            at=at,
+            name=name,
+            or_replace=or_replace,
+            if_not_exists=if_not_exists,
+            parameters=names,
+            body=self.function_body(),
+        )
 
     def accept_returns(self) -> bool:
         """Consume RETURNS, which is a keyword only here. Returns whether it was consumed."""
@@ -108,7 +123,9 @@ class FunctionParser(StorageParser):
         else:
             parameters = self.function_parameters()
             arity = tree.VARIADIC if parameters is None else len(parameters)
-        return tree.DropFunction(at, name, library, arity, self.if_exists(is_parsed=if_exists))
+        return tree.DropFunction(
+            at=at, name=name, library=library, arity=arity, if_exists=self.if_exists(is_parsed=if_exists)
+        )
 
     def arity(self) -> int:
         """Parse the arity of a function. Raises SqlppError if it is too large."""

@@ -44,7 +44,9 @@ class QueryParser(CallParser):
         order = self.order_by()
         limit, offset = self.limits()
         self.leave()
-        return tree.QueryExpression(at, lets, block, tuple(arms), order, limit, offset)
+        return tree.QueryExpression(
+            at=at, lets=lets, block=block, arms=tuple(arms), order=order, limit=limit, offset=offset
+        )
 
     def arm(self) -> tree.SetArm:
         """Parse a set operator and its right operand."""
@@ -79,7 +81,9 @@ class QueryParser(CallParser):
         if select is None:
             select = self.select()
         self.leave()
-        return tree.Block(at, terms, lets, where, group, group_lets, having, select)
+        return tree.Block(
+            at=at, terms=terms, lets=lets, where=where, group=group, group_lets=group_lets, having=having, select=select
+        )
 
     def optional(self, word: str) -> tree.Expression | None:
         """Parse an optional clause that is a keyword and an expression, such as WHERE; None if it is absent."""
@@ -127,12 +131,18 @@ class QueryParser(CallParser):
             self.advance()
         if self.kind in ("VALUE", "ELEMENT", "RAW"):
             self.advance()
-            return tree.Select(at, distinct, self.expression(), (), ())
+            return tree.Select(at=at, distinct=distinct, value=self.expression(), projections=(), exclude=())
         if self.kind in _SELECTS_ALL:
-            return tree.Select(at, distinct, None, (tree.Projection(at, None, None, every=False),), ())
+            return tree.Select(
+                at=at,
+                distinct=distinct,
+                value=None,
+                projections=(tree.Projection(at, None, None, every=False),),
+                exclude=(),
+            )
         projections = self.listed(self.projection)
         exclude = self.listed(self.path) if self.accept_soft("EXCLUDE") else ()
-        return tree.Select(at, distinct, None, projections, exclude)
+        return tree.Select(at=at, distinct=distinct, value=None, projections=projections, exclude=exclude)
 
     def projection(self) -> tree.Projection:
         """Parse one projection: `*`, `value.*`, or `value [AS name]`."""
@@ -159,7 +169,7 @@ class QueryParser(CallParser):
         links: list[tree.Join | tree.Unnest] = []
         while (link := self.link()) is not None:
             links.append(link)
-        return tree.Term(at, source, variable, position, tuple(links))
+        return tree.Term(at=at, source=source, variable=variable, position=position, links=tuple(links))
 
     def source(self) -> tuple[tree.Expression, str, str | None]:
         """Parse `source [AS] variable [AT position]`: an expression to iterate over, its variable, and the position
@@ -194,7 +204,8 @@ class QueryParser(CallParser):
         if kind == "CROSS":
             self.advance()
             self.expect("JOIN")
-            return tree.Join(at, "cross", *self.source(), None)
+            source, variable, position = self.source()
+            return tree.Join(at=at, kind="cross", source=source, variable=variable, position=position, condition=None)
         return None
 
     def joined(self, kind: Literal["inner", "left"]) -> tree.Join | tree.Unnest:
@@ -202,14 +213,17 @@ class QueryParser(CallParser):
         if self.kind not in _UNNEST:
             return self.join(kind)
         at = self.advance().place
-        return tree.Unnest(at, kind == "left", *self.source())
+        source, variable, position = self.source()
+        return tree.Unnest(at=at, outer=kind == "left", source=source, variable=variable, position=position)
 
     def join(self, kind: Literal["inner", "left", "right"]) -> tree.Join:
         """Parse `JOIN source ON condition`."""
         at = self.expect("JOIN").place
         source, variable, position = self.source()
         self.expect("ON")
-        return tree.Join(at, kind, source, variable, position, self.expression())
+        return tree.Join(
+            at=at, kind=kind, source=source, variable=variable, position=position, condition=self.expression()
+        )
 
     def grouping(self) -> tree.Grouping:
         """Parse an element of GROUP BY: a key, a set of keys, ROLLUP, CUBE or GROUPING SETS.

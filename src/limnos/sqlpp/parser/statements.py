@@ -112,7 +112,14 @@ class StatementParser(UpdateParser):
         variable = self.identifier() if self.accept("AS") else None
         source = self.body()
         returning = self.expression() if self.accept("RETURNING") else None
-        return Insert(token.place, token.kind == "UPSERT", target, variable, source, returning)
+        return Insert(
+            at=token.place,
+            upsert=token.kind == "UPSERT",
+            target=target,
+            variable=variable,
+            source=source,
+            returning=returning,
+        )
 
     def delete(self) -> Delete:
         """Parse `DELETE FROM dataset [[AS] variable] [WHERE condition]`."""
@@ -130,7 +137,7 @@ class StatementParser(UpdateParser):
         self.expect("USING")
         adapter = self.identifier()
         options = self.options()
-        return Load(at, target, adapter, options, self.accept(PRESORTED))
+        return Load(at=at, target=target, adapter=adapter, options=options, presorted=self.accept(PRESORTED))
 
     def copy(self) -> CopyFrom | CopyTo:
         """Parse COPY: `COPY [INTO] dataset [[AS] (type)] FROM …`, `COPY dataset [variable] TO …` or
@@ -157,12 +164,18 @@ class StatementParser(UpdateParser):
             self.expect("FROM")
         adapter = self.identifier()
         if self.kind == "(":
-            return CopyFrom(at, target, adapter, self.options(), type_)
+            return CopyFrom(at=at, target=target, adapter=adapter, options=self.options(), type=type_)
         began = self.expect("PATH").place
         self.expect("(")
         paths = ",".join(self.listed(self.string))
         self.expect(")")
-        return CopyFrom(at, target, adapter, (Option(began, "path", paths), *self.setting_options()), type_)
+        return CopyFrom(
+            at=at,
+            target=target,
+            adapter=adapter,
+            options=(Option(began, "path", paths), *self.setting_options()),
+            type=type_,
+        )
 
     def copy_to(self, at: TextPosition, source: DottedName | QueryExpression, *, variable: str) -> CopyTo:
         """Parse `TO adapter PATH (…) [OVER (…)] [TYPE ({…}) | AS type] [formats] WITH {…}`.
@@ -194,7 +207,16 @@ class StatementParser(UpdateParser):
         if self.kind != "WITH":
             raise self.error()
         return CopyTo(
-            at, source, variable, adapter, path, partition, order, type_, tuple(formats), self.setting_options()
+            at=at,
+            source=source,
+            variable=variable,
+            adapter=adapter,
+            path=path,
+            partition=partition,
+            order=order,
+            type=type_,
+            formats=tuple(formats),
+            options=self.setting_options(),
         )
 
     def copy_order(self) -> tuple[tuple[GroupKey, ...], tuple[OrderItem, ...]]:

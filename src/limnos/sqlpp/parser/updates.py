@@ -21,7 +21,7 @@ class UpdateParser(FunctionParser):
         steps = self._steps(variable)
         where = self.optional("WHERE")
         returning = self.expression() if self.accept("RETURNING") else None
-        return Update(at, target, variable, steps, where, returning)
+        return Update(at=at, target=target, variable=variable, steps=steps, where=where, returning=returning)
 
     def _alias(self) -> str | None:
         return self.identifier() if self.accept("AS") or self.named else None
@@ -69,12 +69,14 @@ class UpdateParser(FunctionParser):
             self.expect("FROM")
             path, item = self._path(variable), self._alias()
             number = self.identifier() if self.accept("AT") else None
-            return ArrayDelete(at, path, item, number, self.optional("WHERE"))
+            return ArrayDelete(at=at, path=path, variable=item, position=number, where=self.optional("WHERE"))
         self.expect("UPDATE")
         path = self._path(variable)
         item = self._alias() or path[-1]
         number = self.identifier() if self.accept("AT") else None
-        return ArrayUpdate(at, path, item, number, self._steps(item), self.optional("WHERE"))
+        return ArrayUpdate(
+            at=at, path=path, variable=item, position=number, steps=self._steps(item), where=self.optional("WHERE")
+        )
 
     def _signed(self) -> int:
         """Parse an integer with an optional sign."""

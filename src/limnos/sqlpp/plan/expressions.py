@@ -82,7 +82,7 @@ class FunctionCall(Expression, frozen=True):
     arguments: tuple[Expression, ...]
 
 
-class Aggregate(Expression, frozen=True):
+class Aggregate(Expression, frozen=True, kw_only=True):
     """An aggregate over the rows of the current group: `argument` is evaluated for each row; None counts rows."""
 
     function: Function
@@ -117,7 +117,7 @@ class Exists(Expression, frozen=True):
     operand: Expression
 
 
-class Between(Expression, frozen=True):
+class Between(Expression, frozen=True, kw_only=True):
     """The test `value [NOT] BETWEEN low AND high`."""
 
     negated: bool

@@ -21,7 +21,7 @@ class Let(PlanNode, frozen=True):
     value: Expression
 
 
-class ForEach(PlanNode, frozen=True):
+class ForEach(PlanNode, frozen=True, kw_only=True):
     """One source of rows in FROM.
 
     The kind `scan` is a term of FROM. It may depend on earlier terms, like `unnest`. A join's source may not depend on
@@ -38,7 +38,7 @@ class ForEach(PlanNode, frozen=True):
     first: int = 1
 
 
-class Group(PlanNode, frozen=True):
+class Group(PlanNode, frozen=True, kw_only=True):
     """A GROUP BY clause. `keys` are slots with the key expressions; `sets` are the indexes of the keys in each grouping
     set.
 
@@ -71,7 +71,7 @@ class FrameBound(PlanNode, frozen=True):
     value: Expression | None
 
 
-class Frame(PlanNode, frozen=True):
+class Frame(PlanNode, frozen=True, kw_only=True):
     """The frame of a window: its unit, its two bounds, and EXCLUDE."""
 
     mode: Literal["range", "rows", "groups"]
@@ -80,7 +80,7 @@ class Frame(PlanNode, frozen=True):
     exclude: Literal["current row", "group", "ties", "no others"]
 
 
-class WindowCall(PlanNode, frozen=True):
+class WindowCall(PlanNode, frozen=True, kw_only=True):
     """A window function, whose value for each row is stored in `slot` before the clause that uses it is evaluated."""
 
     slot: int
@@ -102,7 +102,7 @@ class Projection(PlanNode, frozen=True):
     value: Expression
 
 
-class Select(PlanNode, frozen=True):
+class Select(PlanNode, frozen=True, kw_only=True):
     """A SELECT clause: the result for each row is one value, or an object of projections."""
 
     distinct: bool
@@ -111,7 +111,7 @@ class Select(PlanNode, frozen=True):
     exclude: tuple[tuple[str, ...], ...]
 
 
-class Block(PlanNode, frozen=True):
+class Block(PlanNode, frozen=True, kw_only=True):
     """One SELECT block with its clauses.
 
     A window function in `lets` or `group_lets` is computed over all rows at that point. ORDER BY sorts the rows before
@@ -128,7 +128,7 @@ class Block(PlanNode, frozen=True):
     select: Select
 
 
-class Query(PlanNode, frozen=True):
+class Query(PlanNode, frozen=True, kw_only=True):
     """A query: blocks joined by UNION ALL, then ORDER BY, LIMIT and OFFSET.
 
     With a single block ORDER BY uses the rows of the block; otherwise it uses the results in the slot `output`.

@@ -74,7 +74,7 @@ def query_of(query: plan.Query, carrier: BlockTranslator) -> QueryRows:
         return rows._replace(limit=limit, offset=offset)
     if limit is None and not offset:
         return rows
-    return QueryRows(nodes.RowLimit(rows.relation, limit, offset), rows.shape)
+    return QueryRows(relation=nodes.RowLimit(rows.relation, limit, offset), shape=rows.shape)
 
 
 def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier: BlockTranslator) -> QueryRows:
@@ -86,7 +86,7 @@ def _arm(arm: plan.Block | plan.Query, order: tuple[plan.Order, ...], *, carrier
     block = block_of(arm, order, carrier=inner)
     if inner.outer_conditions:
         raise UntranslatableExpression("a condition about an outer query")
-    return QueryRows(inner.relation, block, tuple(inner.evaluator_conditions or ()))
+    return QueryRows(relation=inner.relation, shape=block, evaluator_conditions=tuple(inner.evaluator_conditions or ()))
 
 
 def _count(node: plan.Expression | None) -> int | None:
@@ -105,7 +105,7 @@ def _order_rows(rows: QueryRows, order: tuple[plan.Order, ...], *, slot: int, ca
     inner.rows = rows.relation
     inner.known.shapes[slot] = rows.shape
     places = order_terms_of(order, inner)
-    return QueryRows(nodes.Sort(inner.relation, places), rows.shape)
+    return QueryRows(relation=nodes.Sort(inner.relation, places), shape=rows.shape)
 
 
 def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
@@ -124,7 +124,9 @@ def _union(arms: list[QueryRows], carrier: BlockTranslator) -> QueryRows:
         shapes.append(flagged)
     columns = tuple(carrier.new() for _ in results[0][1])
     numbers = iter(columns)
-    return QueryRows(nodes.Union(tuple(results), columns), map_terms(shapes[0], lambda _: ColumnTerm(next(numbers))))
+    return QueryRows(
+        relation=nodes.Union(tuple(results), columns), shape=map_terms(shapes[0], lambda _: ColumnTerm(next(numbers)))
+    )
 
 
 def _flag_shape(one: Shape) -> Shape:
@@ -135,7 +137,7 @@ def _flag_shape(one: Shape) -> Shape:
         return CellShape(one.term, one.type, term_of(missing_of(one)), known=False)
     if isinstance(one, RecordShape) and one.declared is None:
         fields = tuple((name, _flag_shape(field)) for name, field in one.fields)
-        return RecordShape(fields, term_of(one.is_present), term_of(one.missing))
+        return RecordShape(fields=fields, is_present=term_of(one.is_present), missing=term_of(one.missing))
     raise UntranslatableExpression("UNION ALL of whole objects or arrays")
 
 
@@ -310,7 +312,7 @@ def _add_unnest(source: plan.ForEach, carrier: BlockTranslator) -> None:
     if not columns_in(items.term) <= nodes.outputs(carrier.relation):
         raise UntranslatableExpression("UNNEST of an outer query's array")
     item, place, outer = carrier.new(), carrier.new(), source.kind == "outer unnest"
-    carrier.rows = nodes.Unnest(carrier.relation, items.term, item, place, outer)
+    carrier.rows = nodes.Unnest(source=carrier.relation, array=items.term, item=item, place=place, outer=outer)
     result = shape_of(ColumnTerm(item), items.item, record=RecordType((), open=False), missing=False, known=False)
     counted = call("+", ColumnTerm(place), LiteralTerm(source.first, "bigint")) if source.first else ColumnTerm(place)
     position: Shape = CellShape(counted, "bigint", known=True)
@@ -420,7 +422,7 @@ def _flag_only_unknown(one: Shape) -> Shape:
         )
     if isinstance(one, RecordShape) and one.open is None and one.is_present is True:
         return RecordShape(
-            tuple((name, _flag_only_unknown(field)) for name, field in one.fields), declared=one.declared
+            fields=tuple((name, _flag_only_unknown(field)) for name, field in one.fields), declared=one.declared
         )
     raise UntranslatableExpression("DISTINCT of open objects or arrays")
 
@@ -445,4 +447,4 @@ def projection_shape(select: plan.Select, carrier: BlockTranslator) -> Shape:
         if len(path) > 1:
             raise UntranslatableExpression("EXCLUDE of a path")
         fields.pop(path[0], None)
-    return RecordShape(tuple(fields.items()))
+    return RecordShape(fields=tuple(fields.items()))

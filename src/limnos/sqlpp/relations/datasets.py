@@ -36,7 +36,7 @@ def _record(record: RecordType, terms: dict[str, Term], *, is_present: TruthTerm
         absent = own if is_present is True else any_of(all_of(not_of(is_present), missing), all_of(is_present, own))
         known = is_present is True and not field.optional
         fields.append((field.name, shape_of(terms[field.name], field.type, record=record, missing=absent, known=known)))
-    return RecordShape(tuple(fields), is_present, missing, record, opened)
+    return RecordShape(fields=tuple(fields), is_present=is_present, missing=missing, declared=record, open=opened)
 
 
 def _is_empty_missing(record: RecordType, name: str, *, opened: Term | None) -> TruthTerm:

@@ -37,7 +37,9 @@ def defer_to_evaluator(
         raise reason
     inputs = (_prune_shape(known.shapes[slot], names) for slot, names in entries.items())
     results = (carrier.aggregates[number] for number in places)
-    return FinishedShape((*inputs, *results), changed, (*entries, *places.values()), str(reason))
+    return FinishedShape(
+        inputs=(*inputs, *results), expression=changed, slots=(*entries, *places.values()), reason=str(reason)
+    )
 
 
 def function_of(finished: FinishedShape) -> Callable[[Sequence[Value]], Value]:
@@ -65,7 +67,7 @@ def _prune_shape(shape: Shape, names: frozenset[str] | None) -> Shape:
         return shape
     fields = tuple((name, field) for name, field in shape.fields if name in names)
     if len(fields) == len(names) or shape.open is None:
-        return RecordShape(fields, shape.is_present, shape.missing)
+        return RecordShape(fields=fields, is_present=shape.is_present, missing=shape.missing)
     return structs.replace(shape, fields=fields)
 
 

@@ -122,7 +122,7 @@ def _constant(node: plan.Constant, carrier: BlockTranslator) -> Shape:
         return operators.null(missing=value is MISSING)
     if isinstance(value, dict):
         return RecordShape(
-            tuple((name, _constant(plan.Constant(node.at, content), carrier)) for name, content in value.items())
+            fields=tuple((name, _constant(plan.Constant(node.at, content), carrier)) for name, content in value.items())
         )
     name = type_name(value)
     if isinstance(value, tuple) and name in ("array", "multiset"):
@@ -305,7 +305,7 @@ def _object(node: plan.ObjectOf, carrier: BlockTranslator) -> Shape:
         if called is None or not isinstance(called.value, str) or called.value in fields:
             raise UntranslatableExpression("an object whose field names are not constant, or repeated")
         fields[called.value] = finished_shape(value, carrier)
-    return RecordShape(tuple(fields.items()))
+    return RecordShape(fields=tuple(fields.items()))
 
 
 @_handles(plan.LetIn)

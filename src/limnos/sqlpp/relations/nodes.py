@@ -70,7 +70,7 @@ class RowGrouping(Struct, frozen=True):
     measures: tuple[Measure, ...]
 
 
-class Unnest(Struct, frozen=True):
+class Unnest(Struct, frozen=True, kw_only=True):
     """The rows joined with the items of an array column, with the item's 0-based position. `outer` keeps rows without
     items.
     """
@@ -90,7 +90,7 @@ class OrderTerm(Struct, frozen=True):
     nulls_first: bool
 
 
-class WindowColumn(Struct, frozen=True):
+class WindowColumn(Struct, frozen=True, kw_only=True):
     """A window function, and the id of the column for its values.
 
     `rows` are the bounds of a ROWS frame as offsets from the row, None for unbounded. If `rows` is None, the frame

@@ -52,7 +52,14 @@ def layout_of(
     make = building.maker(shape)
     requested = [building.maker(one) for one in evaluator_conditions]
     keep = (lambda row: all(ask(row) is True for ask in requested)) if requested else None
-    return ResultLayout(tuple(building.columns), make, tuple(dict.fromkeys(building.finished)), keep, limit, offset)
+    return ResultLayout(
+        columns=tuple(building.columns),
+        make=make,
+        finished=tuple(dict.fromkeys(building.finished)),
+        keep=keep,
+        limit=limit,
+        offset=offset,
+    )
 
 
 class _LayoutBuilder:

@@ -43,7 +43,7 @@ class ItemsShape(Struct, frozen=True):
     missing: TruthTerm = False
 
 
-class RecordShape(Struct, frozen=True):
+class RecordShape(Struct, frozen=True, kw_only=True):
     """An object. If `is_present` is false the object is absent: MISSING if `missing` is true, else NULL.
 
     `declared` is its type if it is an object of a dataset, which may have undeclared fields in the column `open`.
@@ -67,7 +67,7 @@ class FixedShape(Struct, frozen=True):
     bag: bool = False
 
 
-class FinishedShape(Struct, frozen=True):
+class FinishedShape(Struct, frozen=True, kw_only=True):
     """A deferred expression, which the evaluator computes from a row, with the shapes of its input variables.
 
     Its value is MISSING if `missing` is true; `reason` is the reason why it is not translated.

@@ -171,7 +171,7 @@ def _results(query: plan.Query, inner: BlockTranslator) -> Shape:
     try:
         return blocks.projection_shape(block.select, inner)
     except UntranslatableExpression:
-        return RecordShape(())  # EXISTS needs no shape, and other callers reject an empty one
+        return RecordShape(fields=())  # EXISTS needs no shape, and other callers reject an empty one
 
 
 # Scalar subqueries.

@@ -54,14 +54,16 @@ def _call(node: plan.WindowCall, carrier: BlockTranslator) -> tuple[WindowColumn
         if not order:
             raise UntranslatableExpression(f"{name} without ORDER BY")
         cell = CellShape(ColumnTerm(number), _PLACES[name], known=True)  # type: ignore[arg-type]
-        return WindowColumn(number, name, (), partition, order, None), cell
+        return WindowColumn(id=number, function=name, arguments=(), partition=partition, order=order, rows=None), cell
     if node.function.kind != "aggregate":
         raise UntranslatableExpression(f"the window function {name}")
     arguments, type_ = _measure_window(node, carrier)
     rows = None if node.frame is None else _rows(node.frame)
     known = name == "count"
     cell = CellShape(ColumnTerm(number), type_, known=known)  # type: ignore[arg-type]
-    return WindowColumn(number, name, arguments, partition, order, rows), cell
+    return WindowColumn(
+        id=number, function=name, arguments=arguments, partition=partition, order=order, rows=rows
+    ), cell
 
 
 def _measure_window(node: plan.WindowCall, carrier: BlockTranslator) -> tuple[tuple[Term, ...], str]:

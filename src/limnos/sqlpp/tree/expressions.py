@@ -105,7 +105,7 @@ class FrameEdge(SyntaxNode, frozen=True):
     value: Expression | None
 
 
-class Frame(SyntaxNode, frozen=True):
+class Frame(SyntaxNode, frozen=True, kw_only=True):
     """The frame of a window: the rows around the current row that the function uses. An `end` of None is the current
     row.
     """
@@ -130,7 +130,7 @@ class GroupVariable(SyntaxNode, frozen=True):
     fields: tuple[NamedField, ...] | None
 
 
-class Window(SyntaxNode, frozen=True):
+class Window(SyntaxNode, frozen=True, kw_only=True):
     """The OVER clause of a window function: PARTITION BY, ORDER BY and frame, with the modifiers before OVER."""
 
     variable: GroupVariable | None
@@ -141,7 +141,7 @@ class Window(SyntaxNode, frozen=True):
     nulls: Literal["respect", "ignore"] | None
 
 
-class Call(Expression, frozen=True):
+class Call(Expression, frozen=True, kw_only=True):
     """A function call. `library` is the name before a `#`, `star` marks `count(*)`."""
 
     function: DottedName
@@ -170,7 +170,7 @@ class OperationChain(Expression, frozen=True):
     operands: tuple[Expression, ...]
 
 
-class BetweenExpression(Expression, frozen=True):
+class BetweenExpression(Expression, frozen=True, kw_only=True):
     """The test `value [NOT] BETWEEN low AND high`."""
 
     negated: bool

@@ -27,7 +27,7 @@ class Projection(SyntaxNode, frozen=True):
     every: bool
 
 
-class Select(SyntaxNode, frozen=True):
+class Select(SyntaxNode, frozen=True, kw_only=True):
     """A SELECT clause: one `value`, or projections and the paths to exclude from them."""
 
     distinct: bool
@@ -36,7 +36,7 @@ class Select(SyntaxNode, frozen=True):
     exclude: tuple[tuple[str, ...], ...]
 
 
-class Join(SyntaxNode, frozen=True):
+class Join(SyntaxNode, frozen=True, kw_only=True):
     """A join with the previous term of FROM; CROSS has no condition."""
 
     kind: Literal["inner", "left", "right", "cross"]
@@ -46,7 +46,7 @@ class Join(SyntaxNode, frozen=True):
     condition: Expression | None
 
 
-class Unnest(SyntaxNode, frozen=True):
+class Unnest(SyntaxNode, frozen=True, kw_only=True):
     """An UNNEST, CORRELATE or FLATTEN in FROM; `outer` keeps rows without items."""
 
     outer: bool
@@ -55,7 +55,7 @@ class Unnest(SyntaxNode, frozen=True):
     position: str | None
 
 
-class Term(SyntaxNode, frozen=True):
+class Term(SyntaxNode, frozen=True, kw_only=True):
     """A term of FROM: a source, its variable, and its joins. The variable defaults to the last part of the source's
     name.
     """
@@ -102,7 +102,7 @@ class GroupBy(SyntaxNode, frozen=True):
     variable: GroupVariable | None
 
 
-class Block(SyntaxNode, frozen=True):
+class Block(SyntaxNode, frozen=True, kw_only=True):
     """One SELECT with its clauses, in the order of their evaluation."""
 
     terms: tuple[Term, ...]
@@ -122,7 +122,7 @@ class SetArm(SyntaxNode, frozen=True):
     input: Block | QueryExpression
 
 
-class QueryExpression(Expression, frozen=True):
+class QueryExpression(Expression, frozen=True, kw_only=True):
     """A query: WITH, blocks, ORDER BY and limits. In parentheses it is also an expression."""
 
     lets: tuple[Let, ...]

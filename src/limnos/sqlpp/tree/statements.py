@@ -74,7 +74,7 @@ class KeyField(SyntaxNode, frozen=True):
     type: TypeExpression | None
 
 
-class CreateDataset(Statement, frozen=True):
+class CreateDataset(Statement, frozen=True, kw_only=True):
     """A CREATE DATASET statement. An inline type is a record; `meta` is the type of a feed's meta fields."""
 
     name: DottedName
@@ -90,7 +90,7 @@ class CreateDataset(Statement, frozen=True):
     source: QueryExpression | None
 
 
-class CreateExternalDataset(Statement, frozen=True):
+class CreateExternalDataset(Statement, frozen=True, kw_only=True):
     """A CREATE EXTERNAL DATASET statement: a type, and the adapter that reads the files."""
 
     name: DottedName
@@ -120,7 +120,7 @@ class UnnestField(SyntaxNode, frozen=True):
     fields: tuple[IndexField, ...]
 
 
-class CreateIndex(Statement, frozen=True):
+class CreateIndex(Statement, frozen=True, kw_only=True):
     """A CREATE INDEX statement. `gram` is the length of an NGRAM index's n-grams.
 
     `unknown` is whether the index includes NULL and MISSING, None if not stated. `cast` has the formats for casting
@@ -172,7 +172,7 @@ class ForeignKey(SyntaxNode, frozen=True):
     references: DottedName
 
 
-class ViewSchema(SyntaxNode, frozen=True):
+class ViewSchema(SyntaxNode, frozen=True, kw_only=True):
     """The schema of a typed view; values that do not fit become NULL."""
 
     type: TypeExpression
@@ -181,7 +181,7 @@ class ViewSchema(SyntaxNode, frozen=True):
     foreign_keys: tuple[ForeignKey, ...]
 
 
-class CreateView(Statement, frozen=True):
+class CreateView(Statement, frozen=True, kw_only=True):
     """A CREATE VIEW statement, whose body is a query or a path."""
 
     name: DottedName
@@ -198,7 +198,7 @@ class TypedParameter(SyntaxNode, frozen=True):
     type: TypeExpression | None
 
 
-class CreateFunction(Statement, frozen=True):
+class CreateFunction(Statement, frozen=True, kw_only=True):
     """A CREATE FUNCTION statement with a body in SQL++. If `parameters` is None, the function is variadic."""
 
     name: DottedName
@@ -208,7 +208,7 @@ class CreateFunction(Statement, frozen=True):
     body: Expression
 
 
-class CreateExternalFunction(Statement, frozen=True):
+class CreateExternalFunction(Statement, frozen=True, kw_only=True):
     """A CREATE FUNCTION statement for a function of a library: `… AS … AT library`."""
 
     name: DottedName
@@ -245,7 +245,7 @@ class DropIndex(Statement, frozen=True):
     if_exists: bool
 
 
-class DropFunction(Statement, frozen=True):
+class DropFunction(Statement, frozen=True, kw_only=True):
     """The statement `DROP FUNCTION` for one arity, or VARIADIC."""
 
     name: DottedName
@@ -254,7 +254,7 @@ class DropFunction(Statement, frozen=True):
     if_exists: bool
 
 
-class Insert(Statement, frozen=True):
+class Insert(Statement, frozen=True, kw_only=True):
     """An INSERT or UPSERT statement, with an optional RETURNING."""
 
     upsert: bool
@@ -272,7 +272,7 @@ class Delete(Statement, frozen=True):
     where: Expression | None
 
 
-class Load(Statement, frozen=True):
+class Load(Statement, frozen=True, kw_only=True):
     """A LOAD DATASET statement, which inserts the objects of files into a dataset."""
 
     target: DottedName
@@ -281,7 +281,7 @@ class Load(Statement, frozen=True):
     presorted: bool
 
 
-class CopyFrom(Statement, frozen=True):
+class CopyFrom(Statement, frozen=True, kw_only=True):
     """A COPY FROM statement, which upserts the objects of files into a dataset.
 
     Its PATH and WITH are options of the adapter. `type` is the type of the files' objects, if it is not the dataset's.
@@ -293,7 +293,7 @@ class CopyFrom(Statement, frozen=True):
     type: TypeExpression | None = None
 
 
-class CopyTo(Statement, frozen=True):
+class CopyTo(Statement, frozen=True, kw_only=True):
     """A COPY TO statement, which writes a dataset or a query's results to files.
 
     `path` has the parts of the files' directory. `partition` and `order` come from OVER, `formats` are the patterns of

@@ -32,7 +32,7 @@ class ArrayInsert(UpdateStep, frozen=True):
     items: Expression
 
 
-class ArrayDelete(UpdateStep, frozen=True):
+class ArrayDelete(UpdateStep, frozen=True, kw_only=True):
     """The step `(DELETE FROM path [AS variable] [AT position] [WHERE condition])`."""
 
     variable: str | None
@@ -40,7 +40,7 @@ class ArrayDelete(UpdateStep, frozen=True):
     where: Expression | None
 
 
-class ArrayUpdate(UpdateStep, frozen=True):
+class ArrayUpdate(UpdateStep, frozen=True, kw_only=True):
     """The step `(UPDATE path [AS variable] [AT position] steps [WHERE condition])`."""
 
     variable: str
@@ -49,7 +49,7 @@ class ArrayUpdate(UpdateStep, frozen=True):
     where: Expression | None
 
 
-class Update(Statement, frozen=True):
+class Update(Statement, frozen=True, kw_only=True):
     """An UPDATE statement. The variable defaults to the dataset's name."""
 
     target: DottedName

@@ -110,7 +110,7 @@ _SCANNED: Final = frozenset({"user_id", "since", "until", "action", "outcome"})
 """Filters without an index in the order of ids: the rows between two matching records are read, too."""
 
 
-class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True):
+class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """A filter of audit records: all set fields must match.
 
     With `after` the order is oldest first, else newest first. `path` is an object's path below the metalake and
@@ -273,7 +273,12 @@ def lines_collect(tx: StoreTransaction) -> bool:
     events, reached = _changes(tx)
     more = max(len(events), len(reached)) >= CHANGES_AT_ONCE
     notes = [
-        (row[0], _AuditedEvent(row[1], row[2], row[3], row[4], account, account.detail))
+        (
+            row[0],
+            _AuditedEvent(
+                zone=row[1], actor=row[2], request_id=row[3], at=row[4], account=account, detail=account.detail
+            ),
+        )
         for row in tx.rows(NOTES, {"limit": CHANGES_AT_ONCE})
         for account in (audit_context_of(row[5]),)
     ]
@@ -310,7 +315,16 @@ def _of_one_zone(rows: Iterable[Row]) -> list[_AuditedEvent]:
         if change.revision != mutation:
             mutation, account = change.revision, own
         events.append(
-            _AuditedEvent(change.zone, entry.actor, entry.request_id, entry.at, account, own.detail, change, own.change)
+            _AuditedEvent(
+                zone=change.zone,
+                actor=entry.actor,
+                request_id=entry.request_id,
+                at=entry.at,
+                account=account,
+                detail=own.detail,
+                change=change,
+                word=own.change,
+            )
         )
     return events
 
@@ -345,7 +359,7 @@ def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[in
     path = (here[1] if here is not None else "") or old or new or ends.name(change.node_id)
     decisions = event.account.rights
     rights = tuple(right for right in decisions if right.object_id in _subject_of(change)) or decisions[:RIGHTS_MAX]
-    about = AuditedDecision("", change.node_id, change.kind.word, path)
+    about = AuditedDecision(action="", object_id=change.node_id, kind=change.kind.word, name=path)
     target = _granted_object(event, change, paths=ends)
     if target is not None:
         event, about = event._replace(detail=f"{event.detail}, role {change.old_name}"), target
@@ -365,7 +379,7 @@ def _granted_object(event: _AuditedEvent, change: ChangeRow, *, paths: _PathBuil
     position = paths.node_positions.get(object_id)
     if not kind and position is not None:
         kind, name = position.kind.word, paths.name(object_id)
-    return AuditedDecision("", object_id, kind, name) if kind else None
+    return AuditedDecision(action="", object_id=object_id, kind=kind, name=name) if kind else None
 
 
 def _subject_of(change: ChangeRow) -> set[int]:

@@ -14,6 +14,7 @@ import msgspec
 
 from limnos.model.entities import ChangeRow
 from limnos.model.kinds import KINDS, Kind
+from limnos.store.changes import change_of
 from limnos.store.sql import Load, Row, Sql
 
 OLDEST: Final = -1
@@ -119,7 +120,7 @@ def feed_slice_read(positions: Mapping[int, int], *, limit: int) -> Load[FeedSli
         rows, reached[zone] = yield from revisions_read(FEED_SLICE, zone, since=since, until=until, rows_max=4 * share)
         entries[zone] = [entry_of(row) for row in rows]
     node_positions = yield from node_positions_read(entries)
-    return FeedSlice(epoch, clocks, entries, reached, node_positions)
+    return FeedSlice(epoch=epoch, clocks=clocks, entries=entries, reached=reached, node_positions=node_positions)
 
 
 def _resolve_position(position: int, clock: ZoneClock) -> int:
@@ -145,7 +146,7 @@ def revisions_read(statement: Sql, zone: int, *, since: int, until: int, rows_ma
 
 def entry_of(row: Row) -> FeedEntry:
     """Build an entry from a row with the columns of `FEED_SLICE`."""
-    change = ChangeRow(row[0], row[1], row[2], row[3], KINDS[row[4]], *row[5:12])
+    change = change_of(row)
     return FeedEntry(change, row[12], row[13], row[14])
 
 
@@ -157,7 +158,7 @@ def zones_read(zones: Iterable[int]) -> Load[dict[int, NodePosition]]:
 
 def node_position_of(row: Row) -> NodePosition:
     """Build a position from a row of `NODE_POSITIONS`."""
-    return NodePosition(row[1], row[2], KINDS[row[3]], row[4], row[5] == 0)
+    return NodePosition(zone=row[1], parent_id=row[2], kind=KINDS[row[3]], name=row[4], alive=row[5] == 0)
 
 
 def node_positions_read(entries: Mapping[int, list[FeedEntry]]) -> Load[dict[int, NodePosition]]:

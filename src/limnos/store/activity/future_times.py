@@ -46,7 +46,7 @@ class StoredTime(NamedTuple):
 
 def _lease(table: str, column: str, *, length_ms: int) -> StoredTime:
     """Return the end of leases of a table, by the longest lease."""
-    return StoredTime(table, column, length_ms, length_ms)
+    return StoredTime(table=table, column=column, ahead_ms=length_ms, renewed_ms=length_ms)
 
 
 _NO_HOURS: Final = (
@@ -56,18 +56,27 @@ _NO_HOURS: Final = (
 STORED_TIMES: Final = (
     _lease("task", "leased_until", length_ms=300_000),
     _lease("webhook", "leased_until", length_ms=30_000),
-    StoredTime("webhook", "due_at", 900_000, 0, "stopped = FALSE"),
+    StoredTime(table="webhook", column="due_at", ahead_ms=900_000, renewed_ms=0, where="stopped = FALSE"),
     _lease("search_lease", "leased_until", length_ms=30_000),
     _lease("sqlpp_lock_node", "leased_until", length_ms=15_000),
     _lease("sqlpp_request", "alive_until", length_ms=15_000),
     _lease("maintenance_lease", "expires_at", length_ms=60_000),
-    StoredTime("maintenance_rewrite", "due_at", HOUR_MS, 0, _NO_HOURS),
-    StoredTime("template_job", "beat_at", 0, 0, "state IN ('started', 'cancelling')"),
-    StoredTime("pipeline_run", "beat_at", 0, 0, "ended_at IS NULL"),
-    StoredTime("maintenance_operation", "leased_at", 0, 0),
-    StoredTime("maintenance_operation", "started_at", 0, 0, "ended_at IS NULL", is_asked=False),
-    StoredTime("metalake_import", "fed_at", 0, 0),
-    StoredTime("node_seen", "seen_at", 0, 0),
+    StoredTime(table="maintenance_rewrite", column="due_at", ahead_ms=HOUR_MS, renewed_ms=0, where=_NO_HOURS),
+    StoredTime(
+        table="template_job", column="beat_at", ahead_ms=0, renewed_ms=0, where="state IN ('started', 'cancelling')"
+    ),
+    StoredTime(table="pipeline_run", column="beat_at", ahead_ms=0, renewed_ms=0, where="ended_at IS NULL"),
+    StoredTime(table="maintenance_operation", column="leased_at", ahead_ms=0, renewed_ms=0),
+    StoredTime(
+        table="maintenance_operation",
+        column="started_at",
+        ahead_ms=0,
+        renewed_ms=0,
+        where="ended_at IS NULL",
+        is_asked=False,
+    ),
+    StoredTime(table="metalake_import", column="fed_at", ahead_ms=0, renewed_ms=0),
+    StoredTime(table="node_seen", column="seen_at", ahead_ms=0, renewed_ms=0),
 )
 _TASKS: Final = f"ended_at IS NULL AND due_at > CAST(:now AS bigint) + {SLACK_MS} AND due_at < {NEVER_MS}"
 IS_ANY_AHEAD = Sql(

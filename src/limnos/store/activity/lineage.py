@@ -207,11 +207,24 @@ orphans.
 
 def _edge_of(row: Row) -> LineageEdgeRow:
     kinds = tuple(row[9].split(",")) if row[9] else ()
-    return LineageEdgeRow(row[0], row[1], LineageJobRow(*row[2:7]), row[7], row[8], kinds)
+    return LineageEdgeRow(
+        target_id=row[0],
+        source_id=row[1],
+        job=LineageJobRow(*row[2:7]),
+        said_by=row[7],
+        reported_at=row[8],
+        kinds=kinds,
+    )
 
 
 def _pair_of(row: Row) -> LineagePair:
-    return LineagePair(row[0], LineageField(row[1], row[2]), LineageField(row[3], row[4]), row[5], bool(row[6]))
+    return LineagePair(
+        source_id=row[0],
+        target=LineageField(row[1], row[2]),
+        source=LineageField(row[3], row[4]),
+        subtype=row[5],
+        direct=bool(row[6]),
+    )
 
 
 def edges_read(ids: Collection[int], *, up: bool, limit: int) -> Load[list[LineageEdgeRow]]:

@@ -214,7 +214,18 @@ class OperationRow(NamedTuple):
 
 
 def _heads(rows: Sequence[Row]) -> list[TableHead]:
-    return [TableHead(row[0], row[1], row[2], row[3], bytes(row[4]), row[5], row[6] != 0) for row in rows]
+    return [
+        TableHead(
+            node_id=row[0],
+            catalog_id=row[1],
+            parent_id=row[2],
+            version=row[3],
+            record=bytes(row[4]),
+            size=row[5],
+            is_dropped=row[6] != 0,
+        )
+        for row in rows
+    ]
 
 
 def tables_page(
@@ -245,7 +256,9 @@ def table_bodies_read(node_ids: Sequence[int]) -> Load[list[TableBody]]:
 def clocks_read() -> Load[list[CatalogClock]]:
     """Read the clocks of all live metalakes and catalogs."""
     rows = yield CLOCKS, {}
-    return [CatalogClock(row[0], row[1], row[2], KINDS[row[3]], row[4]) for row in rows]
+    return [
+        CatalogClock(zone=row[0], revision=row[1], pruned_to=row[2], kind=KINDS[row[3]], epoch=row[4]) for row in rows
+    ]
 
 
 def changed_read(zone: int, *, after: int, until: int, kind: Kind) -> Load[list[int]]:

@@ -48,7 +48,20 @@ def reports_read(
     totals = list(accumulate(row[0] for row in sizes))
     fitting = max(1, sum(total <= PAGE_BYTES_MAX for total in totals))
     rows = yield PAGE, {**params, "limit": min(fitting, limit)}
-    result = tuple([MetricsReportRow(row[0], row[1], row[2], row[3], row[4], row[5], bytes(row[6])) for row in rows])
+    result = tuple(
+        [
+            MetricsReportRow(
+                id=row[0],
+                node_id=row[1],
+                kind=row[2],
+                reporter=row[3],
+                at=row[4],
+                snapshot_id=row[5],
+                body=bytes(row[6]),
+            )
+            for row in rows
+        ]
+    )
     return result, len(sizes) == limit or fitting < len(sizes)
 
 

@@ -442,7 +442,14 @@ class RunWrites(Writes):
 
     def _add_change(self, operation: str, run_id: int, *, pipeline_id: int, uuid: str) -> None:
         """Write the change row: its parent is the pipeline, its name the run's UUID."""
-        draft = ChangeDraft(operation, Kind.JOB, run_id, Kind.JOB.word, new_parent=pipeline_id, new_name=uuid)
+        draft = ChangeDraft(
+            operation=operation,
+            kind=Kind.JOB,
+            node_id=run_id,
+            name_space=Kind.JOB.word,
+            new_parent=pipeline_id,
+            new_name=uuid,
+        )
         self.tx.changed(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:

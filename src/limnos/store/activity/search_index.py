@@ -286,7 +286,13 @@ def indexed_entry(text: IndexedText) -> IndexedText:
 
     A word that another word of the same field begins with adds no match, nor does a word of one letter.
     """
-    return IndexedText(text.object_id, text.zone, _longest(text.name), _longest(text.columns), _longest(text.comment))
+    return IndexedText(
+        object_id=text.object_id,
+        zone=text.zone,
+        name=_longest(text.name),
+        columns=_longest(text.columns),
+        comment=_longest(text.comment),
+    )
 
 
 def _longest(words: str) -> str:

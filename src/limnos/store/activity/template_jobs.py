@@ -220,7 +220,14 @@ class TemplateJobWrites(Writes):
 
     def _add_change(self, operation: str, job: TemplateJob) -> None:
         """Write the change row: its parent is the template, its name the job's UUID."""
-        draft = ChangeDraft(operation, Kind.JOB, job.id, Kind.JOB.word, new_parent=job.template_id, new_name=job.uuid)
+        draft = ChangeDraft(
+            operation=operation,
+            kind=Kind.JOB,
+            node_id=job.id,
+            name_space=Kind.JOB.word,
+            new_parent=job.template_id,
+            new_name=job.uuid,
+        )
         self.tx.changed(draft)
 
     def prune(self, *, keep_ms: int, limit: int) -> int:

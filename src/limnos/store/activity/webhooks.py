@@ -94,20 +94,20 @@ class WebhookWrites(Writes):
         }
         tx.count(INSERT, params)
         return Webhook(
-            webhook_id,
-            metalake_id,
-            tx.actor,
-            user_id,
-            url,
-            secret,
-            position,
-            tx.now_ms,
-            tx.now_ms,
-            0,
-            0,
-            False,
-            None,
-            None,
+            id=webhook_id,
+            metalake_id=metalake_id,
+            user=tx.actor,
+            user_id=user_id,
+            url=url,
+            secret=secret,
+            position=position,
+            created_at=tx.now_ms,
+            due_at=tx.now_ms,
+            leased_until=0,
+            attempts=0,
+            stopped=False,
+            error=None,
+            delivered_at=None,
         )
 
     def seal(self, webhook_id: int, *, before: str, sealed: str) -> bool:

@@ -17,6 +17,7 @@ from limnos.model.entities import MetadataDocument, Node
 from limnos.model.kinds import Kind
 from limnos.model.lance import LanceVersion
 from limnos.model.model_versions import ModelVersion
+from limnos.model.statistics import Statistic
 from limnos.store.identity.principals import _COLUMNS as _PRINCIPAL
 from limnos.store.identity.roles import _COLUMNS as _ROLE
 from limnos.store.objects.documents import document_of
@@ -130,7 +131,17 @@ def export_node_of(row: Row) -> ExportNode:
 
 def lance_version_of(row: Row) -> tuple[int, LanceVersion]:
     """Build the table's id and the version from a row of `LANCE_VERSIONS`."""
-    return row[0], LanceVersion(row[1], row[2], row[3], row[4], row[5], row[6], row[7], row[8], bool(row[9]))
+    return row[0], LanceVersion(
+        branch=row[1],
+        version=row[2],
+        scheme=row[3],
+        staged=row[4],
+        size=row[5],
+        e_tag=row[6],
+        metadata=row[7],
+        created_at=row[8],
+        settled=bool(row[9]),
+    )
 
 
 async def tag_values_of(moment: StoreSnapshot, rows: Sequence[Row]) -> dict[tuple[int, int, int], list[str]]:
@@ -142,6 +153,11 @@ async def tag_values_of(moment: StoreSnapshot, rows: Sequence[Row]) -> dict[tupl
     return results
 
 
+def statistic_of(row: Row) -> Statistic:
+    """Build a statistic from the last columns of `STATISTICS` or `COLUMN_STATISTICS`."""
+    return Statistic(*row)
+
+
 async def model_versions_of(moment: StoreSnapshot, rows: Sequence[Row]) -> list[tuple[int, ModelVersion]]:
     """Build (model id, version) pairs from rows of `MODEL_VERSIONS`, with the aliases of each version."""
     aliases: dict[tuple[int, int], list[str]] = {}
@@ -151,5 +167,20 @@ async def model_versions_of(moment: StoreSnapshot, rows: Sequence[Row]) -> list[
     for row in rows:
         texts = [msgspec.json.decode(row[at], type=dict[str, str]) for at in (3, 4)]
         names = tuple(aliases.get((row[0], row[1]), ()))
-        results.append((row[0], ModelVersion(row[1], row[2], texts[0], texts[1], names, *row[5:])))
+        results.append(
+            (
+                row[0],
+                ModelVersion(
+                    version=row[1],
+                    comment=row[2],
+                    properties=texts[0],
+                    uris=texts[1],
+                    aliases=names,
+                    created_by=row[5],
+                    created_at=row[6],
+                    modified_by=row[7],
+                    modified_at=row[8],
+                ),
+            )
+        )
     return results

@@ -201,7 +201,19 @@ class ImportedObject(NamedTuple):
 def _import_of(row: Row) -> MetalakeImport:
     masked = tuple(json.loads(row[9]))
     return MetalakeImport(
-        row[0], row[1], row[2], bool(row[3]), row[4], row[5], row[6], row[7], row[8], masked, row[10], row[11], row[12]
+        id=row[0],
+        name=row[1],
+        form=row[2],
+        keeps=bool(row[3]),
+        state=row[4],
+        records=row[5],
+        source=row[6],
+        metalake_id=row[7],
+        owner_id=row[8],
+        masked=masked,
+        begun_by=row[10],
+        begun_at=row[11],
+        fed_at=row[12],
     )
 
 
@@ -224,7 +236,9 @@ def refs_read(import_id: int, old_ids: Sequence[int]) -> Load[dict[int, Imported
 
 
 def _ref_of(row: Row) -> tuple[int, ImportedObject]:
-    return row[0], ImportedObject(row[1], KINDS[row[2]], row[3], row[4], row[5], bool(row[6]))
+    return row[0], ImportedObject(
+        new_id=row[1], kind=KINDS[row[2]], catalog_id=row[3], depth=row[4], provider=row[5], nests=bool(row[6])
+    )
 
 
 class ImportWrites(Writes):
@@ -239,7 +253,21 @@ class ImportWrites(Writes):
         params: dict[str, Value] = {"id": import_id, "name": name, "form": form, "keeps": keeps}
         self.tx.count(BEGIN, params | {"actor": self.tx.actor, "now": self.tx.now_ms})
         now = self.tx.now_ms
-        return MetalakeImport(import_id, name, form, keeps, OPEN, 0, "", 0, 0, (), self.tx.actor, now, now)
+        return MetalakeImport(
+            id=import_id,
+            name=name,
+            form=form,
+            keeps=keeps,
+            state=OPEN,
+            records=0,
+            source="",
+            metalake_id=0,
+            owner_id=0,
+            masked=(),
+            begun_by=self.tx.actor,
+            begun_at=now,
+            fed_at=now,
+        )
 
     def read(self, import_id: int) -> MetalakeImport | None:
         """Read an import inside the transaction, or None."""
@@ -290,7 +318,14 @@ class ImportWrites(Writes):
     def document(self, document: MetadataDocument, node_id: int) -> None:
         """Insert the metadata document of a table or view. Raises BadRequest if another table is at its location."""
         DocumentWrites(self.tx).create(
-            MetadataDocument(node_id, 1, document.uuid, document.location, document.metadata_location, document.body)
+            MetadataDocument(
+                node_id=node_id,
+                version=1,
+                uuid=document.uuid,
+                location=document.location,
+                metadata_location=document.metadata_location,
+                body=document.body,
+            )
         )
 
     def advance(self, metalake_import: MetalakeImport) -> None:
@@ -319,14 +354,14 @@ class ImportWrites(Writes):
         self.tx.count(NAME, {"id": metalake_import.metalake_id, "name": metalake_import.name})
         self.tx.changed(
             ChangeDraft(
-                "create",
-                Kind.METALAKE,
-                metalake_import.metalake_id,
-                "metalake",
-                None,
-                None,
-                ROOT_ID,
-                metalake_import.name,
+                operation="create",
+                kind=Kind.METALAKE,
+                node_id=metalake_import.metalake_id,
+                name_space="metalake",
+                old_parent=None,
+                old_name=None,
+                new_parent=ROOT_ID,
+                new_name=metalake_import.name,
                 owner_id=owner_id,
             )
         )

@@ -163,13 +163,17 @@ def _ids(ids: Iterable[int]) -> str:
 def rules_on_read(object_ids: Collection[int]) -> Load[list[RuleRow]]:
     """Read all grants and denials on some objects, ordered by object and role."""
     rows = yield RULES_ON, {"ids": _ids(object_ids)}
-    return [RuleRow(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+    return [
+        RuleRow(object_id=row[0], role_id=row[1], role=row[2], privilege=row[3], allowed=bool(row[4])) for row in rows
+    ]
 
 
 def rules_part_read(object_id: int, after: tuple[int, int], *, limit: int) -> Load[list[RuleRow]]:
     """Read grants and denials on an object in the order of (role id, privilege), beginning after the pair `after`."""
     rows = yield RULES_PART, {"object": object_id, "role": after[0], "privilege": after[1], "limit": limit}
-    return [RuleRow(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+    return [
+        RuleRow(object_id=row[0], role_id=row[1], role=row[2], privilege=row[3], allowed=bool(row[4])) for row in rows
+    ]
 
 
 def holder_ids_read(role_ids: Collection[int], *, limit: int) -> Load[list[int]]:
@@ -227,13 +231,19 @@ def users_held_read(users: list[UserRow], *, roles: Collection[int], groups: Col
         for user_id, group_id, group in (yield MEMBERSHIPS, {"users": ids, "principals": _ids(groups)}):
             member.setdefault(user_id, []).append((group_id, group))
     return [
-        UserRow(user.id, user.name, user.is_enabled, tuple(by_user.get(user.id, ())), tuple(member.get(user.id, ())))
+        UserRow(
+            id=user.id,
+            name=user.name,
+            is_enabled=user.is_enabled,
+            roles=tuple(by_user.get(user.id, ())),
+            groups=tuple(member.get(user.id, ())),
+        )
         for user in users
     ]
 
 
 def _user_of(row: Row) -> UserRow:
-    return UserRow(row[0], row[1], bool(row[2]))
+    return UserRow(id=row[0], name=row[1], is_enabled=bool(row[2]))
 
 
 def access_stamps_read(zones: tuple[int, ...]) -> Load[frozenset[tuple[int, int]]]:
@@ -263,7 +273,7 @@ def holder_counts_read(role_ids: Collection[int]) -> Load[dict[int, dict[Kind, i
 def children_read(parent_id: int, *, after: tuple[str, str], limit: int) -> Load[list[ChildRow]]:
     """Read the live children of a container in the order of (name space, name), beginning after the pair `after`."""
     rows = yield CHILDREN, {"parent": parent_id, "space": after[0], "name": after[1], "limit": limit}
-    return [ChildRow(row[0], KINDS[row[1]], row[2], row[3], row[4]) for row in rows]
+    return [ChildRow(id=row[0], kind=KINDS[row[1]], space=row[2], name=row[3], owner_id=row[4]) for row in rows]
 
 
 def parents_read(object_ids: Collection[int]) -> Load[dict[int, int]]:

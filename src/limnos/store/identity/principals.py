@@ -87,7 +87,19 @@ FORGET_ROLES = Sql("DELETE FROM role_member WHERE principal_id = :id")
 
 def principal_of(row: Row) -> Principal:
     """Build a principal from a row whose columns are `_COLUMNS`."""
-    return Principal(row[0], row[1], KINDS[row[2]], row[3], row[4], bool(row[5]), *row[6:])
+    return Principal(
+        id=row[0],
+        metalake_id=row[1],
+        kind=KINDS[row[2]],
+        name=row[3],
+        external_id=row[4],
+        enabled=bool(row[5]),
+        created_by=row[6],
+        created_at=row[7],
+        modified_by=row[8],
+        modified_at=row[9],
+        tokens_from=row[10],
+    )
 
 
 def principal_read(metalake_id: int, kind: Kind, name: str) -> Load[Principal | None]:
@@ -205,16 +217,16 @@ class PrincipalWrites(Writes):
         is_successor = bool(tx.rows(FORMER, {"metalake": metalake_id, "kind": int(kind), "name": name}))
         new_id = tx.next_id()
         principal = Principal(
-            new_id,
-            metalake_id,
-            kind,
-            name,
-            external_id,
-            enabled,
-            tx.actor,
-            tx.now_ms,
-            None,
-            None,
+            id=new_id,
+            metalake_id=metalake_id,
+            kind=kind,
+            name=name,
+            external_id=external_id,
+            enabled=enabled,
+            created_by=tx.actor,
+            created_at=tx.now_ms,
+            modified_by=None,
+            modified_at=None,
             tokens_from=new_id if is_successor else 0,
         )
         params: dict[str, Value] = {
@@ -302,9 +314,9 @@ class PrincipalWrites(Writes):
         home = principal.metalake_id if new else None
         self.tx.changed(
             ChangeDraft(
-                operation,
-                principal.kind,
-                principal.id,
+                operation=operation,
+                kind=principal.kind,
+                node_id=principal.id,
                 old_parent=principal.metalake_id if old else None,
                 old_name=principal.name if old else None,
                 new_parent=home if group is None else group.id,

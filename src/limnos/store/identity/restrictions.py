@@ -58,7 +58,13 @@ SWEEP = Sql(
 
 def restriction_of(row: Row) -> Restriction:
     """Build a restriction from a row: object, name, terms, author, time."""
-    return Restriction(row[0], row[1], msgspec.json.decode(row[2], type=RestrictionTerms), row[3], row[4])
+    return Restriction(
+        object_id=row[0],
+        name=row[1],
+        terms=msgspec.json.decode(row[2], type=RestrictionTerms),
+        set_by=row[3],
+        set_at=row[4],
+    )
 
 
 def restrictions_read(zone: int) -> Load[CatalogRestrictions]:
@@ -129,10 +135,10 @@ class RestrictionWrites(Writes):
         rows = tx.rows(KIND_OF, {"id": restriction.object_id})
         tx.changed(
             ChangeDraft(
-                "restrict",
-                KINDS[rows[0][0]],
-                restriction.object_id,
-                rows[0][1],
+                operation="restrict",
+                kind=KINDS[rows[0][0]],
+                node_id=restriction.object_id,
+                name_space=rows[0][1],
                 moves_access=True,
                 detail=f"restriction {name}, which follows a column that was renamed or dropped",
             )
@@ -153,5 +159,10 @@ class RestrictionWrites(Writes):
     @staticmethod
     def _draft(operation: str, node: Node, *, text: str) -> ChangeDraft:
         return ChangeDraft(
-            operation, node.kind, node.id, node.name_space, moves_access=True, detail=f"restriction {text}"
+            operation=operation,
+            kind=node.kind,
+            node_id=node.id,
+            name_space=node.name_space,
+            moves_access=True,
+            detail=f"restriction {text}",
         )

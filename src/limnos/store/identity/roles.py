@@ -133,7 +133,16 @@ SWEEP = Sql(
 
 def role_of(row: Row) -> RoleEntity:
     """Build a role from a row whose columns are `_COLUMNS`."""
-    return RoleEntity(row[0], row[1], row[2], _properties_of(bytes(row[3])), *row[4:])
+    return RoleEntity(
+        id=row[0],
+        metalake_id=row[1],
+        name=row[2],
+        properties=_properties_of(bytes(row[3])),
+        created_by=row[4],
+        created_at=row[5],
+        modified_by=row[6],
+        modified_at=row[7],
+    )
 
 
 @lru_cache(maxsize=256)
@@ -306,7 +315,14 @@ class RoleWrites(Writes):
         """Insert a role without grants. Raises AlreadyExists if the name is taken."""
         tx = self.tx
         entity = RoleEntity(
-            tx.next_id(), metalake_id, name, tuple(sorted(properties.items())), tx.actor, tx.now_ms, None, None
+            id=tx.next_id(),
+            metalake_id=metalake_id,
+            name=name,
+            properties=tuple(sorted(properties.items())),
+            created_by=tx.actor,
+            created_at=tx.now_ms,
+            modified_by=None,
+            modified_at=None,
         )
         params: dict[str, Value] = {
             "id": entity.id,
@@ -321,7 +337,14 @@ class RoleWrites(Writes):
         if owner_id is not None:
             OwnerWrites(tx).insert(entity.id, owner_id)
         tx.changed(
-            ChangeDraft("create", Kind.ROLE, entity.id, new_parent=metalake_id, new_name=name, moves_access=True)
+            ChangeDraft(
+                operation="create",
+                kind=Kind.ROLE,
+                node_id=entity.id,
+                new_parent=metalake_id,
+                new_name=name,
+                moves_access=True,
+            )
         )
         return entity
 
@@ -409,9 +432,9 @@ class RoleWrites(Writes):
         """
         self.tx.changed(
             ChangeDraft(
-                operation,
-                principal.kind,
-                principal.id,
+                operation=operation,
+                kind=principal.kind,
+                node_id=principal.id,
                 old_parent=principal.metalake_id,
                 old_name=principal.name,
                 new_parent=role.id,
@@ -431,9 +454,9 @@ class RoleWrites(Writes):
     ) -> None:
         self.tx.changed(
             ChangeDraft(
-                operation,
-                Kind.ROLE,
-                role.id,
+                operation=operation,
+                kind=Kind.ROLE,
+                node_id=role.id,
                 old_parent=role.metalake_id,
                 old_name=role.name,
                 new_parent=object_id,

@@ -67,21 +67,21 @@ FORGET_OPENED = Sql(
 def token_of(row: Row) -> Token:
     """Build a token from a row whose columns are `_COLUMNS`."""
     return Token(
-        row[0],
-        row[1],
-        row[2],
-        bytes(row[3]),
-        row[4],
-        row[5],
-        bool(row[6]),
-        TokenTrust(row[7]),
-        row[8],
-        TokenPurpose(row[9]),
-        row[10],
-        row[11],
-        row[12],
-        row[13],
-        row[14],
+        id=row[0],
+        user=row[1],
+        name=row[2],
+        secret_hash=bytes(row[3]),
+        created_at=row[4],
+        expires_at=row[5],
+        revoked=bool(row[6]),
+        trust=TokenTrust(row[7]),
+        root_id=row[8],
+        purpose=TokenPurpose(row[9]),
+        opened_by=row[10],
+        ends_at=row[11],
+        table_id=row[12],
+        second_user_id=row[13],
+        signed_in_at=row[14],
     )
 
 
@@ -153,12 +153,12 @@ class TokenWrites(Writes):
         tx = self.tx
         token_id = tx.next_id()
         token = Token(
-            token_id,
-            user,
-            name,
-            secret_hash,
-            tx.now_ms,
-            expires_at,
+            id=token_id,
+            user=user,
+            name=name,
+            secret_hash=secret_hash,
+            created_at=tx.now_ms,
+            expires_at=expires_at,
             revoked=False,
             trust=trust,
             root_id=token_id if root_id is None else root_id,
@@ -276,6 +276,11 @@ class TokenWrites(Writes):
     def _changed(self, operation: str, token: Token, *, moves_access: bool = True) -> None:
         """Write the change row, with the token's user: `ChangeRow.user_name`."""
         draft = ChangeDraft(
-            operation, Kind.TOKEN, token.id, old_parent=ROOT_ID, old_name=token.user, moves_access=moves_access
+            operation=operation,
+            kind=Kind.TOKEN,
+            node_id=token.id,
+            old_parent=ROOT_ID,
+            old_name=token.user,
+            moves_access=moves_access,
         )
         self.tx.changed(draft)

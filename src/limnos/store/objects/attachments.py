@@ -195,5 +195,13 @@ class AttachmentWrites:
     def _add_change(self, operation: str, attached_id: int, *, object_id: int, done: bool) -> bool:
         """Write the change row if something changed. `ChangeRow.object_id` is the object."""
         if done:
-            self.tx.changed(ChangeDraft(operation, self.kind, attached_id, self.kind.word, new_parent=object_id))
+            self.tx.changed(
+                ChangeDraft(
+                    operation=operation,
+                    kind=self.kind,
+                    node_id=attached_id,
+                    name_space=self.kind.word,
+                    new_parent=object_id,
+                )
+            )
         return done

@@ -92,7 +92,9 @@ def intact_document_of(row: Row) -> MetadataDocument | None:
 
 
 def _document_of(row: Row) -> MetadataDocument:
-    return MetadataDocument(row[0], row[1], row[2], row[3], row[4], bytes(row[5]))
+    return MetadataDocument(
+        node_id=row[0], version=row[1], uuid=row[2], location=row[3], metadata_location=row[4], body=bytes(row[5])
+    )
 
 
 def intact_documents_read(node_ids: Sequence[int]) -> Load[dict[int, MetadataDocument]]:

@@ -72,7 +72,12 @@ class FilesetLocationWrites(Writes):
         """
         params: Params = {**overlap_params(location), "location": location, "id": but, "limit": CLAIMS_MAX}
         rows = self.tx.rows(RIVALS, params)
-        return [FilesetLocation(row[0], row[1], bool(row[2]), bool(row[3]), bool(row[4])) for row in rows]
+        return [
+            FilesetLocation(
+                node_id=row[0], location=row[1], managed=bool(row[2]), going=bool(row[3]), is_trashed=bool(row[4])
+            )
+            for row in rows
+        ]
 
     def begin(self, node_id: int) -> list[str]:
         """Record that a fileset's files are being deleted. Returns its locations."""

@@ -320,7 +320,16 @@ class FormerNameWrites(Writes):
                 " the trash, or use another name"
             )
         detail = f"restriction {name}, which a former object of this path had"
-        tx.changed(ChangeDraft("restrict", placed.kind, placed.id, placed.space, moves_access=True, detail=detail))
+        tx.changed(
+            ChangeDraft(
+                operation="restrict",
+                kind=placed.kind,
+                node_id=placed.id,
+                name_space=placed.space,
+                moves_access=True,
+                detail=detail,
+            )
+        )
 
     def _take_below(self, namespace: PlacedObject, names: list[str], *, former: list[str]) -> None:
         """Give objects below a moved namespace what former objects of their new paths had, and remember the names
@@ -341,7 +350,9 @@ class FormerNameWrites(Writes):
         tx, writes = self.tx, SuccessorWrites(self.tx)
         if placed.kind is Kind.NAMESPACE and is_moved:
             writes.forget_below(placed.zone, names)
-        successor = SuccessorObject(placed.id, placed.kind, placed.space, placed.zone, names, _path(names))
+        successor = SuccessorObject(
+            id=placed.id, kind=placed.kind, space=placed.space, zone=placed.zone, names=names, path=_path(names)
+        )
         if detail := writes.take(successor, is_restored=is_restored):
             for at in reversed(range(len(tx.drafts))):
                 draft = tx.drafts[at]

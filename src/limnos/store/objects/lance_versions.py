@@ -55,7 +55,17 @@ END = 1 << 62
 
 def version_of(row: Row) -> LanceVersion:
     """Build a Lance version from a row whose columns are `_COLUMNS`."""
-    return LanceVersion(row[0], row[1], row[2], row[3], row[4], row[5], row[6], row[7], bool(row[8]))
+    return LanceVersion(
+        branch=row[0],
+        version=row[1],
+        scheme=row[2],
+        staged=row[3],
+        size=row[4],
+        e_tag=row[5],
+        metadata=row[6],
+        created_at=row[7],
+        settled=bool(row[8]),
+    )
 
 
 def lance_versions_read(

@@ -42,8 +42,17 @@ SWEEPS = tuple(Sql(_GONE.format(table)) for table in ("model_version", "model_al
 
 
 def _version_of(row: Row, aliases: Iterable[str]) -> ModelVersion:
-    texts = (msgspec.json.decode(row[2], type=dict[str, str]), msgspec.json.decode(row[3], type=dict[str, str]))
-    return ModelVersion(row[0], row[1], *texts, tuple(aliases), *row[4:])
+    return ModelVersion(
+        version=row[0],
+        comment=row[1],
+        properties=msgspec.json.decode(row[2], type=dict[str, str]),
+        uris=msgspec.json.decode(row[3], type=dict[str, str]),
+        aliases=tuple(aliases),
+        created_by=row[4],
+        created_at=row[5],
+        modified_by=row[6],
+        modified_at=row[7],
+    )
 
 
 def model_versions_read(model_id: int) -> Load[list[ModelVersion]]:

@@ -127,7 +127,9 @@ class NameChangeRow(NamedTuple):
 def name_change_of(row: Row) -> NameChangeRow:
     """Build a name change from a row of this table, with its path decoded from JSON."""
     path = None if row[4] is None else tuple(json.loads(row[4]))
-    return NameChangeRow(row[0], row[1], row[2], row[3], path, row[5], row[6])
+    return NameChangeRow(
+        node_id=row[0], parent_id=row[1], old_name=row[2], new_name=row[3], path=path, into_id=row[5], step=row[6]
+    )
 
 
 def conflicts_read(catalog_id: int, separator: str, *, limit: int) -> Load[tuple[int, list[NameConflict]]]:
@@ -159,7 +161,16 @@ def changes_read(catalog_id: int, *, after: int, limit: int) -> Load[list[NameCh
 
 
 def _migration(row: Row) -> NameMigration:
-    return NameMigration(row[0], row[1], row[2], bool(row[3]), bool(row[4]), row[5], row[6], row[7])
+    return NameMigration(
+        state=row[0],
+        separator=row[1],
+        replacement=row[2],
+        nests=bool(row[3]),
+        goes_on=bool(row[4]),
+        planned_to=row[5],
+        planned_by=row[6],
+        planned_at=row[7],
+    )
 
 
 class NestingWrites(Writes):

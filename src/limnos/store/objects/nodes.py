@@ -54,20 +54,20 @@ def node_of(row: Row) -> Node:
     """Build a node from a row whose columns are `_COLUMNS`."""
     kind = KINDS[row[3]]
     return Node(
-        row[0],
-        row[1],
-        row[2],
-        kind,
-        row[4],
-        row[5],
-        row[6],
-        bool(row[7]),
-        row[8],
-        row[9],
-        row[10],
-        row[11],
-        row[12],
-        NODE_RECORDS[kind].read(row[13]),
+        id=row[0],
+        zone=row[1],
+        parent_id=row[2],
+        kind=kind,
+        name_space=row[4],
+        name=row[5],
+        format=row[6],
+        implicit=bool(row[7]),
+        created_by=row[8],
+        created_at=row[9],
+        modified_by=row[10],
+        modified_at=row[11],
+        revision=row[12],
+        record=NODE_RECORDS[kind].read(row[13]),
     )
 
 
@@ -360,24 +360,36 @@ class NodeWrites(Writes):
             self._refuse_taken(parent_id, space, name)
         if owner_id is not None:
             OwnerWrites(tx).insert(node_id, owner_id)
-        tx.changed(ChangeDraft("create", kind, node_id, space, None, None, parent_id, name, owner_id=owner_id))
+        tx.changed(
+            ChangeDraft(
+                operation="create",
+                kind=kind,
+                node_id=node_id,
+                name_space=space,
+                old_parent=None,
+                old_name=None,
+                new_parent=parent_id,
+                new_name=name,
+                owner_id=owner_id,
+            )
+        )
         if rows[0][0]:
             FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name)
         return Node(
-            node_id,
-            zone,
-            parent_id,
-            kind,
-            space,
-            name,
-            node_format,
-            implicit,
-            tx.actor,
-            tx.now_ms,
-            None,
-            None,
-            tx.revision,
-            record,
+            id=node_id,
+            zone=zone,
+            parent_id=parent_id,
+            kind=kind,
+            name_space=space,
+            name=name,
+            format=node_format,
+            implicit=implicit,
+            created_by=tx.actor,
+            created_at=tx.now_ms,
+            modified_by=None,
+            modified_at=None,
+            revision=tx.revision,
+            record=record,
         )
 
     def _refuse_taken(self, parent_id: int, space: str, name: str) -> None:
@@ -397,14 +409,34 @@ class NodeWrites(Writes):
         former = former_names.names_of(node) if node.kind is Kind.NAMESPACE else None
         detail = former_names.move_away(node, parent_id=parent_id)
         self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()})
-        old = (node.name_space, node.parent_id, node.name)
-        self.tx.changed(ChangeDraft("move", node.kind, node.id, *old, parent_id, name, moves_access, detail=detail))
+        self.tx.changed(
+            ChangeDraft(
+                operation="move",
+                kind=node.kind,
+                node_id=node.id,
+                name_space=node.name_space,
+                old_parent=node.parent_id,
+                old_name=node.name,
+                new_parent=parent_id,
+                new_name=name,
+                moves_access=moves_access,
+                detail=detail,
+            )
+        )
         former_names.take(PlacedObject(node.id, node.kind, node.name_space, node.zone), name=name, former=former)
 
     def write_record(self, node: Node, record: NodeRecord, *, moves_access: bool = False) -> None:
         """Replace the node's record (comment, properties, in-use)."""
         self.tx.count(RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
-        self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space, moves_access=moves_access))
+        self.tx.changed(
+            ChangeDraft(
+                operation="alter",
+                kind=node.kind,
+                node_id=node.id,
+                name_space=node.name_space,
+                moves_access=moves_access,
+            )
+        )
 
     def committed(self, node: Node, *, keeps_words: bool = False) -> None:
         """Write the change row of a commit to the node's document. The last modifier in the node's row is not changed.
@@ -413,7 +445,9 @@ class NodeWrites(Writes):
         the search index ignores it.
         """
         note = DATA_ONLY if keeps_words else None
-        self.tx.changed(ChangeDraft("commit", node.kind, node.id, node.name_space, new_name=note))
+        self.tx.changed(
+            ChangeDraft(operation="commit", kind=node.kind, node_id=node.id, name_space=node.name_space, new_name=note)
+        )
 
     def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
         """Drop the node. Raises ProtectedObject if it, or any object in a dropped catalog or metalake, is protected.
@@ -434,8 +468,18 @@ class NodeWrites(Writes):
             TrashWrites(self.tx).put(node, keep_ms=keep_ms, purges=purges)
         else:
             self.tx.count(DISOWN, {"id": node.id})
-        old = (node.name_space, node.parent_id, node.name)
-        self.tx.changed(ChangeDraft("drop", node.kind, node.id, *old, moves_access=True, detail=detail))
+        self.tx.changed(
+            ChangeDraft(
+                operation="drop",
+                kind=node.kind,
+                node_id=node.id,
+                name_space=node.name_space,
+                old_parent=node.parent_id,
+                old_name=node.name,
+                moves_access=True,
+                detail=detail,
+            )
+        )
 
     def revive(self, node_id: int, *, kind: Kind, space: str, parent_id: int, name: str) -> None:
         """Restore a dropped node under a parent and a name. Raises AlreadyExists if the name is taken."""
@@ -447,7 +491,16 @@ class NodeWrites(Writes):
         owner_id = owners[0][0] if owners else None
         tx.changed(
             ChangeDraft(
-                "undrop", kind, node_id, space, None, None, parent_id, name, moves_access=True, owner_id=owner_id
+                operation="undrop",
+                kind=kind,
+                node_id=node_id,
+                name_space=space,
+                old_parent=None,
+                old_name=None,
+                new_parent=parent_id,
+                new_name=name,
+                moves_access=True,
+                owner_id=owner_id,
             )
         )
         zone: int = tx.rows(ZONE, {"id": node_id})[0][0]
@@ -464,7 +517,7 @@ class NodeWrites(Writes):
     def mark(self, node: Node, *, implicit: bool) -> None:
         """Store whether a namespace is implicit: it exists only as the parent of another namespace."""
         self.tx.count(MARK, {"id": node.id, "implicit": implicit, **self._stamp()})
-        self.tx.changed(ChangeDraft("alter", node.kind, node.id, node.name_space))
+        self.tx.changed(ChangeDraft(operation="alter", kind=node.kind, node_id=node.id, name_space=node.name_space))
 
     def height(self, node_id: int) -> int:
         """Count the levels below a namespace, down to its deepest object. It reads all namespaces below it.

@@ -140,10 +140,10 @@ class OwnerWrites(Writes):
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
         self.tx.changed(
             ChangeDraft(
-                "own",
-                kind,
-                object_id,
-                space,
+                operation="own",
+                kind=kind,
+                node_id=object_id,
+                name_space=space,
                 old_parent=parent_id,
                 new_name=name,
                 moves_access=True,

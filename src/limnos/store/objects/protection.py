@@ -69,13 +69,13 @@ class ProtectionWrites(Writes):
         """
         tx = self.tx
         tx.count(SET, {"id": node.id, "zone": node.zone, "below": below, "actor": tx.actor, "now": tx.now_ms})
-        tx.changed(ChangeDraft("protect", node.kind, node.id, node.name_space))
+        tx.changed(ChangeDraft(operation="protect", kind=node.kind, node_id=node.id, name_space=node.name_space))
 
     def clear(self, node: Node) -> bool:
         """Remove the protection set on a node itself. Returns whether it existed."""
         if not self.tx.count(CLEAR, {"id": node.id}):
             return False
-        self.tx.changed(ChangeDraft("unprotect", node.kind, node.id, node.name_space))
+        self.tx.changed(ChangeDraft(operation="unprotect", kind=node.kind, node_id=node.id, name_space=node.name_space))
         return True
 
     def refuse(self, node: Node) -> None:

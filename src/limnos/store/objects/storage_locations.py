@@ -194,8 +194,17 @@ class RegisteredLocation(NamedTuple):
 
 def registered_location_of(row: Row) -> RegisteredLocation:
     """Build a registered location from a row of the register."""
-    claim = LocationClaim(LocationKind(row[1]), row[2], row[3], row[4], LocationState(row[5]), bool(row[6]))
-    return RegisteredLocation(row[0], claim, row[7], row[8], row[9], bool(row[10]))
+    claim = LocationClaim(
+        kind=LocationKind(row[1]),
+        owner_id=row[2],
+        catalog_id=row[3],
+        metalake_id=row[4],
+        state=LocationState(row[5]),
+        is_conflicting=bool(row[6]),
+    )
+    return RegisteredLocation(
+        location=row[0], claim=claim, claimant_id=row[7], since=row[8], keys_until=row[9], had_files=bool(row[10])
+    )
 
 
 def rivals_read(location: str, *, but: int = 0) -> Load[list[RegisteredLocation]]:
@@ -427,11 +436,25 @@ class LocationWrites(Writes):
             for node_id, catalog, kind, table_format, location in self.tx.rows(MISSED, {"after": after, "last": last}):
                 is_lance = LocationKind.LANCE_TABLE if table_format == "lance" else LocationKind.TABLE
                 place_kind = LocationKind.VIEW if kind == Kind.VIEW else is_lance
-                results.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
+                results.append(
+                    (
+                        LocationClaim(
+                            kind=place_kind, owner_id=node_id, catalog_id=catalog, metalake_id=self.metalake_of(catalog)
+                        ),
+                        location,
+                    )
+                )
         until = LAST_ID if last is None else last
         for node_id, catalog, managed, location in self.tx.rows(MISSED_FILESETS, {"after": after, "last": until}):
             place_kind = LocationKind.FILESET if managed else LocationKind.EXTERNAL_FILESET
-            results.append((LocationClaim(place_kind, node_id, catalog, self.metalake_of(catalog)), location))
+            results.append(
+                (
+                    LocationClaim(
+                        kind=place_kind, owner_id=node_id, catalog_id=catalog, metalake_id=self.metalake_of(catalog)
+                    ),
+                    location,
+                )
+            )
         return last, results
 
     def documents_with(self, names: Sequence[str], *, after: int) -> list[tuple[int, int, bytes]]:

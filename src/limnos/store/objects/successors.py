@@ -273,7 +273,14 @@ class SuccessorWrites(Writes):
             return False
         tx.count(SET_OWNER, {"id": placed.id, "owner": former.owner_id})
         tx.changed(
-            ChangeDraft("own", placed.kind, placed.id, placed.space, moves_access=True, owner_id=former.owner_id)
+            ChangeDraft(
+                operation="own",
+                kind=placed.kind,
+                node_id=placed.id,
+                name_space=placed.space,
+                moves_access=True,
+                owner_id=former.owner_id,
+            )
         )
         return True
 
@@ -295,9 +302,9 @@ class SuccessorWrites(Writes):
             tx.count(TOUCH_ROLE, {"role": role_id, "actor": tx.actor, "now": tx.now_ms})
             on = f"{placed.kind.word} {render((former.catalog, *placed.names))}"
             draft = ChangeDraft(
-                "alter",
-                Kind.ROLE,
-                role_id,
+                operation="alter",
+                kind=Kind.ROLE,
+                node_id=role_id,
                 old_parent=former.metalake_id,
                 old_name=role,
                 new_parent=placed.id,
@@ -316,7 +323,9 @@ class SuccessorWrites(Writes):
             self._require_lock()
             if tx.count(TAG, {"id": placed.id, "tag": tag_id}):
                 tx.count(TAG_VALUES, {"id": placed.id, "tag": tag_id, "former": former.id})
-                draft = ChangeDraft("attach", Kind.TAG, tag_id, Kind.TAG.word, new_parent=placed.id)
+                draft = ChangeDraft(
+                    operation="attach", kind=Kind.TAG, node_id=tag_id, name_space=Kind.TAG.word, new_parent=placed.id
+                )
                 tx.changed_in(former.metalake_id, draft)
                 names.append(name)
         return names

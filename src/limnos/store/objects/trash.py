@@ -81,7 +81,17 @@ class TrashRows(NamedTuple):
 
 
 def _trashed_of(row: Row) -> TrashRow:
-    return TrashRow(row[0], KINDS[row[1]], *row[2:])
+    return TrashRow(
+        id=row[0],
+        kind=KINDS[row[1]],
+        name_space=row[2],
+        name=row[3],
+        parent_id=row[4],
+        dropped_by=row[5],
+        dropped_by_id=row[6],
+        dropped_at=row[7],
+        expires_at=row[8],
+    )
 
 
 def trash_read(zone: int, *, before: tuple[int, int], limit: int) -> Load[TrashRows]:

@@ -166,7 +166,7 @@ def test_client_disconnect_frees_the_export_slot(node: DriverNode) -> None:
 
 def test_closed_export_releases_its_snapshot(node: DriverNode) -> None:
     """A closed export releases its snapshot; one that was never started takes none."""
-    ctx = Context(node.built.services, Credential("admin"), "x")
+    ctx = Context(node.built.services, Credential(user="admin"), "x")
 
     async def story() -> None:
         for _ in range(metalake_export.AT_ONCE_MAX + 1):

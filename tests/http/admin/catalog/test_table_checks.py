@@ -239,7 +239,7 @@ def test_files_on_s3_are_checked(tmp_path: Path) -> None:
                 ("missing", f"{place}/data/gone.parquet"),
             ]
             assert report["files"] == 6
-            store.trouble = RequestFault("HEAD", "data/a.parquet", "403 Forbidden")
+            store.trouble = RequestFault(method="HEAD", pattern="data/a.parquet", status="403 Forbidden")
             assert node.get(check).status == 502
 
 

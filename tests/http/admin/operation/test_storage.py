@@ -280,7 +280,7 @@ def test_check_reports_the_missing_policy_statements(  # noqa: PLR0917 - of pyte
     """Each step that the store refuses is reported with the policy statement that would allow it."""
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **{key: value for key, value in owned(store).items() if "role" not in key})
-        store.trouble = RequestFault(*trouble, "403 Forbidden")
+        store.trouble = RequestFault(method=trouble[0], pattern=trouble[1], status="403 Forbidden")
         answer = node.post(CHECK).json()
         store.trouble = None
     steps_by_name = {each["name"]: each for each in answer["steps"]}
@@ -316,7 +316,7 @@ def test_other_failure_beside_the_location_is_no_refusal(
     """
     with node_at(tmp_path / "data", storage=storage) as node:
         make_catalog(node, **owned(store))
-        store.trouble = RequestFault(method, "own-beside/probe$", "400 Bad Request")
+        store.trouble = RequestFault(method=method, pattern="own-beside/probe$", status="400 Bad Request")
         step_outcomes = outcomes(node)
         store.trouble = None
 

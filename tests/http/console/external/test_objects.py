@@ -87,7 +87,9 @@ class FakeSystem:
         self._called("table", (*schema, table), has=table == "orders")
         indexes = [{"name": "PRIMARY", "indexType": "PRIMARY_KEY", "fieldNames": [["id"]]}]
         layout = {"partitioning": [{"strategy": "identity", "fieldName": ["day"]}]}
-        return SourceTableInfo(NASTY, COLUMNS, indexes, {"engine": "InnoDB"}, layout)
+        return SourceTableInfo(
+            comment=NASTY, columns=COLUMNS, indexes=indexes, properties={"engine": "InnoDB"}, layout=layout
+        )
 
     def view_names(self, schema: Levels) -> list[str]:
         """List the views."""
@@ -103,7 +105,14 @@ class FakeSystem:
         """Return the view."""
         self._called("view", (*schema, view), has=view == "late")
         texts = [{"type": "sql", "dialect": "trino", "sql": "SELECT 1 < 2"}]
-        return GravitinoView("those too late", COLUMNS, texts, None, ("shop",), {})
+        return GravitinoView(
+            comment="those too late",
+            columns=COLUMNS,
+            representations=texts,
+            default_catalog=None,
+            default_namespace=("shop",),
+            properties={},
+        )
 
     def topic_names(self, schema: str) -> list[str]:
         """List the topics."""

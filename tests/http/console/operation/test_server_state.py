@@ -141,8 +141,8 @@ async def _left(beats: NodeBeats) -> None:
 def test_settings_hide_secrets(lake: DriverNode) -> None:
     """Settings that differ from the default come first. A secret is masked on the page and over the API."""
     lines = (
-        SettingLine("names.separator", '"."', True, False),
-        SettingLine("storage.keys", '"***"', False, True, "environment X"),
+        SettingLine(name="names.separator", value='"."', is_default=True, is_secret=False),
+        SettingLine(name="storage.keys", value='"***"', is_default=False, is_secret=True, origin="environment X"),
     )
     EFFECTIVE_SETTINGS.put(lake.built.services, lines)
     page = ConsoleVisitor(lake).sign_in().read("/console/settings").text

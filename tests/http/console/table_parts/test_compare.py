@@ -24,16 +24,16 @@ def test_columns_are_compared_by_id_at_every_depth() -> None:
     """Renames, promotions, additions, drops and changes of nullability are shown; equal schemas have no differences."""
     before = SchemaPart(
         [
-            FieldPart(1, "id", "int", required=True),
-            FieldPart(2, "place", struct(FieldPart(3, "town", "string"))),
-            FieldPart(4, "old", "date"),
+            FieldPart(id=1, name="id", type="int", required=True),
+            FieldPart(id=2, name="place", type=struct(FieldPart(id=3, name="town", type="string"))),
+            FieldPart(id=4, name="old", type="date"),
         ]
     )
     after = SchemaPart(
         [
-            FieldPart(1, "id", "long", required=True),
-            FieldPart(2, "place", struct(FieldPart(3, "city", "string"))),
-            FieldPart(5, "new", "time"),
+            FieldPart(id=1, name="id", type="long", required=True),
+            FieldPart(id=2, name="place", type=struct(FieldPart(id=3, name="city", type="string"))),
+            FieldPart(id=5, name="new", type="time"),
         ]
     )
 
@@ -44,7 +44,7 @@ def test_columns_are_compared_by_id_at_every_depth() -> None:
         "drops old",
     ]
     assert schema_changes(before, before) == []
-    optional = SchemaPart([FieldPart(1, "id", "int"), *before.fields[1:]])
+    optional = SchemaPart([FieldPart(id=1, name="id", type="int"), *before.fields[1:]])
     assert schema_changes(before, optional) == ["id becomes optional"]
 
 

@@ -209,9 +209,9 @@ def test_user_can_cancel_only_own_statements(lake: DriverNode, monkeypatch: pyte
 
 def test_cancelled_statement_reports_its_cancellation(lake: DriverNode) -> None:
     """A running statement is cancelled by its id and reports that."""
-    ctx = Context(lake.built.services, Credential("admin", expires_ms=1 << 62), "r")
+    ctx = Context(lake.built.services, Credential(user="admin", expires_ms=1 << 62), "r")
     text = "SELECT VALUE count(*) FROM range(1, 900000) AS a, range(1, 900000) AS b;"
-    request = WorksheetRequest(text, may_change=False, is_plan=False, own_id="mine", request_id="r")
+    request = WorksheetRequest(text=text, may_change=False, is_plan=False, own_id="mine", request_id="r")
 
     async def both() -> str:
         running = asyncio.create_task(worksheet_run(ctx, request))

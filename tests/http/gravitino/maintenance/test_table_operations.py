@@ -261,7 +261,7 @@ def test_lines_are_not_compared_with_each_table(node: DriverNode) -> None:
     """
     text = str(lines(LINE, {**LINE, "identifier": "main.a.u"})["statisticsPayload"])
     body = StatisticsPayload(calculator_name="x", statistics_payload=text, identifiers=SetOnly(["main.a.t"]))
-    ctx = Context(node.built.services, Credential("admin", None, None), "request")
+    ctx = Context(node.built.services, Credential(user="admin", token_id=None, secret_hash=None), "request")
 
     ((line, values),) = node.runner.run(table_operations._lines(ctx, "lake", body=body))
     assert (line.identifier, values) == ("main.a.t", {"custom-cost": 5})

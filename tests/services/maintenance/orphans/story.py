@@ -211,7 +211,11 @@ class OrphanStory(Story):
         more = {"timestamp-ms": now_ms, "sequence-number": sequence, "summary": {"operation": "append"}}
         snapshot_update["snapshot"] = {**snapshot_update["snapshot"], **more}  # type: ignore[dict-item]
         return LateCommit(
-            name, {"requirements": [], "updates": [snapshot_update, wire.point(number)]}, number, now_ms, manifests
+            table=name,
+            body={"requirements": [], "updates": [snapshot_update, wire.point(number)]},
+            number=number,
+            at_ms=now_ms,
+            manifests=manifests,
         )
 
     def _committed(self, commit: LateCommit, status: int) -> bool:

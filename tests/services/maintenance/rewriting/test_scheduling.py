@@ -36,7 +36,21 @@ NOON_MS = NOW_MS // DAY_MS * DAY_MS + 12 * HOUR_MS
 
 def waiting(number: int, owner: int, *, place: int, size: int = 0, priority: int = 1) -> WaitingRewrite:
     """Return a waiting operation."""
-    return WaitingRewrite(number, number, 1, 1, "compact", "u", None, 0, "{}", size, priority, owner, place)
+    return WaitingRewrite(
+        operation_id=number,
+        node_id=number,
+        catalog_id=1,
+        metalake_id=1,
+        kind="compact",
+        user="u",
+        policy=None,
+        attempts=0,
+        options="{}",
+        bytes=size,
+        priority=priority,
+        owner_id=owner,
+        place=place,
+    )
 
 
 def test_owner_with_many_tables_does_not_delay_others() -> None:
@@ -53,7 +67,7 @@ def test_owners_with_many_rewritten_bytes_come_later() -> None:
     """Owners with many bytes rewritten in the last day come later; large operations count more than small ones."""
     rows = [waiting(1, 1, place=1), waiting(2, 1, place=2), waiting(11, 2, place=1, size=2 * OPERATION_BYTES)]
     rows.append(waiting(12, 2, place=2))
-    used = [RecentUse(1, "p", OPERATION_BYTES, 1, 1)]
+    used = [RecentUse(owner_id=1, policy="p", bytes=OPERATION_BYTES, operations=1, metalake_id=1)]
 
     assert [row.operation_id for row in fair_order(rows, used)] == [11, 1, 2, 12]
 
@@ -61,7 +75,10 @@ def test_owners_with_many_rewritten_bytes_come_later() -> None:
 def test_owners_with_many_small_operations_come_later() -> None:
     """Each operation has a cost besides its bytes, so an owner with many small operations comes later, too."""
     rows = [waiting(1, 1, place=1), waiting(11, 2, place=1)]
-    used = [RecentUse(1, "p", 0, 1_000, 1), RecentUse(2, "p", 10 * OPERATION_BYTES, 1, 1)]
+    used = [
+        RecentUse(owner_id=1, policy="p", bytes=0, operations=1_000, metalake_id=1),
+        RecentUse(owner_id=2, policy="p", bytes=10 * OPERATION_BYTES, operations=1, metalake_id=1),
+    ]
 
     assert [row.operation_id for row in fair_order(rows, used)] == [11, 1]
 

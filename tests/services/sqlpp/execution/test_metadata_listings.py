@@ -22,7 +22,7 @@ def test_slices_read_more_listings_while_all_are_used_and_no_more_than_they_use(
     """Listings of few entries are read with twice as many at once, up to a limit; those of many one by one."""
 
     def next_count(read: int, used: int) -> int:
-        return ListingSlice([], LISTINGS[used:], LISTINGS, (), read).next_count
+        return ListingSlice(entries=[], waiting=LISTINGS[used:], listings=LISTINGS, revisions=(), read=read).next_count
 
     assert [next_count(4, 4), next_count(40, 40), next_count(50, 50)] == [8, PARENTS_AT_ONCE, PARENTS_AT_ONCE]
     assert [next_count(12, 3), next_count(12, 1), next_count(12, 0)] == [3, 1, 1]

@@ -20,7 +20,7 @@ def test_deadline_stays_when_the_clock_jumps(lab: StoreLab, monkeypatch: pytest.
     node = Node(lab.open())
     clock = node.services.store.time
     now_ms = clock.now_ms()
-    session = StatementSession(node.ctx("ana"), now_ms, {}, time.monotonic() + 300)
+    session = StatementSession(ctx=node.ctx("ana"), now_ms=now_ms, parameters={}, ends_at=time.monotonic() + 300)
     monkeypatch.setattr(clock, "now_ms", lambda: now_ms + jump_ms)
 
     assert 0 < session.seconds_left <= 300

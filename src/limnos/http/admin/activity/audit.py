@@ -145,18 +145,18 @@ def _encode_decision(right: AuditedDecision, user: str, *, allowed: bool) -> dic
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/audit",
-        audit_metalake,
-        "list-audit",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/audit",
+        handler=audit_metalake,
+        operation="list-audit",
         query=("user", "object", "path", "action", "outcome", "request", "since", "until", "before", "after", "limit"),
     ),
     Route(
-        "GET",
-        "/api/limnos/v1/audit",
-        audit_server,
-        "list-server-audit",
+        method="GET",
+        path="/api/limnos/v1/audit",
+        handler=audit_server,
+        operation="list-server-audit",
         query=("user", "object", "path", "action", "outcome", "request", "since", "until", "before", "after", "limit"),
     ),
-    Route("POST", "/api/limnos/v1/audit/export", audit_export, "export-audit"),
+    Route(method="POST", path="/api/limnos/v1/audit/export", handler=audit_export, operation="export-audit"),
 )

@@ -67,18 +67,18 @@ def _number(text: str | None, name: str, most: int, *, unset: int) -> int:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/changes",
-        changes,
-        "list-changes",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/changes",
+        handler=changes,
+        operation="list-changes",
         query=("after", "limit", "wait_s"),
         deadline_s=DEADLINE_S,
     ),
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/changes",
-        changes,
-        "list-catalog-changes",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/changes",
+        handler=changes,
+        operation="list-catalog-changes",
         query=("after", "limit", "wait_s"),
         deadline_s=DEADLINE_S,
     ),

@@ -139,21 +139,27 @@ def _encode(result: MetalakeImport) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/export", export_stream, "export-metalake", query=("format", "secrets")),
-    Route("GET", _IMPORTS, imports_list, "list-imports"),
-    Route("POST", _IMPORTS, import_begin, "begin-import"),
-    Route("GET", _ONE, import_load, "load-import"),
     Route(
-        "POST",
-        f"{_ONE}/records",
-        import_feed,
-        "feed-import",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/export",
+        handler=export_stream,
+        operation="export-metalake",
+        query=("format", "secrets"),
+    ),
+    Route(method="GET", path=_IMPORTS, handler=imports_list, operation="list-imports"),
+    Route(method="POST", path=_IMPORTS, handler=import_begin, operation="begin-import"),
+    Route(method="GET", path=_ONE, handler=import_load, operation="load-import"),
+    Route(
+        method="POST",
+        path=f"{_ONE}/records",
+        handler=import_feed,
+        operation="feed-import",
         query=("after",),
         deadline_s=_PART_S,
         body_bytes_max=_PART_BYTES_MAX,
         takes="any",
         asks=(Action.METALAKE_IMPORT,),
     ),
-    Route("POST", f"{_ONE}/finish", import_finish, "finish-import"),
-    Route("DELETE", _ONE, import_abandon, "give-up-import"),
+    Route(method="POST", path=f"{_ONE}/finish", handler=import_finish, operation="finish-import"),
+    Route(method="DELETE", path=_ONE, handler=import_abandon, operation="give-up-import"),
 )

@@ -65,4 +65,6 @@ def _builtin_job(job: BuiltinJob) -> dict[str, object]:
     }
 
 
-ROUTES: tuple[Route[Handler], ...] = (Route("GET", "/api/limnos/v1/metalakes/{m}/jobs/{id}", job_show, "show-job"),)
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(method="GET", path="/api/limnos/v1/metalakes/{m}/jobs/{id}", handler=job_show, operation="show-job"),
+)

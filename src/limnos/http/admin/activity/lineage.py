@@ -75,7 +75,9 @@ async def lineage_show(request: Request, ctx: Context) -> Response:
         raise BadRequest(f"direction must be up or down, not '{direction[:20]}'")
     depth = _number(request, "depth", default=1, most=DEPTH_MAX)
     limit = _number(request, "limit", default=PAGE_MAX, most=PAGE_MAX)
-    question = GraphQuery(metalake, path, request.query("column") or None, direction == "up", depth)
+    question = GraphQuery(
+        metalake=metalake, path=path, column=request.query("column") or None, up=direction == "up", depth=depth
+    )
     graph = await lineage_graph(ctx, question)
     return json_response(
         _page(graph, request.query("after") or "", limit=limit) | {"direction": direction, "depth": depth}
@@ -155,10 +157,10 @@ def _number(request: Request, name: str, *, default: int, most: int) -> int:
 
 def _receive_route(path: str, operation: str, *query: str) -> Route[Handler]:
     return Route(
-        "POST",
-        path,
-        events_receive,
-        operation,
+        method="POST",
+        path=path,
+        handler=events_receive,
+        operation=operation,
         body_bytes_max=LONG_BODY_BYTES,
         asks=(Action.TABLE_COMMIT, Action.VIEW_ALTER),
         query=query,
@@ -170,10 +172,10 @@ ROUTES: tuple[Route[Handler], ...] = (
     _receive_route("/api/v1/lineage", "take-lineage-v1", "metalake"),
     _receive_route("/api/limnos/v1/metalakes/{m}/lineage", "take-lineage-of-metalake"),
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/lineage",
-        lineage_show,
-        "show-lineage",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/lineage",
+        handler=lineage_show,
+        operation="show-lineage",
         query=("path", "column", "direction", "depth", "after", "limit"),
     ),
 )

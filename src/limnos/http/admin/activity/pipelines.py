@@ -105,15 +105,21 @@ def _encode(pipeline: PipelineVersion) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _ALL, pipelines_list, "list-pipelines"),
+    Route(method="GET", path=_ALL, handler=pipelines_list, operation="list-pipelines"),
     Route(
-        "PUT",
-        f"{_ALL}/{{p}}",
-        pipeline_put,
-        "put-pipeline",
+        method="PUT",
+        path=f"{_ALL}/{{p}}",
+        handler=pipeline_put,
+        operation="put-pipeline",
         asks=(Action.JOB_TEMPLATE_CREATE, Action.JOB_TEMPLATE_ALTER, Action.JOB_TEMPLATE_LOAD),
     ),
-    Route("GET", f"{_ALL}/{{p}}", pipeline_load, "load-pipeline", query=("version",)),
-    Route("DELETE", f"{_ALL}/{{p}}", pipeline_drop, "drop-pipeline"),
-    Route("GET", f"{_ALL}/{{p}}/findings", findings_list, "list-findings", query=("rule", "step", "page", "limit")),
+    Route(method="GET", path=f"{_ALL}/{{p}}", handler=pipeline_load, operation="load-pipeline", query=("version",)),
+    Route(method="DELETE", path=f"{_ALL}/{{p}}", handler=pipeline_drop, operation="drop-pipeline"),
+    Route(
+        method="GET",
+        path=f"{_ALL}/{{p}}/findings",
+        handler=findings_list,
+        operation="list-findings",
+        query=("rule", "step", "page", "limit"),
+    ),
 )

@@ -73,10 +73,10 @@ def _number(request: Request, name: str, default: int) -> int:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/reports",
-        reports_list,
-        "list-reports",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/reports",
+        handler=reports_list,
+        operation="list-reports",
         query=("table", "type", "before", "limit"),
     ),
 )

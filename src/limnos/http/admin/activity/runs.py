@@ -48,7 +48,7 @@ class StepBegin(AdminRequestBody, frozen=True):
     output: str = ""
 
 
-class RunStart(AdminRequestBody, frozen=True):
+class RunStart(AdminRequestBody, frozen=True, kw_only=True):
     """A run to start. `version` is the version of the pipeline's declaration, by default the newest."""
 
     id: str
@@ -90,7 +90,7 @@ class RunFinish(AdminRequestBody, frozen=True):
     message: str | None = None
 
 
-class StepOutputReport(AdminRequestBody, frozen=True):
+class StepOutputReport(AdminRequestBody, frozen=True, kw_only=True):
     """A table that the step wrote on a branch: `base` is the snapshot of `main` before the step, `head` the branch's
     snapshot after it.
     """
@@ -108,7 +108,7 @@ class StepOutputReport(AdminRequestBody, frozen=True):
     """The lineage of the step's rows, in the runner's format. The publisher of the run reports it."""
 
 
-class StepInputReport(AdminRequestBody, frozen=True):
+class StepInputReport(AdminRequestBody, frozen=True, kw_only=True):
     """An input of the step: a table at a snapshot, or a source. For an incremental read it has the snapshot from which
     changes were read, else the reason for a full read.
     """
@@ -122,7 +122,7 @@ class StepInputReport(AdminRequestBody, frozen=True):
     whole_because: str | None = None
 
 
-class RuleFindingReport(AdminRequestBody, frozen=True):
+class RuleFindingReport(AdminRequestBody, frozen=True, kw_only=True):
     """The result of one expectation of the step."""
 
     rule: str
@@ -136,7 +136,7 @@ class RuleFindingReport(AdminRequestBody, frozen=True):
     message: str = ""
 
 
-class StepPut(AdminRequestBody, frozen=True):
+class StepPut(AdminRequestBody, frozen=True, kw_only=True):
     """The report of a step. Omitted fields keep the values reported earlier under this attempt."""
 
     attempt: Attempt
@@ -158,15 +158,18 @@ async def run_start(request: Request, ctx: Context) -> Response:
     """
     metalake, pipeline = names_of(request)
     body = Request.decode(await request.body(), RunStart)
-    steps = [RunStepState(each.name, _text(each.reads), each.output, "waiting", 0) for each in body.steps]
+    steps = [
+        RunStepState(name=each.name, reads=_text(each.reads), output=each.output, state="waiting", attempt=0)
+        for each in body.steps
+    ]
     begin = runs.RunBegin(
-        body.id,
-        body.holder,
-        _lease_ms(body.lease_s),
-        _text(body.parameters),
-        _text(body.options),
-        tuple(steps),
-        body.version,
+        uuid=body.id,
+        holder=body.holder,
+        lease_ms=_lease_ms(body.lease_s),
+        parameters=_text(body.parameters),
+        options=_text(body.options),
+        steps=tuple(steps),
+        version=body.version,
     )
     return json_response(_encode(await runs.run_start(ctx, metalake=metalake, pipeline=pipeline, begin=begin)))
 
@@ -239,24 +242,24 @@ async def step_put(request: Request, ctx: Context) -> Response:
     metalake, uuid, name = names_of(request)
     body = Request.decode(await request.body(), StepPut)
     report = runners.StepReport(
-        name,
-        body.state,
-        body.rows,
-        body.bytes,
-        _parse_time_ms(body.started_at),
-        _parse_time_ms(body.ended_at),
-        body.message,
-        _json(body.outputs),
-        _json(body.inputs),
-        None if body.findings is None else tuple(map(_finding, body.findings)),
-        _json(body.phases_s),
+        name=name,
+        state=body.state,
+        rows=body.rows,
+        bytes=body.bytes,
+        started_at=_parse_time_ms(body.started_at),
+        ended_at=_parse_time_ms(body.ended_at),
+        message=body.message,
+        outputs=_json(body.outputs),
+        inputs=_json(body.inputs),
+        findings=None if body.findings is None else tuple(map(_finding, body.findings)),
+        phases=_json(body.phases_s),
     )
     run_step_state = await runners.step_put(ctx, metalake=metalake, uuid=uuid, attempt=body.attempt, report=report)
     return json_response(_encode_step(run_step_state, {}))
 
 
 def _finding(report: RuleFindingReport) -> RuleFinding:
-    return RuleFinding("", report.rule, _text(report))
+    return RuleFinding(step="", rule=report.rule, body=_text(report))
 
 
 def _json(value: Sequence[AdminRequestBody] | Mapping[str, object] | None) -> str | None:
@@ -364,12 +367,24 @@ def _raw_json(text: str) -> msgspec.Raw:
 _RUNNERS = (Action.JOB_RUN, Action.JOB_LOAD)
 """The actions of which a caller needs the right to at least one, to send a long report of a step."""
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", f"{_LAKE}/pipelines/{{p}}/runs", run_start, "start-run", asks=(Action.JOB_RUN,)),
-    Route("GET", f"{_LAKE}/runs", runs_list, "list-runs", query=("pipeline", "state", "page", "limit")),
-    Route("GET", _RUN, run_load, "load-run"),
-    Route("POST", f"{_RUN}/beat", run_beat, "beat-run"),
-    Route("POST", f"{_RUN}/resume", run_resume, "resume-run"),
-    Route("PUT", f"{_RUN}/steps/{{step}}", step_put, "put-step", asks=_RUNNERS),
-    Route("POST", f"{_RUN}/finish", run_finish, "finish-run"),
-    Route("POST", f"{_RUN}/cancel", run_cancel, "cancel-run"),
+    Route(
+        method="POST",
+        path=f"{_LAKE}/pipelines/{{p}}/runs",
+        handler=run_start,
+        operation="start-run",
+        asks=(Action.JOB_RUN,),
+    ),
+    Route(
+        method="GET",
+        path=f"{_LAKE}/runs",
+        handler=runs_list,
+        operation="list-runs",
+        query=("pipeline", "state", "page", "limit"),
+    ),
+    Route(method="GET", path=_RUN, handler=run_load, operation="load-run"),
+    Route(method="POST", path=f"{_RUN}/beat", handler=run_beat, operation="beat-run"),
+    Route(method="POST", path=f"{_RUN}/resume", handler=run_resume, operation="resume-run"),
+    Route(method="PUT", path=f"{_RUN}/steps/{{step}}", handler=step_put, operation="put-step", asks=_RUNNERS),
+    Route(method="POST", path=f"{_RUN}/finish", handler=run_finish, operation="finish-run"),
+    Route(method="POST", path=f"{_RUN}/cancel", handler=run_cancel, operation="cancel-run"),
 )

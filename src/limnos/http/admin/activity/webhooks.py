@@ -90,8 +90,20 @@ def _encode(webhook: Webhook) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/webhooks", webhooks_list, "list-webhooks"),
-    Route("POST", "/api/limnos/v1/metalakes/{m}/webhooks", webhook_create, "create-webhook"),
-    Route("DELETE", "/api/limnos/v1/metalakes/{m}/webhooks/{id}", webhook_drop, "drop-webhook"),
-    Route("POST", "/api/limnos/v1/metalakes/{m}/webhooks/{id}/retry", webhook_retry, "retry-webhook"),
+    Route(method="GET", path="/api/limnos/v1/metalakes/{m}/webhooks", handler=webhooks_list, operation="list-webhooks"),
+    Route(
+        method="POST", path="/api/limnos/v1/metalakes/{m}/webhooks", handler=webhook_create, operation="create-webhook"
+    ),
+    Route(
+        method="DELETE",
+        path="/api/limnos/v1/metalakes/{m}/webhooks/{id}",
+        handler=webhook_drop,
+        operation="drop-webhook",
+    ),
+    Route(
+        method="POST",
+        path="/api/limnos/v1/metalakes/{m}/webhooks/{id}/retry",
+        handler=webhook_retry,
+        operation="retry-webhook",
+    ),
 )

@@ -82,10 +82,10 @@ def _limit(text: str | None) -> int:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/children",
-        children,
-        "list-children",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/children",
+        handler=children,
+        operation="list-children",
         query=("path", "kind", "after", "limit"),
     ),
 )

@@ -39,7 +39,7 @@ class ObjectCreate(AdminRequestBody, frozen=True):
     properties: dict[str, str] = msgspec.field(default_factory=dict)
 
 
-class ObjectAlter(AdminRequestBody, frozen=True):
+class ObjectAlter(AdminRequestBody, frozen=True, kw_only=True):
     """The common fields of a body that changes an object. An omitted field stays unchanged."""
 
     name: str | None = None
@@ -146,11 +146,23 @@ def _routes(declared: DeclaredKind) -> tuple[Route[Handler], ...]:
     above = f"/api/limnos/v1/metalakes/{{m}}/catalogs/{{c}}/{declared.plural}/{{namespace}}"
     one = f"{above}/{{{kind.word}}}"
     return (
-        Route("GET", above, routes.list, f"list-{declared.plural}"),
-        Route("POST", above, routes.create, f"create-{kind.word}", asks=(kind_action(kind, "create"),)),
-        Route("GET", one, routes.load, f"load-{kind.word}"),
-        Route("PUT", one, routes.alter, f"alter-{kind.word}", asks=(kind_action(kind, "alter"),)),
-        Route("DELETE", one, routes.drop, f"drop-{kind.word}"),
+        Route(method="GET", path=above, handler=routes.list, operation=f"list-{declared.plural}"),
+        Route(
+            method="POST",
+            path=above,
+            handler=routes.create,
+            operation=f"create-{kind.word}",
+            asks=(kind_action(kind, "create"),),
+        ),
+        Route(method="GET", path=one, handler=routes.load, operation=f"load-{kind.word}"),
+        Route(
+            method="PUT",
+            path=one,
+            handler=routes.alter,
+            operation=f"alter-{kind.word}",
+            asks=(kind_action(kind, "alter"),),
+        ),
+        Route(method="DELETE", path=one, handler=routes.drop, operation=f"drop-{kind.word}"),
     )
 
 

@@ -76,13 +76,17 @@ def _number(request: Request, name: str, *, default: str) -> int:
 _FILESETS = "/api/limnos/v1/metalakes/{m}/catalogs/{c}/filesets"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        f"{_FILESETS}/entries",
-        entries,
-        "list-fileset-entries",
+        method="GET",
+        path=f"{_FILESETS}/entries",
+        handler=entries,
+        operation="list-fileset-entries",
         query=("fileset", "directory", "location", "after", "limit"),
     ),
     Route(
-        "GET", f"{_FILESETS}/preview", preview, "preview-fileset-file", query=("fileset", "file", "location", "rows")
+        method="GET",
+        path=f"{_FILESETS}/preview",
+        handler=preview,
+        operation="preview-fileset-file",
+        query=("fileset", "file", "location", "rows"),
     ),
 )

@@ -44,4 +44,6 @@ async def move(request: Request, ctx: Context) -> Response:
     return json_response({"kind": body.kind, "path": [catalog, *target]})
 
 
-ROUTES: tuple[Route[Handler], ...] = (Route("POST", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/move", move, "move"),)
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(method="POST", path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/move", handler=move, operation="move"),
+)

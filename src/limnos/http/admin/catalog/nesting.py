@@ -119,9 +119,9 @@ def _limit(request: Request) -> int:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _NAMES, names_check, "check-names", query=("separator", "limit")),
-    Route("GET", _CHANGES, names_show, "show-name-changes", query=("after", "limit")),
-    Route("PUT", _CHANGES, names_plan, "plan-name-changes"),
-    Route("POST", _CHANGES, names_go_on, "change-names"),
-    Route("DELETE", _CHANGES, names_confirm, "confirm-name-changes"),
+    Route(method="GET", path=_NAMES, handler=names_check, operation="check-names", query=("separator", "limit")),
+    Route(method="GET", path=_CHANGES, handler=names_show, operation="show-name-changes", query=("after", "limit")),
+    Route(method="PUT", path=_CHANGES, handler=names_plan, operation="plan-name-changes"),
+    Route(method="POST", path=_CHANGES, handler=names_go_on, operation="change-names"),
+    Route(method="DELETE", path=_CHANGES, handler=names_confirm, operation="confirm-name-changes"),
 )

@@ -66,10 +66,10 @@ def preview_request_of(request: Request) -> PreviewRequest:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/tables/preview",
-        preview,
-        "preview-table",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/tables/preview",
+        handler=preview,
+        operation="preview-table",
         query=("table", "rows", "columns", "snapshot"),
     ),
 )

@@ -71,10 +71,10 @@ def _encode(hit: SearchHit) -> dict[str, object]:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/search",
-        search_show,
-        "search",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/search",
+        handler=search_show,
+        operation="search",
         query=("q", "in", "kind", "tag", "owner", "format", "limit", "facets"),
     ),
 )

@@ -45,10 +45,10 @@ async def table_check(request: Request, ctx: Context) -> Response:
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "GET",
-        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/tables/check",
-        table_check,
-        "check-table",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/tables/check",
+        handler=table_check,
+        operation="check-table",
         query=("table", "snapshots", "after"),
     ),
 )

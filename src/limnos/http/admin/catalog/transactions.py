@@ -77,7 +77,7 @@ class NamespaceMove(_OperationBody, frozen=True, tag="move-namespace"):
         return operated.NamespaceMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
-class TableCreate(_OperationBody, frozen=True, tag="create-table"):
+class TableCreate(_OperationBody, frozen=True, tag="create-table", kw_only=True):
     """An operation that creates a table; its fields are those of Iceberg REST."""
 
     path: list[str]
@@ -101,11 +101,27 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table"):
         raw = msgspec.json.encode(parts)
         if len(raw) > REQUEST_BYTES_MAX:
             return operated.TableCreateOperation(
-                path, TableRequest(path[-1], self.location, None, None, None, None, raw)
+                path,
+                TableRequest(
+                    name=path[-1],
+                    location=self.location,
+                    schema=None,
+                    partition_spec=None,
+                    write_order=None,
+                    properties=None,
+                    raw=raw,
+                ),
             )
         return operated.TableCreateOperation(
             path,
-            TableRequest(path[-1], self.location, self.schema, self.partition_spec, self.write_order, self.properties),
+            TableRequest(
+                name=path[-1],
+                location=self.location,
+                schema=self.schema,
+                partition_spec=self.partition_spec,
+                write_order=self.write_order,
+                properties=self.properties,
+            ),
         )
 
 
@@ -152,7 +168,7 @@ class TableMove(_OperationBody, frozen=True, tag="move-table"):
         return operated.TableMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
-class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
+class ViewCreate(_OperationBody, frozen=True, tag="create-view", kw_only=True):
     """An operation that creates a view; its fields are those of Iceberg REST."""
 
     path: list[str]
@@ -169,9 +185,19 @@ class ViewCreate(_OperationBody, frozen=True, tag="create-view"):
         parts = {"schema": self.schema, "view-version": self.view_version, "properties": self.properties or {}}
         raw = msgspec.json.encode(parts)
         if len(raw) > REQUEST_BYTES_MAX:
-            return operated.ViewCreateOperation(path, ViewRequest(path[-1], self.location, {}, {}, None, raw))
+            return operated.ViewCreateOperation(
+                path,
+                ViewRequest(name=path[-1], location=self.location, schema={}, version={}, properties=None, raw=raw),
+            )
         return operated.ViewCreateOperation(
-            path, ViewRequest(path[-1], self.location, self.schema, self.view_version, self.properties)
+            path,
+            ViewRequest(
+                name=path[-1],
+                location=self.location,
+                schema=self.schema,
+                version=self.view_version,
+                properties=self.properties,
+            ),
         )
 
 
@@ -189,8 +215,12 @@ class ViewCommit(_OperationBody, frozen=True, tag="commit-view"):
         path = check_some_levels(self.path)
         raw = msgspec.json.encode({"requirements": self.requirements, "updates": self.updates})
         if len(raw) > REQUEST_BYTES_MAX:
-            return operated.ViewCommitOperation(path, ViewAsked(path[:-1], path[-1], [], [], raw))
-        request = ViewAsked(path[:-1], path[-1], list(self.requirements), list(self.updates))
+            return operated.ViewCommitOperation(
+                path, ViewAsked(namespace=path[:-1], name=path[-1], requirements=[], updates=[], raw=raw)
+            )
+        request = ViewAsked(
+            namespace=path[:-1], name=path[-1], requirements=list(self.requirements), updates=list(self.updates)
+        )
         return operated.ViewCommitOperation(path, request)
 
 
@@ -289,10 +319,10 @@ def _encode_result(catalog: str, operation: AnyOperation, document: MetadataDocu
 
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "POST",
-        "/api/limnos/v1/metalakes/{m}/catalogs/{c}/transactions",
-        transaction_run,
-        "transaction",
+        method="POST",
+        path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/transactions",
+        handler=transaction_run,
+        operation="transaction",
         asks=(
             Action.TABLE_COMMIT,
             Action.TABLE_CREATE,

@@ -108,7 +108,7 @@ def _limit(request: Request) -> int:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _TRASH, trash_list, "list-trash", query=("below", "before", "limit")),
-    Route("DELETE", f"{_TRASH}/{{id}}", trash_forget, "forget-trash"),
-    Route("POST", f"{_TRASH}/{{id}}/undrop", undrop, "undrop"),
+    Route(method="GET", path=_TRASH, handler=trash_list, operation="list-trash", query=("below", "before", "limit")),
+    Route(method="DELETE", path=f"{_TRASH}/{{id}}", handler=trash_forget, operation="forget-trash"),
+    Route(method="POST", path=f"{_TRASH}/{{id}}/undrop", handler=undrop, operation="undrop"),
 )

@@ -54,7 +54,7 @@ async def unprotect(request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _PATH, protection_load, "load-protection"),
-    Route("PUT", _PATH, protect, "protect"),
-    Route("DELETE", _PATH, unprotect, "unprotect"),
+    Route(method="GET", path=_PATH, handler=protection_load, operation="load-protection"),
+    Route(method="PUT", path=_PATH, handler=protect, operation="protect"),
+    Route(method="DELETE", path=_PATH, handler=unprotect, operation="unprotect"),
 )

@@ -95,7 +95,7 @@ def _encode_restriction(view: restrictions.RestrictionView) -> dict[str, object]
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", _PATH, restrictions_list, "list-restrictions"),
-    Route("PUT", f"{_PATH}/{{name}}", restriction_set, "set-restriction"),
-    Route("DELETE", f"{_PATH}/{{name}}", restriction_remove, "remove-restriction"),
+    Route(method="GET", path=_PATH, handler=restrictions_list, operation="list-restrictions"),
+    Route(method="PUT", path=f"{_PATH}/{{name}}", handler=restriction_set, operation="set-restriction"),
+    Route(method="DELETE", path=f"{_PATH}/{{name}}", handler=restriction_remove, operation="remove-restriction"),
 )

@@ -37,7 +37,7 @@ from limnos.services.request.context import Context
 LIMIT: Final = 100
 
 
-class ExplainRequest(AdminRequestBody, frozen=True):
+class ExplainRequest(AdminRequestBody, frozen=True, kw_only=True):
     """A request to explain whether a user (by default the caller) may take an action on an object.
 
     The path starts with the catalog. `through` are the paths below the catalog of the views through which the
@@ -252,7 +252,7 @@ class PrivilegeBody(AdminRequestBody, frozen=True):
     condition: str = "allow"
 
 
-class WhatIfRequest(AdminRequestBody, frozen=True):
+class WhatIfRequest(AdminRequestBody, frozen=True, kw_only=True):
     """A request to preview a change of rights.
 
     `grant` and `revoke` change the `privileges` of a `role` on the object of `kind` and `path`. `assign` and `unassign`
@@ -282,7 +282,9 @@ async def what_if(request: Request, ctx: Context) -> Response:
     if not body.roles or (body.user is None) is (body.group is None):
         raise BadRequest("Name the roles, and the user or the group")
     kind, name = (Kind.USER, body.user) if body.user is not None else (Kind.GROUP, body.group or "")
-    question = access_consequences.RolesQuestion(metalake, kind, name, body.roles, body.change == "assign")
+    question = access_consequences.RolesQuestion(
+        metalake=metalake, kind=kind, name=name, roles=body.roles, gives=body.change == "assign"
+    )
     return json_response(_consequence(await access_consequences.roles_consequence(ctx, question)))
 
 
@@ -333,7 +335,7 @@ def _consequence(consequence: Consequence) -> dict[str, object]:
     }
 
 
-class PresetRequestBody(AdminRequestBody, frozen=True):
+class PresetRequestBody(AdminRequestBody, frozen=True, kw_only=True):
     """A request to grant a preset on the object of `kind` and `path` to a `user`, a `group` or a `role`, or to revoke
     it.
     """
@@ -375,7 +377,14 @@ async def _preset_request(ctx: Context, metalake: str, *, body: PresetRequestBod
     kind, name = named[0]
     on = AccessQuestion(metalake, parse_kind(body.kind), check_levels(body.path))
     wish = await access_consequences.privilege_request_at(ctx, on, privileges=())
-    return PresetRequest(metalake, body.preset, wish, kind, name, body.change == "grant")
+    return PresetRequest(
+        metalake=metalake,
+        preset=body.preset,
+        wish=wish,
+        holder_kind=kind,
+        holder=name,
+        grants_them=body.change == "grant",
+    )
 
 
 def _preset_grants(outcome: PresetOutcome, grants: tuple[Grant, ...]) -> list[dict[str, object]]:
@@ -401,26 +410,42 @@ def _limit(request: Request, most: int) -> int:
 
 _ACCESS: Final = "/api/limnos/v1/metalakes/{m}/access"
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", f"{_ACCESS}/explain", explain, "explain-access"),
+    Route(method="POST", path=f"{_ACCESS}/explain", handler=explain, operation="explain-access"),
     Route(
-        "GET", f"{_ACCESS}/holders", holders, "list-access-holders", query=("path", "kind", "action", "after", "limit")
+        method="GET",
+        path=f"{_ACCESS}/holders",
+        handler=holders,
+        operation="list-access-holders",
+        query=("path", "kind", "action", "after", "limit"),
     ),
-    Route("GET", f"{_ACCESS}/rules", rules, "list-access-rules", query=("path", "kind", "after", "limit")),
-    Route("GET", f"{_ACCESS}/reach", reach, "list-access-reach", query=("path", "kind", "user", "after", "limit")),
     Route(
-        "GET",
-        f"{_ACCESS}/diff",
-        diff,
-        "list-access-differences",
+        method="GET",
+        path=f"{_ACCESS}/rules",
+        handler=rules,
+        operation="list-access-rules",
+        query=("path", "kind", "after", "limit"),
+    ),
+    Route(
+        method="GET",
+        path=f"{_ACCESS}/reach",
+        handler=reach,
+        operation="list-access-reach",
+        query=("path", "kind", "user", "after", "limit"),
+    ),
+    Route(
+        method="GET",
+        path=f"{_ACCESS}/diff",
+        handler=diff,
+        operation="list-access-differences",
         query=("user", "other", "path", "kind", "after", "limit"),
     ),
     Route(
-        "GET",
-        f"{_ACCESS}/missing",
-        missing,
-        "list-missing-privileges",
+        method="GET",
+        path=f"{_ACCESS}/missing",
+        handler=missing,
+        operation="list-missing-privileges",
         query=("preset", "user", "path", "kind"),
     ),
-    Route("POST", f"{_ACCESS}/what-if", what_if, "what-if-access"),
-    Route("POST", f"{_ACCESS}/presets", change_preset, "change-access-preset"),
+    Route(method="POST", path=f"{_ACCESS}/what-if", handler=what_if, operation="what-if-access"),
+    Route(method="POST", path=f"{_ACCESS}/presets", handler=change_preset, operation="change-access-preset"),
 )

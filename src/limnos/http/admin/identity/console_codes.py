@@ -25,5 +25,7 @@ async def console_code_create(_request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", "/api/limnos/v1/console/codes", console_code_create, "create-console-code"),
+    Route(
+        method="POST", path="/api/limnos/v1/console/codes", handler=console_code_create, operation="create-console-code"
+    ),
 )

@@ -51,13 +51,23 @@ async def member_remove(request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/metalakes/{m}/groups/{g}/members", members_list, "list-members"),
     Route(
-        "POST",
-        "/api/limnos/v1/metalakes/{m}/groups/{g}/members",
-        members_add,
-        "add-members",
+        method="GET",
+        path="/api/limnos/v1/metalakes/{m}/groups/{g}/members",
+        handler=members_list,
+        operation="list-members",
+    ),
+    Route(
+        method="POST",
+        path="/api/limnos/v1/metalakes/{m}/groups/{g}/members",
+        handler=members_add,
+        operation="add-members",
         asks=(Action.GROUP_MEMBERS,),
     ),
-    Route("DELETE", "/api/limnos/v1/metalakes/{m}/groups/{g}/members/{u}", member_remove, "remove-member"),
+    Route(
+        method="DELETE",
+        path="/api/limnos/v1/metalakes/{m}/groups/{g}/members/{u}",
+        handler=member_remove,
+        operation="remove-member",
+    ),
 )

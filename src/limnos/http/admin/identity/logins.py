@@ -75,7 +75,9 @@ async def password_forget(request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", "/api/limnos/v1/login", login, "login"),
-    Route("PUT", "/api/limnos/v1/users/{u}/password", password_set, "set-password"),
-    Route("DELETE", "/api/limnos/v1/users/{u}/password", password_forget, "remove-password"),
+    Route(method="POST", path="/api/limnos/v1/login", handler=login, operation="login"),
+    Route(method="PUT", path="/api/limnos/v1/users/{u}/password", handler=password_set, operation="set-password"),
+    Route(
+        method="DELETE", path="/api/limnos/v1/users/{u}/password", handler=password_forget, operation="remove-password"
+    ),
 )

@@ -77,8 +77,10 @@ def _encode(secret: Token) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/service-accounts", accounts_list, "list-service-accounts"),
-    Route("GET", "/api/limnos/v1/users/{u}/secrets", secrets_list, "list-secrets"),
-    Route("POST", "/api/limnos/v1/users/{u}/secrets", secret_create, "create-secret"),
-    Route("DELETE", "/api/limnos/v1/users/{u}/secrets/{id}", secret_end, "end-secret"),
+    Route(
+        method="GET", path="/api/limnos/v1/service-accounts", handler=accounts_list, operation="list-service-accounts"
+    ),
+    Route(method="GET", path="/api/limnos/v1/users/{u}/secrets", handler=secrets_list, operation="list-secrets"),
+    Route(method="POST", path="/api/limnos/v1/users/{u}/secrets", handler=secret_create, operation="create-secret"),
+    Route(method="DELETE", path="/api/limnos/v1/users/{u}/secrets/{id}", handler=secret_end, operation="end-secret"),
 )

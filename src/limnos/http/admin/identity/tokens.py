@@ -69,7 +69,9 @@ def _encode(token: Token) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/tokens", tokens_list, "list-tokens", query=("user", "all")),
-    Route("POST", "/api/limnos/v1/tokens", token_create, "create-token"),
-    Route("DELETE", "/api/limnos/v1/tokens/{id}", token_revoke, "revoke-token"),
+    Route(
+        method="GET", path="/api/limnos/v1/tokens", handler=tokens_list, operation="list-tokens", query=("user", "all")
+    ),
+    Route(method="POST", path="/api/limnos/v1/tokens", handler=token_create, operation="create-token"),
+    Route(method="DELETE", path="/api/limnos/v1/tokens/{id}", handler=token_revoke, operation="revoke-token"),
 )

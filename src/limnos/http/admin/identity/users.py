@@ -30,5 +30,5 @@ async def user_enable(request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("PATCH", "/api/limnos/v1/metalakes/{m}/users/{u}", user_enable, "enable-user"),
+    Route(method="PATCH", path="/api/limnos/v1/metalakes/{m}/users/{u}", handler=user_enable, operation="enable-user"),
 )

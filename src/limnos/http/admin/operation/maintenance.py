@@ -205,8 +205,26 @@ def _orphans(report: OrphanReport) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", f"{_BASE}/findings", findings_list, "list-maintenance-findings", query=("after",)),
-    Route("GET", f"{_BASE}/table", table_explain, "explain-table-maintenance", query=("table",)),
-    Route("POST", f"{_BASE}/operations", operation_start, "start-maintenance-operation"),
-    Route("GET", f"{_BASE}/operations", status_show, "list-maintenance-operations", query=("before",)),
+    Route(
+        method="GET",
+        path=f"{_BASE}/findings",
+        handler=findings_list,
+        operation="list-maintenance-findings",
+        query=("after",),
+    ),
+    Route(
+        method="GET",
+        path=f"{_BASE}/table",
+        handler=table_explain,
+        operation="explain-table-maintenance",
+        query=("table",),
+    ),
+    Route(method="POST", path=f"{_BASE}/operations", handler=operation_start, operation="start-maintenance-operation"),
+    Route(
+        method="GET",
+        path=f"{_BASE}/operations",
+        handler=status_show,
+        operation="list-maintenance-operations",
+        query=("before",),
+    ),
 )

@@ -58,6 +58,6 @@ async def settings_read(_request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/nodes", nodes_list, "list-nodes"),
-    Route("GET", "/api/limnos/v1/settings", settings_read, "list-settings"),
+    Route(method="GET", path="/api/limnos/v1/nodes", handler=nodes_list, operation="list-nodes"),
+    Route(method="GET", path="/api/limnos/v1/settings", handler=settings_read, operation="list-settings"),
 )

@@ -96,8 +96,18 @@ async def operation_cancel(request: Request, ctx: Context) -> Response:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", f"{_BASE}/leases", operations_lease, "lease-maintenance-operations"),
-    Route("PUT", f"{_BASE}/leases", leases_renew, "renew-maintenance-leases"),
-    Route("POST", f"{_BASE}/operations/{{o}}/report", operation_report, "report-maintenance-operation"),
-    Route("POST", f"{_BASE}/operations/{{o}}/cancel", operation_cancel, "cancel-maintenance-operation"),
+    Route(method="POST", path=f"{_BASE}/leases", handler=operations_lease, operation="lease-maintenance-operations"),
+    Route(method="PUT", path=f"{_BASE}/leases", handler=leases_renew, operation="renew-maintenance-leases"),
+    Route(
+        method="POST",
+        path=f"{_BASE}/operations/{{o}}/report",
+        handler=operation_report,
+        operation="report-maintenance-operation",
+    ),
+    Route(
+        method="POST",
+        path=f"{_BASE}/operations/{{o}}/cancel",
+        handler=operation_cancel,
+        operation="cancel-maintenance-operation",
+    ),
 )

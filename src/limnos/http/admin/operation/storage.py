@@ -52,7 +52,14 @@ def _encode_keys(inventory: KeyInventory) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("POST", "/api/limnos/v1/metalakes/{m}/catalogs/{c}/storage/check", storage_check, "check-storage"),
-    Route("GET", "/api/limnos/v1/storage/keys", keys_list, "list-storage-keys"),
-    Route("POST", "/api/limnos/v1/storage/keys/rotate", keys_rotate, "rotate-storage-keys"),
+    Route(
+        method="POST",
+        path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/storage/check",
+        handler=storage_check,
+        operation="check-storage",
+    ),
+    Route(method="GET", path="/api/limnos/v1/storage/keys", handler=keys_list, operation="list-storage-keys"),
+    Route(
+        method="POST", path="/api/limnos/v1/storage/keys/rotate", handler=keys_rotate, operation="rotate-storage-keys"
+    ),
 )

@@ -71,7 +71,9 @@ def _encode(row: TaskRow) -> dict[str, object]:
 
 
 ROUTES: tuple[Route[Handler], ...] = (
-    Route("GET", "/api/limnos/v1/tasks", tasks_list, "list-tasks", query=("state", "after")),
-    Route("GET", "/api/limnos/v1/tasks/{id}", task_load, "load-task"),
-    Route("POST", "/api/limnos/v1/tasks/{id}/retry", task_retry, "retry-task"),
+    Route(
+        method="GET", path="/api/limnos/v1/tasks", handler=tasks_list, operation="list-tasks", query=("state", "after")
+    ),
+    Route(method="GET", path="/api/limnos/v1/tasks/{id}", handler=task_load, operation="load-task"),
+    Route(method="POST", path="/api/limnos/v1/tasks/{id}/retry", handler=task_retry, operation="retry-task"),
 )

@@ -46,7 +46,7 @@ _GRANT_FIELDS = ("change", "role", "user", "privileges", "condition")
 _PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
 
 
-class ChangePage(msgspec.Struct, frozen=True):
+class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the page that previews a change of rights, with its consequence."""
 
     frame: Frame
@@ -134,8 +134,15 @@ async def _visible_owner(page_request: PageRequest, at: ObjectAddress) -> str | 
 def _role_form(action: str, fields: Mapping[str, str]) -> FormView:
     """Return the form that requests the preview of the change again, with another role."""
     rest = {name: value for name, value in fields.items() if name != "role"}
-    inputs = (FormInput("role", "Role", fields["role"], is_required=True),)
-    return FormView(action, "See what it changes…", hidden_fields(**rest), inputs, title="Another role", method="get")
+    inputs = (FormInput(name="role", label="Role", value=fields["role"], is_required=True),)
+    return FormView(
+        action=action,
+        button="See what it changes…",
+        fields=hidden_fields(**rest),
+        inputs=inputs,
+        title="Another role",
+        method="get",
+    )
 
 
 def _page(
@@ -150,17 +157,17 @@ def _page(
     is_revoke: bool,
 ) -> Response:
     view = ChangePage(
-        frame,
-        "Revoke" if is_revoke else "Grant",
-        sentence,
-        _consequence_lines(consequence),
-        _counted(consequence.users, "user"),
-        consequence.is_bounded,
-        consequence.is_enforced,
-        is_revoke,
-        action,
-        tuple(HiddenField(name, value) for name, value in fields.items()),
-        back,
+        frame=frame,
+        title="Revoke" if is_revoke else "Grant",
+        sentence=sentence,
+        lines=_consequence_lines(consequence),
+        concerned=_counted(consequence.users, "user"),
+        is_bounded=consequence.is_bounded,
+        is_enforced=consequence.is_enforced,
+        is_revoke=is_revoke,
+        action=action,
+        fields=tuple(HiddenField(name, value) for name, value in fields.items()),
+        back=back,
     )
     return html_response(page_request.request, render("access_change.html", view))
 
@@ -217,7 +224,14 @@ async def _preset_change(
     on = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
     wish = await privilege_request_at(page_request.ctx, on, privileges=())
     kind = Kind.USER if user else Kind.ROLE
-    return PresetRequest(address.metalake, preset, wish, kind, holder, change == "grant")
+    return PresetRequest(
+        metalake=address.metalake,
+        preset=preset,
+        wish=wish,
+        holder_kind=kind,
+        holder=holder,
+        grants_them=change == "grant",
+    )
 
 
 async def grant_change(page_request: PageRequest) -> Response:
@@ -255,7 +269,9 @@ def _roles_change(page_request: PageRequest, fields: Mapping[str, str]) -> Roles
     kind, metalake, name = person_of(page_request)
     if fields.get("change") not in ("assign", "unassign") or not fields.get("role"):
         raise BadRequest("Choose a role on the page of the user or group")
-    return RolesQuestion(metalake, kind, name, (fields["role"],), fields["change"] == "assign")
+    return RolesQuestion(
+        metalake=metalake, kind=kind, name=name, roles=(fields["role"],), gives=fields["change"] == "assign"
+    )
 
 
 async def assign_page(page_request: PageRequest) -> Response:
@@ -298,14 +314,23 @@ async def assign_change(page_request: PageRequest) -> Response:
 
 ROUTES = (
     ConsoleRoute(
-        "GET",
-        "/grant/{kind}/{path...}",
-        grant_page,
-        "grant-page",
-        _GRANT_FIELDS,
+        method="GET",
+        path="/grant/{kind}/{path...}",
+        handler=grant_page,
+        operation="grant-page",
+        query=_GRANT_FIELDS,
         is_form=True,
     ),
-    ConsoleRoute("POST", "/grant/{kind}/{path...}", grant_change, "grant-from-console"),
-    ConsoleRoute("GET", "/assign/{kind}/{m}/{name}", assign_page, "assign-page", ("change", "role"), is_form=True),
-    ConsoleRoute("POST", "/assign/{kind}/{m}/{name}", assign_change, "assign-from-console"),
+    ConsoleRoute(method="POST", path="/grant/{kind}/{path...}", handler=grant_change, operation="grant-from-console"),
+    ConsoleRoute(
+        method="GET",
+        path="/assign/{kind}/{m}/{name}",
+        handler=assign_page,
+        operation="assign-page",
+        query=("change", "role"),
+        is_form=True,
+    ),
+    ConsoleRoute(
+        method="POST", path="/assign/{kind}/{m}/{name}", handler=assign_change, operation="assign-from-console"
+    ),
 )

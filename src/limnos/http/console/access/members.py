@@ -46,18 +46,18 @@ async def members_part(page_request: PageRequest, metalake: str, *, group: str) 
     rows = tuple(
         (
             SheetCell(
-                name,
-                person_url(page_request, "user", metalake=metalake, name=name) if name in visible else "",
+                text=name,
+                href=person_url(page_request, "user", metalake=metalake, name=name) if name in visible else "",
                 is_name=True,
             ),
             *((SheetCell(form=_removal_form(page_request, metalake, group=group, user=name)),) if may_change else ()),
         )
         for name in rest[:ROWS]
     )
-    columns = (SheetColumn("User"), *((SheetColumn("Change"),) if may_change else ()))
+    columns = (SheetColumn(text="User"), *((SheetColumn(text="Change"),) if may_change else ()))
     following = f"{own}?{urlencode({'after': rest[ROWS - 1]})}" if len(rest) > ROWS else ""
     note = "No more members follow." if members else "This group has no members."
-    sheet = Sheet("Members", columns, rows, note=note, following=following)
+    sheet = Sheet(title="Members", columns=columns, rows=rows, note=note, following=following)
     others = tuple(name for name in names if name not in present)[:ROWS]
     forms = (_addition_form(page_request, metalake, group=group, others=others),) if may_change else ()
     return TabPart(sheets=(sheet,), forms=forms)
@@ -65,10 +65,10 @@ async def members_part(page_request: PageRequest, metalake: str, *, group: str) 
 
 def _addition_form(page_request: PageRequest, metalake: str, *, group: str, others: tuple[str, ...]) -> FormView:
     return FormView(
-        f"{page_request.base}/people/members/add",
-        "Add",
-        hidden_fields(metalake=metalake, group=group),
-        (FormInput("user", "User", is_required=True, suggestions=others),),
+        action=f"{page_request.base}/people/members/add",
+        button="Add",
+        fields=hidden_fields(metalake=metalake, group=group),
+        inputs=(FormInput(name="user", label="User", is_required=True, suggestions=others),),
         title="Add a member",
         label=f"Add the user to {group}",
     )
@@ -76,9 +76,9 @@ def _addition_form(page_request: PageRequest, metalake: str, *, group: str, othe
 
 def _removal_form(page_request: PageRequest, metalake: str, *, group: str, user: str) -> FormView:
     return FormView(
-        f"{page_request.base}/people/members/remove",
-        "Remove",
-        hidden_fields(metalake=metalake, group=group, user=user),
+        action=f"{page_request.base}/people/members/remove",
+        button="Remove",
+        fields=hidden_fields(metalake=metalake, group=group, user=user),
         label=f"Remove {user} from {group}",
         is_danger=True,
     )
@@ -120,6 +120,6 @@ def _back(page_request: PageRequest, metalake: str, *, group: str, done: str) ->
 
 
 ROUTES = (
-    ConsoleRoute("POST", "/people/members/add", add, "add-member-from-console"),
-    ConsoleRoute("POST", "/people/members/remove", remove, "remove-member-from-console"),
+    ConsoleRoute(method="POST", path="/people/members/add", handler=add, operation="add-member-from-console"),
+    ConsoleRoute(method="POST", path="/people/members/remove", handler=remove, operation="remove-member-from-console"),
 )

@@ -49,7 +49,7 @@ from limnos.services.request.table_formats import ICEBERG, format_of
 SHOWN: Final = 100
 
 
-class HolderLine(msgspec.Struct, frozen=True):
+class HolderLine(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the list of users with access.
 
     `marks` has an entry per access level: the URL of the explanation, or "" if the user lacks the level.
@@ -63,7 +63,7 @@ class HolderLine(msgspec.Struct, frozen=True):
     restrictions: str
 
 
-class RuleLine(msgspec.Struct, frozen=True):
+class RuleLine(msgspec.Struct, frozen=True, kw_only=True):
     """A grant on this object or on an ancestor. `revoke` is the URL of the page that revokes it; empty for an inherited
     grant.
     """
@@ -86,7 +86,7 @@ class CountLine(msgspec.Struct, frozen=True):
     words: str
 
 
-class WhyPart(msgspec.Struct, frozen=True):
+class WhyPart(msgspec.Struct, frozen=True, kw_only=True):
     """An access decision as text: a sentence, its reasons, and the changes that would reverse it."""
 
     user: str
@@ -97,7 +97,7 @@ class WhyPart(msgspec.Struct, frozen=True):
     suggestions: tuple[str, ...]
 
 
-class AccessPage(msgspec.Struct, frozen=True):
+class AccessPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of an object's access page: users and their rights, owners, grants, an explanation, and forms."""
 
     frame: Frame
@@ -148,31 +148,33 @@ async def access_page(page_request: PageRequest) -> Response:
         (each[0].word for each in levels_of(address.kind).values()), ""
     )
     view = AccessPage(
-        await object_frame(page_request, address),
-        further_heading(page_request, address, details=details, words=words, tab="access"),
-        own,
-        grant_url(page_request, address),
-        refusal,
-        levels,
-        tuple(_holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders)
+        frame=await object_frame(page_request, address),
+        heading=further_heading(page_request, address, details=details, words=words, tab="access"),
+        own=own,
+        grant=grant_url(page_request, address),
+        refusal=refusal,
+        levels=levels,
+        holders=tuple(
+            _holder_line(page_request, each, own=own, levels=levels, address=address) for each in page.holders
+        )
         if page is not None
         else (),
-        _following(page, own),
-        () if rules is None else tuple(_owner_words(rules)),
-        _rule_lines(page_request, rules, address=address),
-        0 if rules is None else rules.hidden_rules,
-        rules is not None and rules.following is not None,
-        tuple(_action_choices(address.kind, chosen=action)),
-        user,
-        why,
-        () if reach is None else _count_lines(reach),
-        "" if reach is None else reach.user,
-        reach is not None and reach.is_bounded,
-        tuple(_privilege_choices(address.kind)) if "grant" in details.rights else (),
-        restrictions_url(page_request, address)
+        following=_following(page, own),
+        owners=() if rules is None else tuple(_owner_words(rules)),
+        rules=_rule_lines(page_request, rules, address=address),
+        hidden_rules=0 if rules is None else rules.hidden_rules,
+        is_rules_cut=rules is not None and rules.following is not None,
+        actions=tuple(_action_choices(address.kind, chosen=action)),
+        asked_user=user,
+        why=why,
+        counts=() if reach is None else _count_lines(reach),
+        reached_user="" if reach is None else reach.user,
+        is_reach_bounded=reach is not None and reach.is_bounded,
+        privileges=tuple(_privilege_choices(address.kind)) if "grant" in details.rights else (),
+        restrictions=restrictions_url(page_request, address)
         if "grant" in details.rights and table_format == ICEBERG and address.kind in Action.RESTRICT.kinds
         else "",
-        await role_names(page_request, address.metalake) if "grant" in details.rights else (),
+        roles=await role_names(page_request, address.metalake) if "grant" in details.rights else (),
     )
     return html_response(page_request.request, render("access_object.html", view))
 
@@ -224,12 +226,12 @@ def _holder_line(
     )
     href = f"{page_request.base}/people/user/{segment_of(address.metalake)}/{segment_of(holder.user)}"
     return HolderLine(
-        holder.user,
-        href,
-        holder.is_enabled,
-        marks,
-        ", ".join(through),
-        ", ".join(name for name, _, _ in holder.restrictions),
+        user=holder.user,
+        href=href,
+        is_enabled=holder.is_enabled,
+        marks=marks,
+        through=", ".join(through),
+        restrictions=", ".join(name for name, _, _ in holder.restrictions),
     )
 
 
@@ -258,15 +260,15 @@ def _rule_lines(
         }
         lines.append(
             RuleLine(
-                each.role,
-                f"{page_request.base}/people/role/{segment_of(address.metalake)}/{segment_of(each.role)}",
-                privilege,
-                each.is_allowed,
-                f"{each.kind.word} {each.object_name}",
-                each.is_inherited,
-                each.users,
-                each.groups,
-                "" if each.is_inherited else f"{target}?{urlencode(fields)}",
+                role=each.role,
+                href=f"{page_request.base}/people/role/{segment_of(address.metalake)}/{segment_of(each.role)}",
+                privilege=privilege,
+                is_allowed=each.is_allowed,
+                where=f"{each.kind.word} {each.object_name}",
+                is_inherited=each.is_inherited,
+                users=each.users,
+                groups=each.groups,
+                revoke="" if each.is_inherited else f"{target}?{urlencode(fields)}",
             )
         )
     return tuple(lines)
@@ -296,12 +298,12 @@ async def _why(page_request: PageRequest, address: ObjectAddress, *, user: str) 
     if not decision.allowed and any(each.kind == "member" for each in decision.factors):
         sentence = f"{user} is not a user of the metalake {address.metalake}."
     return WhyPart(
-        user,
-        word,
-        decision.allowed,
-        sentence,
-        factors,
-        tuple(unescape_percent(each) for each in suggestions),
+        user=user,
+        action=word,
+        is_allowed=decision.allowed,
+        sentence=sentence,
+        factors=factors,
+        suggestions=tuple(unescape_percent(each) for each in suggestions),
     )
 
 
@@ -351,6 +353,10 @@ def _privilege_choices(kind: Kind) -> list[Choice]:
 
 ROUTES = (
     ConsoleRoute(
-        "GET", "/access/{kind}/{path...}", access_page, "access-page", ("user", "action", "reach", "after", "done")
+        method="GET",
+        path="/access/{kind}/{path...}",
+        handler=access_page,
+        operation="access-page",
+        query=("user", "action", "reach", "after", "done"),
     ),
 )

@@ -47,7 +47,7 @@ SHOWN: Final = 100
 _WORDS: Final = {"user": "Users", "group": "Groups", "role": "Roles"}
 
 
-class PersonLine(msgspec.Struct, frozen=True):
+class PersonLine(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the list of users, groups or roles."""
 
     name: str
@@ -57,7 +57,7 @@ class PersonLine(msgspec.Struct, frozen=True):
     made_ms: int
 
 
-class PeoplePage(msgspec.Struct, frozen=True):
+class PeoplePage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the page that lists users, groups or roles."""
 
     frame: Frame
@@ -70,7 +70,7 @@ class PeoplePage(msgspec.Struct, frozen=True):
     forms: tuple[FormView, ...]
 
 
-class RoleRuleLine(msgspec.Struct, frozen=True):
+class RoleRuleLine(msgspec.Struct, frozen=True, kw_only=True):
     """The grants of a role on one object. `href` is the URL of the object's access page; empty for an object without
     one.
     """
@@ -82,7 +82,7 @@ class RoleRuleLine(msgspec.Struct, frozen=True):
     denied: str
 
 
-class PersonPage(msgspec.Struct, frozen=True):
+class PersonPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the page of a user, group or role."""
 
     frame: Frame
@@ -127,11 +127,11 @@ async def people_page(page_request: PageRequest) -> Response:
     rest = [each for each in entities if each.name.startswith(starts) and each.name > after]
     lines = tuple(
         PersonLine(
-            each.name,
-            person_url(page_request, word, metalake=frame.metalake, name=each.name),
-            getattr(each, "enabled", True),
-            each.created_by,
-            each.created_at,
+            name=each.name,
+            href=person_url(page_request, word, metalake=frame.metalake, name=each.name),
+            is_enabled=getattr(each, "enabled", True),
+            made_by=each.created_by,
+            made_ms=each.created_at,
         )
         for each in rest[:SHOWN]
     )
@@ -147,7 +147,16 @@ async def people_page(page_request: PageRequest) -> Response:
     is_maker = await page_request.ctx.read(scope, lambda view: may_create(view, PRINCIPAL_KINDS[word]))
     is_admin = SECRETS in page_request.needs
     forms = (creation_form(page_request, word, metalake=frame.metalake, is_admin=is_admin),) if is_maker else ()
-    view = PeoplePage(frame, _WORDS[word], word, tabs, starts, lines, following, forms)
+    view = PeoplePage(
+        frame=frame,
+        title=_WORDS[word],
+        kind=word,
+        tabs=tabs,
+        starts=starts,
+        lines=lines,
+        following=following,
+        forms=forms,
+    )
     return html_response(page_request.request, render("people.html", view))
 
 
@@ -187,23 +196,23 @@ async def person_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, name, metalake=metalake, section="people")
     own = f"/{word}/{segment_of(metalake)}/{segment_of(name)}"
     view = PersonPage(
-        frame,
-        name,
-        word,
-        f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}",
-        _WORDS[word],
-        is_enabled,
-        "" if word == "role" else f"{page_request.base}/assign{own}",
-        roles,
-        rules,
-        is_cut,
-        secrets,
-        reach,
-        forms,
-        assignable,
-        await _drop_url(page_request, word, metalake=metalake, name=name),
-        groups,
-        part,
+        frame=frame,
+        name=name,
+        kind=word,
+        list_href=f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}",
+        list_title=_WORDS[word],
+        is_enabled=is_enabled,
+        assign="" if word == "role" else f"{page_request.base}/assign{own}",
+        roles=roles,
+        rules=rules,
+        is_cut=is_cut,
+        secrets=secrets,
+        reach=reach,
+        forms=forms,
+        assignable=assignable,
+        drop=await _drop_url(page_request, word, metalake=metalake, name=name),
+        groups=groups,
+        part=part,
     )
     return html_response(page_request.request, render("person.html", view))
 
@@ -264,7 +273,11 @@ async def _role_rules(
             )
             path = each.path[0] if each.kind is Kind.METALAKE else display.render(each.path)
             href = _access_address(page_request, scope.metalake or "", kind=each.kind, path=each.path)
-            lines.append(RoleRuleLine(each.kind.word.replace("_", " "), path, href, allowed, denied))
+            lines.append(
+                RoleRuleLine(
+                    kind=each.kind.word.replace("_", " "), path=path, href=href, allowed=allowed, denied=denied
+                )
+            )
     return tuple(lines), False
 
 
@@ -275,6 +288,18 @@ def _access_address(page_request: PageRequest, metalake: str, *, kind: Kind, pat
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/people", people_page, "people-page", ("metalake", "kind", "starts", "after")),
-    ConsoleRoute("GET", "/people/{kind}/{m}/{name}", person_page, "person-page", ("done", "after")),
+    ConsoleRoute(
+        method="GET",
+        path="/people",
+        handler=people_page,
+        operation="people-page",
+        query=("metalake", "kind", "starts", "after"),
+    ),
+    ConsoleRoute(
+        method="GET",
+        path="/people/{kind}/{m}/{name}",
+        handler=person_page,
+        operation="person-page",
+        query=("done", "after"),
+    ),
 )

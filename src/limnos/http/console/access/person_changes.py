@@ -53,14 +53,14 @@ def creation_form(page_request: PageRequest, word: str, *, metalake: str, is_adm
     """Return the form that creates a user, group or role. `is_admin` is whether the caller may hand over a password or
     token of the new user.
     """
-    inputs = [FormInput("name", "Name", is_required=True)]
+    inputs = [FormInput(name="name", label="Name", is_required=True)]
     if word == "user" and is_admin:
-        inputs.append(FormInput("way", "To hand over", choices=(Choice("", "nothing"), *_way_choices())))
+        inputs.append(FormInput(name="way", label="To hand over", choices=(Choice("", "nothing"), *_way_choices())))
     return FormView(
-        f"{page_request.base}/people/create",
-        "Create",
-        hidden_fields(metalake=metalake, kind=word),
-        tuple(inputs),
+        action=f"{page_request.base}/people/create",
+        button="Create",
+        fields=hidden_fields(metalake=metalake, kind=word),
+        inputs=tuple(inputs),
         title=f"Create a {word}",
         label=f"Create the {word}",
     )
@@ -73,10 +73,10 @@ def _way_choices() -> tuple[Choice, ...]:
 def handover_form(page_request: PageRequest, *, metalake: str, name: str) -> FormView:
     """Return the form that makes a password or token for a user, to hand over."""
     return FormView(
-        f"{page_request.base}/people/handover",
-        "Make one",
-        hidden_fields(metalake=metalake, name=name),
-        (FormInput("way", "Password or token", choices=_way_choices()),),
+        action=f"{page_request.base}/people/handover",
+        button="Make one",
+        fields=hidden_fields(metalake=metalake, name=name),
+        inputs=(FormInput(name="way", label="Password or token", choices=_way_choices()),),
         label=f"Make a password or token for {name}",
     )
 
@@ -84,9 +84,9 @@ def handover_form(page_request: PageRequest, *, metalake: str, name: str) -> For
 def state_form(page_request: PageRequest, *, metalake: str, name: str, is_enabled: bool) -> FormView:
     """Return the form that disables or enables a user."""
     return FormView(
-        f"{page_request.base}/people/enable",
-        "Disable" if is_enabled else "Enable",
-        hidden_fields(metalake=metalake, name=name, enabled="no" if is_enabled else "yes"),
+        action=f"{page_request.base}/people/enable",
+        button="Disable" if is_enabled else "Enable",
+        fields=hidden_fields(metalake=metalake, name=name, enabled="no" if is_enabled else "yes"),
         label=f"{'Disable' if is_enabled else 'Enable'} {name}",
         is_danger=is_enabled,
     )
@@ -95,9 +95,9 @@ def state_form(page_request: PageRequest, *, metalake: str, name: str, is_enable
 def sign_out_form(page_request: PageRequest, *, metalake: str, name: str) -> FormView:
     """Return the form that ends all sessions of a user, of the console and of password logins."""
     return FormView(
-        f"{page_request.base}/people/sign-out",
-        "Sign out everywhere",
-        hidden_fields(metalake=metalake, name=name),
+        action=f"{page_request.base}/people/sign-out",
+        button="Sign out everywhere",
+        fields=hidden_fields(metalake=metalake, name=name),
         label=f"Sign {name} out everywhere",
     )
 
@@ -159,12 +159,12 @@ async def _handed_over(page_request: PageRequest, metalake: str, *, name: str, w
         ends = token.expires_at
     title = f"New {way} of {name}"
     page = SheetPage(
-        await frame_of(page_request, title, metalake=metalake, section="people"),
-        title,
-        "key",
-        f"Copy it now and give it to {name}: it is shown only once. {_NEXT_STEP[way]}",
-        (Link(name, person_url(page_request, "user", metalake=metalake, name=name)),),
-        facts=(Fact("User", name), *(() if ends is None else (Fact("Ends", at_ms=ends),))),
+        frame=await frame_of(page_request, title, metalake=metalake, section="people"),
+        title=title,
+        icon="key",
+        intro=f"Copy it now and give it to {name}: it is shown only once. {_NEXT_STEP[way]}",
+        crumbs=(Link(name, person_url(page_request, "user", metalake=metalake, name=name)),),
+        facts=(Fact(label="User", text=name), *(() if ends is None else (Fact(label="Ends", at_ms=ends),))),
         blocks=(CodeBlock("", text, "secret"),),
     )
     return sheet_response(page_request, page, is_secret=True)
@@ -212,8 +212,8 @@ def _back(page_request: PageRequest, word: str, *, metalake: str, name: str, don
 
 
 ROUTES = (
-    ConsoleRoute("POST", "/people/create", create, "create-person-from-console"),
-    ConsoleRoute("POST", "/people/handover", handover, "handover-from-console"),
-    ConsoleRoute("POST", "/people/enable", enable, "enable-user-from-console"),
-    ConsoleRoute("POST", "/people/sign-out", sign_out, "sign-user-out-from-console"),
+    ConsoleRoute(method="POST", path="/people/create", handler=create, operation="create-person-from-console"),
+    ConsoleRoute(method="POST", path="/people/handover", handler=handover, operation="handover-from-console"),
+    ConsoleRoute(method="POST", path="/people/enable", handler=enable, operation="enable-user-from-console"),
+    ConsoleRoute(method="POST", path="/people/sign-out", handler=sign_out, operation="sign-user-out-from-console"),
 )

@@ -39,29 +39,31 @@ async def drop_page(page_request: PageRequest) -> Response:
         await page_request.ctx.read(scope, lambda view: role_drop_of(view, name))
         role = await page_request.ctx.read(scope, lambda view: role_load(view, name))
         count = len({grant.object_id for grant in role.grants})
-        fact = Fact("Rules on", "many objects" if role.in_parts else f"{count} object{'' if count == 1 else 's'}")
+        fact = Fact(
+            label="Rules on", text="many objects" if role.in_parts else f"{count} object{'' if count == 1 else 's'}"
+        )
     else:
         kind = PRINCIPAL_KINDS[word]
         await page_request.ctx.read(scope, lambda view: principal_remove_of(view, kind, name=name))
         holder = await page_request.ctx.read(scope, lambda view: principal_load(view, kind, name))
-        fact = Fact("Roles", ", ".join(holder.roles) or "none")
+        fact = Fact(label="Roles", text=", ".join(holder.roles) or "none")
     own = person_url(page_request, word, metalake=metalake, name=name)
     listed = f"{page_request.base}/people?{urlencode({'metalake': metalake, 'kind': word})}"
     frame = await frame_of(page_request, f"Drop {name}", metalake=metalake, section="people")
     form = FormView(
-        page_request.base + drop_path(word, metalake=metalake, name=name),
-        "Drop",
+        action=page_request.base + drop_path(word, metalake=metalake, name=name),
+        button="Drop",
         label=f"Drop {name}",
         is_danger=True,
     )
     return sheet_response(
         page_request,
         SheetPage(
-            frame,
-            f"Drop the {word} {name}?",
-            "key" if word == "role" else "person",
-            _CONSEQUENCES[word],
-            (Link(f"{word.capitalize()}s", listed), Link(name, own)),
+            frame=frame,
+            title=f"Drop the {word} {name}?",
+            icon="key" if word == "role" else "person",
+            intro=_CONSEQUENCES[word],
+            crumbs=(Link(f"{word.capitalize()}s", listed), Link(name, own)),
             facts=(fact,),
             forms=(form,),
             warning="This cannot be undone.",
@@ -97,6 +99,8 @@ def _parts(page_request: PageRequest) -> tuple[str, str, str]:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/people/drop/{kind}/{m}/{name}", drop_page, "drop-person-page"),
-    ConsoleRoute("POST", "/people/drop/{kind}/{m}/{name}", drop, "drop-person-from-console"),
+    ConsoleRoute(method="GET", path="/people/drop/{kind}/{m}/{name}", handler=drop_page, operation="drop-person-page"),
+    ConsoleRoute(
+        method="POST", path="/people/drop/{kind}/{m}/{name}", handler=drop, operation="drop-person-from-console"
+    ),
 )

@@ -78,23 +78,23 @@ async def restrictions_page(page_request: PageRequest) -> Response:
     frame = await object_frame(page_request, address)
     path = display.render((address.catalog, *address.levels))
     columns = (
-        SheetColumn("Name"),
-        SheetColumn("Masks"),
-        SheetColumn("Rows", is_code=True),
-        SheetColumn("For"),
-        SheetColumn("Except"),
-        SheetColumn("Action"),
-        SheetColumn("Change"),
+        SheetColumn(text="Name"),
+        SheetColumn(text="Masks"),
+        SheetColumn(text="Rows", is_code=True),
+        SheetColumn(text="For"),
+        SheetColumn(text="Except"),
+        SheetColumn(text="Action"),
+        SheetColumn(text="Change"),
     )
     rows = tuple(_row(page_request, address, view=each) for each in views)
     page = SheetPage(
-        frame,
-        f"Read restrictions of {path}",
-        "lock",
-        "A restriction masks columns or leaves out rows for the users that it names, or for everybody. Owners of the object are exempt. "
+        frame=frame,
+        title=f"Read restrictions of {path}",
+        icon="lock",
+        intro="A restriction masks columns or leaves out rows for the users that it names, or for everybody. Owners of the object are exempt. "
         "It takes effect at the next request. The rows to keep are a condition, such as region = 'EU'.",
-        (*crumbs_of(page_request, address), _crumb(page_request, address)),
-        sheets=(Sheet("", columns, rows, "No restriction applies to this object."),),
+        crumbs=(*crumbs_of(page_request, address), _crumb(page_request, address)),
+        sheets=(Sheet(title="", columns=columns, rows=rows, note="No restriction applies to this object."),),
         forms=(_form(page_request, address, columns=columns_named, values=values),),
     )
     return sheet_response(page_request, page)
@@ -116,22 +116,22 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, view: Restriction
     own = display.render((address.catalog, *address.levels))
     is_own = kind is address.kind and on == own
     remove = FormView(
-        restrictions_url(page_request, address),
-        "Remove",
-        hidden_fields(change="remove", name=view.restriction.name),
+        action=restrictions_url(page_request, address),
+        button="Remove",
+        fields=hidden_fields(change="remove", name=view.restriction.name),
         label=f"Remove {view.restriction.name}",
         is_danger=True,
     )
     return (
-        SheetCell(view.restriction.name, is_name=True, small="" if is_own else f"from {kind.word} {on}"),
-        SheetCell(masks),
-        SheetCell(_rows_text(terms)),
-        SheetCell(_names(view.to) or "everybody"),
-        SheetCell(_names(view.unless)),
+        SheetCell(text=view.restriction.name, is_name=True, small="" if is_own else f"from {kind.word} {on}"),
+        SheetCell(text=masks),
+        SheetCell(text=_rows_text(terms)),
+        SheetCell(text=_names(view.to) or "everybody"),
+        SheetCell(text=_names(view.unless)),
         SheetCell(form=remove if is_own else None),
         SheetCell(
-            "Edit" if is_own and _is_editable(view) else "",
-            f"{restrictions_url(page_request, address)}?{urlencode({'edit': view.restriction.name})}#form"
+            text="Edit" if is_own and _is_editable(view) else "",
+            href=f"{restrictions_url(page_request, address)}?{urlencode({'edit': view.restriction.name})}#form"
             if is_own and _is_editable(view)
             else "",
         ),
@@ -198,26 +198,33 @@ def _form(
     principal = values.get("whom", "user" if not values else "")
     kinds = (Choice("", "for everybody"), *(Choice(each, f"for the {each}", each == principal) for each in _PRINCIPALS))
     rows = max(_MASK_ROWS, min(_MASK_ROWS_MAX, 2 + sum(1 for name in values if name.startswith("column"))))
-    inputs = [FormInput("name", "Name", values.get("name", ""), is_required=True)]
+    inputs = [FormInput(name="name", label="Name", value=values.get("name", ""), is_required=True)]
     for number in range(rows):
         name, words = _numbered("column", number), f"Column to mask{f' ({number + 1})' if number else ''}"
         own, mask = values.get(name, ""), values.get(_numbered("mask", number), "")
         known = (*columns, *((own,) if own and own not in columns else ()))
         chosen = (Choice("", "none"), *(Choice(each, each, each == own) for each in known)) if columns else ()
-        inputs.append(FormInput(name, words, own, chosen))
+        inputs.append(FormInput(name=name, label=words, value=own, choices=chosen))
         choices = tuple(Choice(each, each.replace("-", " "), each == mask) for each in _MASKS)
-        inputs.append(FormInput(_numbered("mask", number), f"Mask{f' ({number + 1})' if number else ''}", "", choices))
+        inputs.append(
+            FormInput(
+                name=_numbered("mask", number),
+                label=f"Mask{f' ({number + 1})' if number else ''}",
+                value="",
+                choices=choices,
+            )
+        )
     inputs += [
-        FormInput("filter", "Rows to keep, as region = 'EU'", values.get("filter", "")),
-        FormInput("whom", "For whom", choices=kinds),
-        FormInput("named", "User, group, role", values.get("named", "")),
-        FormInput("unless", "Except, as user:ana, role:audit", values.get("unless", "")),
+        FormInput(name="filter", label="Rows to keep, as region = 'EU'", value=values.get("filter", "")),
+        FormInput(name="whom", label="For whom", choices=kinds),
+        FormInput(name="named", label="User, group, role", value=values.get("named", "")),
+        FormInput(name="unless", label="Except, as user:ana, role:audit", value=values.get("unless", "")),
     ]
     return FormView(
-        restrictions_url(page_request, address),
-        "Restrict" if not values else "Save",
-        hidden_fields(change="set"),
-        tuple(inputs),
+        action=restrictions_url(page_request, address),
+        button="Restrict" if not values else "Save",
+        fields=hidden_fields(change="set"),
+        inputs=tuple(inputs),
         title="Restrict what others read" if not values else f"Change {values['name']}",
     )
 
@@ -279,6 +286,14 @@ def _exceptions_of(text: str) -> RestrictionPrincipals:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/restrictions/{kind}/{path...}", restrictions_page, "restrictions-page", ("edit", "done")),
-    ConsoleRoute("POST", "/restrictions/{kind}/{path...}", change, "restrict-from-console"),
+    ConsoleRoute(
+        method="GET",
+        path="/restrictions/{kind}/{path...}",
+        handler=restrictions_page,
+        operation="restrictions-page",
+        query=("edit", "done"),
+    ),
+    ConsoleRoute(
+        method="POST", path="/restrictions/{kind}/{path...}", handler=change, operation="restrict-from-console"
+    ),
 )

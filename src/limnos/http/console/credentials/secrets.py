@@ -40,17 +40,21 @@ async def secrets_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, f"Secrets of {user}", metalake=metalake, section="people")
     is_user, may_add = await _membership(page_request, metalake, user=user)
     form = FormView(
-        _address(page_request, metalake, user=user), "Create a secret", (), (life_input(),), title="Create a secret"
+        action=_address(page_request, metalake, user=user),
+        button="Create a secret",
+        fields=(),
+        inputs=(life_input(),),
+        title="Create a secret",
     )
     joining = FormView(
-        f"{page_request.base}/people/create",
-        f"Add {user}",
-        hidden_fields(metalake=metalake, kind="user", name=user),
+        action=f"{page_request.base}/people/create",
+        button=f"Add {user}",
+        fields=hidden_fields(metalake=metalake, kind="user", name=user),
         title=f"Add the service account to {metalake}",
     )
     page = SheetPage(
-        frame,
-        f"Secrets of {user}",
+        frame=frame,
+        title=f"Secrets of {user}",
         intro="A user with a secret is a service account: a program that signs in with its name and secret instead of a password. "
         "Two secrets may be valid at once, so that one can replace the other.",
         crumbs=(_person(page_request, metalake, user=user),) if is_user else (),
@@ -88,12 +92,15 @@ async def create(page_request: PageRequest) -> Response:
     secret, text = await secret_create(page_request.ctx, user=user, expires_in_s=life_s)
     frame = await frame_of(page_request, f"New secret of {user}", metalake=metalake, section="people")
     page = SheetPage(
-        frame,
-        f"New secret of {user}",
-        "key",
-        "Copy it now: it is shown only once.",
-        (_person(page_request, metalake, user=user), Link("Secrets", _address(page_request, metalake, user=user))),
-        facts=(Fact("Client", user), Fact("Secret", str(secret.id))),
+        frame=frame,
+        title=f"New secret of {user}",
+        icon="key",
+        intro="Copy it now: it is shown only once.",
+        crumbs=(
+            _person(page_request, metalake, user=user),
+            Link("Secrets", _address(page_request, metalake, user=user)),
+        ),
+        facts=(Fact(label="Client", text=user), Fact(label="Secret", text=str(secret.id))),
         blocks=(CodeBlock("", text, "secret"),),
     )
     return sheet_response(page_request, page, is_secret=True)
@@ -110,7 +117,9 @@ async def end(page_request: PageRequest) -> Response:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/secrets/{m}/{name}", secrets_page, "secrets-page", ("done",)),
-    ConsoleRoute("POST", "/secrets/{m}/{name}", create, "create-secret-from-console"),
-    ConsoleRoute("POST", "/secrets/end", end, "end-secret-from-console"),
+    ConsoleRoute(
+        method="GET", path="/secrets/{m}/{name}", handler=secrets_page, operation="secrets-page", query=("done",)
+    ),
+    ConsoleRoute(method="POST", path="/secrets/{m}/{name}", handler=create, operation="create-secret-from-console"),
+    ConsoleRoute(method="POST", path="/secrets/end", handler=end, operation="end-secret-from-console"),
 )

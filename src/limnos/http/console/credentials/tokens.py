@@ -49,29 +49,29 @@ async def tokens_page(page_request: PageRequest) -> Response:
     ]
     frame = await frame_of(page_request, "Your API tokens", section="sessions")
     columns = (
-        SheetColumn("Name"),
-        SheetColumn("Created", hides=True),
-        SheetColumn("Ends", hides=True),
-        SheetColumn("State"),
-        SheetColumn("Action"),
+        SheetColumn(text="Name"),
+        SheetColumn(text="Created", hides=True),
+        SheetColumn(text="Ends", hides=True),
+        SheetColumn(text="State"),
+        SheetColumn(text="Action"),
     )
     rows = tuple(_row(page_request, each) for each in reversed(tokens))
     form = FormView(
-        f"{page_request.base}/tokens/create",
-        "Create a token",
-        (),
-        (FormInput("name", "Purpose", is_required=True), life_input()),
+        action=f"{page_request.base}/tokens/create",
+        button="Create a token",
+        fields=(),
+        inputs=(FormInput(name="name", label="Purpose", is_required=True), life_input()),
         title="Create a token",
     )
     page = SheetPage(
-        frame,
-        "Your API tokens",
+        frame=frame,
+        title="Your API tokens",
         intro="Programs sign in as you with a token. The server does not store a token's text: it is shown once, at its creation.",
         tabs=(
             Link("Sessions", f"{page_request.base}/sessions"),
             Link("API tokens", f"{page_request.base}/tokens", is_current=True),
         ),
-        sheets=(Sheet("", columns, rows, "You have no API token."),),
+        sheets=(Sheet(title="", columns=columns, rows=rows, note="You have no API token."),),
         forms=(form,),
     )
     return sheet_response(page_request, page)
@@ -80,7 +80,9 @@ async def tokens_page(page_request: PageRequest) -> Response:
 def life_input() -> FormInput:
     """Return the form input for the lifetime of a token or secret."""
     return FormInput(
-        "days", "Valid for", choices=tuple(Choice(days, f"for {words}" if days else words) for days, words in LIVES)
+        name="days",
+        label="Valid for",
+        choices=tuple(Choice(days, f"for {words}" if days else words) for days, words in LIVES),
     )
 
 
@@ -97,14 +99,14 @@ def life_of(fields: dict[str, str]) -> int | None:
 def _row(page_request: PageRequest, token: Token) -> tuple[SheetCell, ...]:
     state = state_of(token, page_request.now_ms)
     revoke = FormView(
-        f"{page_request.base}/tokens/revoke",
-        "Revoke",
-        hidden_fields(id=str(token.id)),
+        action=f"{page_request.base}/tokens/revoke",
+        button="Revoke",
+        fields=hidden_fields(id=str(token.id)),
         label=f"Revoke {token.name}",
         is_danger=True,
     )
     return (
-        SheetCell(token.name, is_name=True),
+        SheetCell(text=token.name, is_name=True),
         SheetCell(at_ms=token.created_at),
         end_cell(token),
         SheetCell(chips=(state,)),
@@ -121,12 +123,12 @@ async def create(page_request: PageRequest) -> Response:
     token, text = await token_create(page_request.ctx, user=None, name=name, expires_in_s=life_of(fields))
     frame = await frame_of(page_request, "Your new token", section="sessions")
     page = SheetPage(
-        frame,
-        "Your new token",
-        "key",
-        "Copy it now: it is shown only once.",
-        (Link("API tokens", f"{page_request.base}/tokens"),),
-        facts=(Fact("Name", token.name), Fact("Ends", at_ms=token.expires_at)),
+        frame=frame,
+        title="Your new token",
+        icon="key",
+        intro="Copy it now: it is shown only once.",
+        crumbs=(Link("API tokens", f"{page_request.base}/tokens"),),
+        facts=(Fact(label="Name", text=token.name), Fact(label="Ends", at_ms=token.expires_at)),
         blocks=(CodeBlock("", text, "secret"),),
     )
     return sheet_response(page_request, page, is_secret=True)
@@ -141,7 +143,7 @@ async def revoke(page_request: PageRequest) -> Response:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/tokens", tokens_page, "tokens-page", ("done",)),
-    ConsoleRoute("POST", "/tokens/create", create, "create-token-from-console"),
-    ConsoleRoute("POST", "/tokens/revoke", revoke, "revoke-token-from-console"),
+    ConsoleRoute(method="GET", path="/tokens", handler=tokens_page, operation="tokens-page", query=("done",)),
+    ConsoleRoute(method="POST", path="/tokens/create", handler=create, operation="create-token-from-console"),
+    ConsoleRoute(method="POST", path="/tokens/revoke", handler=revoke, operation="revoke-token-from-console"),
 )

@@ -111,18 +111,18 @@ async def external_page(page_request: PageRequest, address: ObjectAddress) -> Re
         )
     frame = await (object_frame(page_request, address) if failure is None else failed_frame(page_request, address))
     page = ObjectPage(
-        frame,
-        heading,
-        _FACTS,
-        description.blocks,
-        description.lists,
-        properties_of(description.properties),
+        frame=frame,
+        heading=heading,
+        facts=_FACTS,
+        blocks=description.blocks,
+        lists=description.lists,
+        properties=properties_of(description.properties),
         warning="" if failure is None else failure_text(address.catalog, failure),
     )
     return external_response(page_request, render("object.html", page), failure=failure)
 
 
-_FACTS: Final = (Fact("Read", "from the external system, for this page"),)
+_FACTS: Final = (Fact(label="Read", text="from the external system, for this page"),)
 
 
 async def _namespace_response(
@@ -137,14 +137,15 @@ async def _namespace_response(
 ) -> Response:
     frame = await (object_frame(page_request, address) if failure is None else failed_frame(page_request, address))
     page = NamespacePage(
-        frame,
-        address.path,
-        heading,
-        tab,
-        _FACTS,
-        contents or ContentsPart("", "", (), "", page_request.now_ms, begins_inside=False),
-        properties_of(description.properties),
-        TabPart(),
+        frame=frame,
+        path=address.path,
+        heading=heading,
+        tab=tab,
+        facts=_FACTS,
+        contents=contents
+        or ContentsPart(base="", version="", rows=(), following="", now_ms=page_request.now_ms, begins_inside=False),
+        properties=properties_of(description.properties),
+        part=TabPart(),
         warning="" if failure is None else failure_text(address.catalog, failure),
     )
     return external_response(page_request, render("namespace.html", page), failure=failure)

@@ -72,9 +72,9 @@ _INTROS: Final = {
     Kind.POLICY: "Rules that are attached to objects. Maintenance policies define how the server maintains tables.",
 }
 _OBJECTS: Final = (
-    SheetColumn("Object", is_code=True),
-    SheetColumn("Kind"),
-    SheetColumn("Action"),
+    SheetColumn(text="Object", is_code=True),
+    SheetColumn(text="Kind"),
+    SheetColumn(text="Action"),
 )
 
 
@@ -88,21 +88,21 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
     )
     second = "Values" if kind is Kind.TAG else "Type"
     columns = (
-        SheetColumn("Name"),
-        SheetColumn(second),
-        SheetColumn("Description", hides=True, is_long=True),
-        SheetColumn("Created", hides=True),
+        SheetColumn(text="Name"),
+        SheetColumn(text=second),
+        SheetColumn(text="Description", hides=True, is_long=True),
+        SheetColumn(text="Created", hides=True),
     )
     rows = tuple(_row(page_request, kind, metalake=frame.metalake, node=node) for node in nodes[:SHOWN])
     page = SheetPage(
-        frame,
-        plural.capitalize(),
+        frame=frame,
+        title=plural.capitalize(),
         intro=_INTROS[kind],
         sheets=(
             Sheet(
-                "",
-                columns,
-                rows,
+                title="",
+                columns=columns,
+                rows=rows,
                 note=f"There are no {plural} that you may see.",
                 more=f"The first {SHOWN} of {len(nodes)} are shown." if len(nodes) > SHOWN else "",
             ),
@@ -122,12 +122,19 @@ async def list_page(page_request: PageRequest, *, kind: Kind) -> Response:
 def _row(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) -> tuple[SheetCell, ...]:
     href = _address(page_request, kind, metalake=metalake, name=node.name)
     if kind is Kind.TAG:
-        second = SheetCell(_values_text(cast("TagRecord", node.record)))
+        second = SheetCell(text=_values_text(cast("TagRecord", node.record)))
     else:
         record = cast("PolicyRecord", node.record)
-        second = SheetCell(type_text(record.policy_type), chips=() if record.enabled else (Chip("disabled", "warn"),))
+        second = SheetCell(
+            text=type_text(record.policy_type), chips=() if record.enabled else (Chip("disabled", "warn"),)
+        )
     comment = cast("TagRecord | PolicyRecord", node.record).comment or ""
-    return SheetCell(node.name, href, is_name=True), second, SheetCell(comment), SheetCell(at_ms=node.created_at)
+    return (
+        SheetCell(text=node.name, href=href, is_name=True),
+        second,
+        SheetCell(text=comment),
+        SheetCell(at_ms=node.created_at),
+    )
 
 
 def _address(page_request: PageRequest, kind: Kind, *, metalake: str, name: str) -> str:
@@ -140,25 +147,25 @@ def _values_text(record: TagRecord) -> str:
 
 
 def _creation(page_request: PageRequest, kind: Kind, *, metalake: str, policy_type: str = "") -> FormView:
-    inputs = [FormInput("name", "Name", is_required=True), FormInput("comment", "Description")]
+    inputs = [FormInput(name="name", label="Name", is_required=True), FormInput(name="comment", label="Description")]
     if kind is Kind.TAG:
-        inputs.append(FormInput("values", "Allowed values, separated by commas"))
+        inputs.append(FormInput(name="values", label="Allowed values, separated by commas"))
     else:
         example = example_of(policy_type)
         inputs += content_inputs(example)
         return FormView(
-            f"{page_request.base}/policies/create",
-            "Create",
-            hidden_fields(metalake=metalake, type=example.policy_type),
-            tuple(inputs),
+            action=f"{page_request.base}/policies/create",
+            button="Create",
+            fields=hidden_fields(metalake=metalake, type=example.policy_type),
+            inputs=tuple(inputs),
             title=f"Create a policy of {type_text(example.policy_type)}",
             label="Create the policy",
         )
     return FormView(
-        f"{page_request.base}/{_PLURAL[kind]}/create",
-        "Create",
-        hidden_fields(metalake=metalake),
-        tuple(inputs),
+        action=f"{page_request.base}/{_PLURAL[kind]}/create",
+        button="Create",
+        fields=hidden_fields(metalake=metalake),
+        inputs=tuple(inputs),
         title=f"Create a {kind.word}",
     )
 
@@ -175,19 +182,19 @@ async def object_page(page_request: PageRequest, *, kind: Kind) -> Response:
     crumb = Link(plural.capitalize(), f"{page_request.base}/{plural}?{urlencode({'metalake': metalake})}")
     rows = tuple(_object_row(page_request, kind, metalake=metalake, name=name, on=each) for each in objects[:SHOWN])
     page = SheetPage(
-        frame,
-        name,
-        _ICONS[kind],
-        cast("TagRecord | PolicyRecord", node.record).comment or "",
-        (crumb,),
+        frame=frame,
+        title=name,
+        icon=_ICONS[kind],
+        intro=cast("TagRecord | PolicyRecord", node.record).comment or "",
+        crumbs=(crumb,),
         facts=_facts(kind, node),
         blocks=_blocks(kind, node),
         chips=_chips(kind, node),
         sheets=(
             Sheet(
-                "Objects",
-                _OBJECTS,
-                rows,
+                title="Objects",
+                columns=_OBJECTS,
+                rows=rows,
                 note=f"No object that you may see has this {kind.word}.",
                 more=f"The first {SHOWN} of {len(objects)} are shown." if len(objects) > SHOWN else "",
             ),
@@ -207,10 +214,10 @@ def _chips(kind: Kind, node: Node) -> tuple[Chip, ...]:
 
 def _facts(kind: Kind, node: Node) -> tuple[Fact, ...]:
     if kind is Kind.TAG:
-        own = Fact("Allowed values", _values_text(cast("TagRecord", node.record)))
+        own = Fact(label="Allowed values", text=_values_text(cast("TagRecord", node.record)))
     else:
-        own = Fact("Type", type_text(cast("PolicyRecord", node.record).policy_type))
-    return own, Fact("Created", f"by {node.created_by}", node.created_at)
+        own = Fact(label="Type", text=type_text(cast("PolicyRecord", node.record).policy_type))
+    return own, Fact(label="Created", text=f"by {node.created_by}", at_ms=node.created_at)
 
 
 def _blocks(kind: Kind, node: Node) -> tuple[CodeBlock, ...]:
@@ -230,27 +237,31 @@ def _object_row(
     if word in KINDS:
         href = page_request.base + ObjectAddress(KINDS[word], metalake, table[0], table[1:]).path
     detach = FormView(
-        f"{page_request.base}/{kind.word}/attach",
-        "Detach",
-        hidden_fields(metalake=metalake, name=name, kind=on.kind.word, path=text, change="detach"),
+        action=f"{page_request.base}/{kind.word}/attach",
+        button="Detach",
+        fields=hidden_fields(metalake=metalake, name=name, kind=on.kind.word, path=text, change="detach"),
         label=f"Detach from {text}",
     )
-    return SheetCell(text, href, is_name=True), SheetCell(on.kind.word.replace("_", " ")), SheetCell(form=detach)
+    return (
+        SheetCell(text=text, href=href, is_name=True),
+        SheetCell(text=on.kind.word.replace("_", " ")),
+        SheetCell(form=detach),
+    )
 
 
 def _attachment(page_request: PageRequest, kind: Kind, *, metalake: str, name: str) -> FormView:
     kinds = tuple(Choice(each.word, each.word.replace("_", " "), is_chosen=each is Kind.TABLE) for each in HOLDERS)
     inputs = [
-        FormInput("path", "Object, as main.raw.trips", is_required=True),
-        FormInput("kind", "Kind", choices=kinds),
+        FormInput(name="path", label="Object, as main.raw.trips", is_required=True),
+        FormInput(name="kind", label="Kind", choices=kinds),
     ]
     if kind is Kind.TAG:
-        inputs.append(FormInput("value", "Value"))
+        inputs.append(FormInput(name="value", label="Value"))
     return FormView(
-        f"{page_request.base}/{kind.word}/attach",
-        "Attach",
-        hidden_fields(metalake=metalake, name=name, change="attach"),
-        tuple(inputs),
+        action=f"{page_request.base}/{kind.word}/attach",
+        button="Attach",
+        fields=hidden_fields(metalake=metalake, name=name, change="attach"),
+        inputs=tuple(inputs),
         title="Attach to an object",
     )
 
@@ -261,19 +272,19 @@ def _forms(page_request: PageRequest, kind: Kind, *, metalake: str, node: Node) 
         return (attach,)
     is_enabled = cast("PolicyRecord", node.record).enabled
     switch = FormView(
-        f"{page_request.base}/policy/enable",
-        "Disable" if is_enabled else "Enable",
-        hidden_fields(metalake=metalake, name=node.name, enabled="no" if is_enabled else "yes"),
+        action=f"{page_request.base}/policy/enable",
+        button="Disable" if is_enabled else "Enable",
+        fields=hidden_fields(metalake=metalake, name=node.name, enabled="no" if is_enabled else "yes"),
         title="State",
     )
     record = cast("PolicyRecord", node.record)
     content = msgspec.json.decode(record.content, type=dict[str, object])
     edit = FormView(
-        f"{page_request.base}/policy/content",
-        "Save",
-        hidden_fields(metalake=metalake, name=node.name, type=record.policy_type),
-        (
-            FormInput("comment", "Description", record.comment or ""),
+        action=f"{page_request.base}/policy/content",
+        button="Save",
+        fields=hidden_fields(metalake=metalake, name=node.name, type=record.policy_type),
+        inputs=(
+            FormInput(name="comment", label="Description", value=record.comment or ""),
             *content_inputs(example_of(record.policy_type), content=content),
         ),
         title="Change the policy",
@@ -370,16 +381,52 @@ def _back(page_request: PageRequest, kind: Kind, *, metalake: str, name: str, do
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/tags", partial(list_page, kind=Kind.TAG), "tags-page", ("metalake", "done")),
-    ConsoleRoute("GET", "/tag/{m}/{name}", partial(object_page, kind=Kind.TAG), "tag-page", ("value", "done")),
-    ConsoleRoute("POST", "/tags/create", partial(create, kind=Kind.TAG), "create-tag-from-console"),
-    ConsoleRoute("POST", "/tag/attach", partial(attach, kind=Kind.TAG), "attach-tag-from-console"),
     ConsoleRoute(
-        "GET", "/policies", partial(list_page, kind=Kind.POLICY), "policies-page", ("metalake", "type", "done")
+        method="GET",
+        path="/tags",
+        handler=partial(list_page, kind=Kind.TAG),
+        operation="tags-page",
+        query=("metalake", "done"),
     ),
-    ConsoleRoute("GET", "/policy/{m}/{name}", partial(object_page, kind=Kind.POLICY), "policy-page", ("done",)),
-    ConsoleRoute("POST", "/policies/create", partial(create, kind=Kind.POLICY), "create-policy-from-console"),
-    ConsoleRoute("POST", "/policy/content", change_policy, "change-policy-from-console"),
-    ConsoleRoute("POST", "/policy/attach", partial(attach, kind=Kind.POLICY), "attach-policy-from-console"),
-    ConsoleRoute("POST", "/policy/enable", enable, "enable-policy-from-console"),
+    ConsoleRoute(
+        method="GET",
+        path="/tag/{m}/{name}",
+        handler=partial(object_page, kind=Kind.TAG),
+        operation="tag-page",
+        query=("value", "done"),
+    ),
+    ConsoleRoute(
+        method="POST", path="/tags/create", handler=partial(create, kind=Kind.TAG), operation="create-tag-from-console"
+    ),
+    ConsoleRoute(
+        method="POST", path="/tag/attach", handler=partial(attach, kind=Kind.TAG), operation="attach-tag-from-console"
+    ),
+    ConsoleRoute(
+        method="GET",
+        path="/policies",
+        handler=partial(list_page, kind=Kind.POLICY),
+        operation="policies-page",
+        query=("metalake", "type", "done"),
+    ),
+    ConsoleRoute(
+        method="GET",
+        path="/policy/{m}/{name}",
+        handler=partial(object_page, kind=Kind.POLICY),
+        operation="policy-page",
+        query=("done",),
+    ),
+    ConsoleRoute(
+        method="POST",
+        path="/policies/create",
+        handler=partial(create, kind=Kind.POLICY),
+        operation="create-policy-from-console",
+    ),
+    ConsoleRoute(method="POST", path="/policy/content", handler=change_policy, operation="change-policy-from-console"),
+    ConsoleRoute(
+        method="POST",
+        path="/policy/attach",
+        handler=partial(attach, kind=Kind.POLICY),
+        operation="attach-policy-from-console",
+    ),
+    ConsoleRoute(method="POST", path="/policy/enable", handler=enable, operation="enable-policy-from-console"),
 )

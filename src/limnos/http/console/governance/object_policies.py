@@ -27,24 +27,24 @@ async def policies_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
     on = AttachmentTarget(address.metalake, address.kind, name)
     attached = await attachments_list(page_request.ctx, on, kind=Kind.POLICY)
     columns = (
-        SheetColumn("Policy"),
-        SheetColumn("Attached"),
-        SheetColumn("State"),
-        SheetColumn("Description", hides=True, is_long=True),
+        SheetColumn(text="Policy"),
+        SheetColumn(text="Attached"),
+        SheetColumn(text="State"),
+        SheetColumn(text="Description", hides=True, is_long=True),
     )
     rows = tuple(_row(page_request, address, attachment=each) for each in attached)
     text = display.render(path)
     form = FormView(
-        f"{page_request.base}/policy/attach",
-        "Attach",
-        hidden_fields(metalake=address.metalake, kind=address.kind.word, path=text, change="attach"),
-        (FormInput("name", "Policy", is_required=True),),
+        action=f"{page_request.base}/policy/attach",
+        button="Attach",
+        fields=hidden_fields(metalake=address.metalake, kind=address.kind.word, path=text, change="attach"),
+        inputs=(FormInput(name="name", label="Policy", is_required=True),),
         title="Attach a policy",
         label=f"Attach the policy to {text}",
     )
     note = "No policy that you may see applies here."
     more = f"A policy applies to every object in {text}; of the same type, the nearest one wins." if rows else ""
-    return TabPart(sheets=(Sheet("", columns, rows, note, more),), forms=(form,))
+    return TabPart(sheets=(Sheet(title="", columns=columns, rows=rows, note=note, more=more),), forms=(form,))
 
 
 def _row(page_request: PageRequest, address: ObjectAddress, *, attachment: ObjectAttachment) -> tuple[SheetCell, ...]:
@@ -54,8 +54,8 @@ def _row(page_request: PageRequest, address: ObjectAddress, *, attachment: Objec
     state = Chip("enabled", "ok", "check") if record.enabled else Chip("disabled", "warn", "alert")
     where = "above, and inherited" if attachment.inherited else "here"
     return (
-        SheetCell(node.name, href, is_name=True),
-        SheetCell(where),
+        SheetCell(text=node.name, href=href, is_name=True),
+        SheetCell(text=where),
         SheetCell(chips=(state,)),
-        SheetCell(record.comment or ""),
+        SheetCell(text=record.comment or ""),
     )

@@ -125,7 +125,7 @@ def content_inputs(example: PolicyExample, *, content: Mapping[str, object] | No
     known = {each.name for each in example.fields}
     if not example.fields or not (content or {}).keys() <= known:
         text = example.content if content is None else msgspec.json.encode(content).decode()
-        return (FormInput(CONTENT, "Content as JSON", text, rows=3),)
+        return (FormInput(name=CONTENT, label="Content as JSON", value=text, rows=3),)
     return tuple(_input(each, (content or {}).get(each.name)) for each in example.fields)
 
 
@@ -134,9 +134,9 @@ def _input(field: PolicyField, value: object) -> FormInput:
     if field.kind == "flag":
         chosen = "" if value is None else "yes" if value else "no"
         choices = tuple(Choice(word, text, word == chosen) for word, text in _YES_NO.items())
-        return FormInput(name, field.label, choices=choices)
+        return FormInput(name=name, label=field.label, choices=choices)
     text = ", ".join(map(str, value)) if isinstance(value, list) else "" if value is None else str(value)
-    return FormInput(name, field.label, text, is_required=field.is_required)
+    return FormInput(name=name, label=field.label, value=text, is_required=field.is_required)
 
 
 def content_of(policy_type: str, fields: Mapping[str, str]) -> dict[str, object]:
@@ -170,19 +170,19 @@ def _value(field: PolicyField, text: str) -> object:
 def types_sheet(base: str, *, metalake: str) -> Sheet:
     """Return the list of policy types, each with a link to its form."""
     columns = (
-        SheetColumn("Type"),
-        SheetColumn("Meaning"),
-        SheetColumn("Content, for programs", hides=True, is_code=True),
+        SheetColumn(text="Type"),
+        SheetColumn(text="Meaning"),
+        SheetColumn(text="Content, for programs", hides=True, is_code=True),
     )
     rows = tuple(
         (
             SheetCell(
-                type_text(each.policy_type),
-                f"{base}/policies?{urlencode({'metalake': metalake, 'type': each.policy_type})}#form",
+                text=type_text(each.policy_type),
+                href=f"{base}/policies?{urlencode({'metalake': metalake, 'type': each.policy_type})}#form",
             ),
-            SheetCell(each.words),
-            SheetCell(each.content),
+            SheetCell(text=each.words),
+            SheetCell(text=each.content),
         )
         for each in POLICY_EXAMPLES
     )
-    return Sheet("Types of policies", columns, rows)
+    return Sheet(title="Types of policies", columns=columns, rows=rows)

@@ -42,7 +42,7 @@ OPEN_MAX: Final = 20
 LISTED_MAX: Final = 500
 
 
-class LineageLine(msgspec.Struct, frozen=True):
+class LineageLine(msgspec.Struct, frozen=True, kw_only=True):
     """An edge of the list: both ends with their labels and page URLs, and the job that reported it."""
 
     source: str
@@ -61,7 +61,7 @@ class OpenLink(msgspec.Struct, frozen=True):
     href: str
 
 
-class LineagePage(msgspec.Struct, frozen=True):
+class LineagePage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the lineage page: the object, the picture, the list of edges, and links that expand the graph."""
 
     frame: Frame
@@ -127,7 +127,9 @@ async def _walk(
         steps = depth if is_root else 1
         own_column = column or None if is_root else None
         try:
-            part = await lineage_graph(page_request.ctx, GraphQuery(metalake, path, own_column, is_up, steps))
+            part = await lineage_graph(
+                page_request.ctx, GraphQuery(metalake=metalake, path=path, column=own_column, up=is_up, depth=steps)
+            )
         except LimnosError:
             if is_root:
                 raise
@@ -164,18 +166,18 @@ async def _page(
     )
     details, columns, words = await page_request.ctx.read(address.scope, partial(_described, address=address))
     return LineagePage(
-        await object_frame(page_request, address),
-        further_heading(page_request, address, details=details, words=words, tab="lineage"),
-        display.render((address.catalog, *address.levels)),
-        column,
-        columns,
-        graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed),
-        lines,
-        len(arcs),
-        depths,
-        _expansion_links(graph, base=base, query=fields | {"depth": str(depth)}),
-        hidden,
-        graph.is_whole,
+        frame=await object_frame(page_request, address),
+        heading=further_heading(page_request, address, details=details, words=words, tab="lineage"),
+        name=display.render((address.catalog, *address.levels)),
+        column=column,
+        columns=columns,
+        picture=graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed),
+        lines=lines,
+        lines_count=len(arcs),
+        depths=depths,
+        opens=_expansion_links(graph, base=base, query=fields | {"depth": str(depth)}),
+        hidden_count=hidden,
+        is_whole=graph.is_whole,
     )
 
 
@@ -208,12 +210,19 @@ def _node(
 ) -> PictureNode:
     name, href = _name_and_href(page_request, address.metalake, vertex=vertex)
     if vertex.kind == "hidden":
-        return PictureNode(key, "hidden", "an object that you may not see", "lock", look="hidden")
+        return PictureNode(id=key, name="hidden", place="an object that you may not see", icon="lock", look="hidden")
     if vertex.path is None:
         place, short = _split_name(vertex, name)
-        return PictureNode(key, name, place, "object", look="outside", text=short)
+        return PictureNode(id=key, name=name, place=place, icon="object", look="outside", text=short)
     place = display.render(vertex.path[:-1])
-    return PictureNode(key, name, place, icon_of(vertex.kind), href, "root" if key == graph.root else "plain")
+    return PictureNode(
+        id=key,
+        name=name,
+        place=place,
+        icon=icon_of(vertex.kind),
+        href=href,
+        look="root" if key == graph.root else "plain",
+    )
 
 
 def _split_name(vertex: LineageVertex, name: str) -> tuple[str, str]:
@@ -251,7 +260,15 @@ def _line(
     words = "" if saying is None else f"{saying.job[1]}, run by {saying.said_by}"
     if not arc.is_direct:
         words = f"indirect; {words}"
-    return LineageLine(texts[0], texts[1], texts[2], texts[3], words, None if saying is None else saying.at, arc.depth)
+    return LineageLine(
+        source=texts[0],
+        source_href=texts[1],
+        target=texts[2],
+        target_href=texts[3],
+        words=words,
+        at_ms=None if saying is None else saying.at,
+        depth=arc.depth,
+    )
 
 
 def _expansion_links(graph: _Graph, *, base: str, query: dict[str, str]) -> tuple[OpenLink, ...]:
@@ -271,4 +288,12 @@ def _expansion_links(graph: _Graph, *, base: str, query: dict[str, str]) -> tupl
     return tuple(links[:50])
 
 
-ROUTES = (ConsoleRoute("GET", "/lineage/{kind}/{path...}", lineage_page, "lineage-page", ("depth", "open", "column")),)
+ROUTES = (
+    ConsoleRoute(
+        method="GET",
+        path="/lineage/{kind}/{path...}",
+        handler=lineage_page,
+        operation="lineage-page",
+        query=("depth", "open", "column"),
+    ),
+)

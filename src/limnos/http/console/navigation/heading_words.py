@@ -54,17 +54,19 @@ def heading_words(view: RequestView, address: ObjectAddress, *, details: ObjectD
     if address.kind is not Kind.TABLE:
         is_container = address.kind in (Kind.CATALOG, Kind.NAMESPACE)
         may_create = is_container and may_create_namespace(view, address.levels)
-        return HeadingWords(kind_chips(details), comment, may_create, is_lance=is_lance)
+        return HeadingWords(chips=kind_chips(details), comment=comment, may_create=may_create, is_lance=is_lance)
     if is_lance:
-        return HeadingWords((Chip("Lance", "accent", "table"),), comment, is_lance=True)
+        return HeadingWords(chips=(Chip("Lance", "accent", "table"),), comment=comment, is_lance=True)
     if format_of(view) != ICEBERG or is_sourced(view):
-        return HeadingWords((), comment)
+        return HeadingWords(chips=(), comment=comment)
     visible = table_visibility(view, address.levels)
     metadata = decode_metadata(visible.document.body)
     chip = format_chip(metadata.format_version)
     if visible.bound is not None:
-        return HeadingWords((chip, Chip("You see only a part of it", "warn", "alert")), "", is_iceberg=True)
-    return HeadingWords((chip,), metadata.properties.get("comment", ""), is_iceberg=True)
+        return HeadingWords(
+            chips=(chip, Chip("You see only a part of it", "warn", "alert")), comment="", is_iceberg=True
+        )
+    return HeadingWords(chips=(chip,), comment=metadata.properties.get("comment", ""), is_iceberg=True)
 
 
 def kind_chips(details: ObjectDetails) -> tuple[Chip, ...]:

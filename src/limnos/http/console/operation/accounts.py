@@ -35,24 +35,24 @@ async def accounts_page(page_request: PageRequest) -> Response:
     holders = await page_request.ctx.read(RequestScope(frame.metalake), lambda view: holders_list(view, Kind.USER))
     users = {each.principal.name: each for each in holders}
     columns = (
-        SheetColumn("User"),
-        SheetColumn("In this metalake"),
-        SheetColumn("Roles"),
-        SheetColumn("Valid secrets", is_number=True),
-        SheetColumn("Newest", hides=True),
-        SheetColumn("The last one ends"),
-        SheetColumn("Secrets", hides=True),
+        SheetColumn(text="User"),
+        SheetColumn(text="In this metalake"),
+        SheetColumn(text="Roles"),
+        SheetColumn(text="Valid secrets", is_number=True),
+        SheetColumn(text="Newest", hides=True),
+        SheetColumn(text="The last one ends"),
+        SheetColumn(text="Secrets", hides=True),
     )
     rows = tuple(
         _row(page_request, each, metalake=frame.metalake, user=users.get(each.user)) for each in accounts[:SHOWN]
     )
     more = f"The first {SHOWN} are shown; limnos list accounts lists all." if len(accounts) > SHOWN else ""
     page = SheetPage(
-        frame,
-        "Service accounts",
+        frame=frame,
+        title="Service accounts",
         intro="Users that are programs: they sign in with a secret. The page of each has its roles and secrets, and disables it. Create one on a user's page.",
         tabs=operation_tabs(page_request, frame.metalake, current="accounts"),
-        sheets=(Sheet("", columns, rows, "No user has a valid secret.", more),),
+        sheets=(Sheet(title="", columns=columns, rows=rows, note="No user has a valid secret.", more=more),),
     )
     return sheet_response(page_request, page)
 
@@ -62,19 +62,19 @@ def _row(
 ) -> tuple[SheetCell, ...]:
     path = f"{segment_of(metalake)}/{segment_of(account.user)}"
     secrets = f"{page_request.base}/secrets/{path}"
-    state, own, roles = SheetCell("not a user of it"), secrets, ""
+    state, own, roles = SheetCell(text="not a user of it"), secrets, ""
     if user is not None:
         chip = Chip("enabled", "ok", "check") if user.principal.enabled else Chip("disabled", "warn", "alert")
         state = SheetCell(chips=(chip,), small=f"added by {user.principal.created_by}")
         own, roles = f"{page_request.base}/people/user/{path}", _roles_text(user.roles)
     return (
-        SheetCell(account.user, own, is_name=True),
+        SheetCell(text=account.user, href=own, is_name=True),
         state,
-        SheetCell(roles),
-        SheetCell(str(account.secrets)),
+        SheetCell(text=roles),
+        SheetCell(text=str(account.secrets)),
         SheetCell(at_ms=account.newest_at),
-        SheetCell("never") if account.ends_at is None else SheetCell(moment_ms=account.ends_at),
-        SheetCell("show", secrets),
+        SheetCell(text="never") if account.ends_at is None else SheetCell(moment_ms=account.ends_at),
+        SheetCell(text="show", href=secrets),
     )
 
 
@@ -83,4 +83,6 @@ def _roles_text(roles: tuple[str, ...]) -> str:
     return ", ".join(roles[:ROLES_SHOWN]) + (f" and {more} more" if more > 0 else "") or "none"
 
 
-ROUTES = (ConsoleRoute("GET", "/accounts", accounts_page, "accounts-page", ("metalake",)),)
+ROUTES = (
+    ConsoleRoute(method="GET", path="/accounts", handler=accounts_page, operation="accounts-page", query=("metalake",)),
+)

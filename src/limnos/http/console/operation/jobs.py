@@ -53,24 +53,24 @@ async def jobs_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, "Jobs", section="jobs")
     entries = await jobs_list(page_request.ctx, metalake=frame.metalake, template=None)
     columns = (
-        SheetColumn("Template or pipeline"),
-        SheetColumn("State"),
-        SheetColumn("By", hides=True),
-        SheetColumn("Began"),
-        SheetColumn("Id", hides=True, is_code=True),
+        SheetColumn(text="Template or pipeline"),
+        SheetColumn(text="State"),
+        SheetColumn(text="By", hides=True),
+        SheetColumn(text="Began"),
+        SheetColumn(text="Id", hides=True, is_code=True),
     )
     rows = tuple(_row(page_request, frame.metalake, entry=each) for each in entries[:SHOWN])
     page = SheetPage(
-        frame,
-        "Jobs",
+        frame=frame,
+        title="Jobs",
         intro="Programs that the server ran from templates, and runs of pipelines, the newest first.",
         sheets=(
             Sheet(
-                "",
-                columns,
-                rows,
-                "There is no job that you may see. Programs start one with limnos job run.",
-                f"The newest {SHOWN} of {len(entries)} are shown." if len(entries) > SHOWN else "",
+                title="",
+                columns=columns,
+                rows=rows,
+                note="There is no job that you may see. Programs start one with limnos job run.",
+                more=f"The newest {SHOWN} of {len(entries)} are shown." if len(entries) > SHOWN else "",
             ),
         ),
     )
@@ -84,11 +84,11 @@ def _row(page_request: PageRequest, metalake: str, *, entry: RunView | JobView) 
         name, uuid, user, at_ms, page = entry.template, entry.job.uuid, entry.job.user, entry.job.queued_at, "job"
     href = f"{page_request.base}/{page}?{urlencode({'metalake': metalake, 'id': uuid})}"
     return (
-        SheetCell(name, href, is_name=True),
+        SheetCell(text=name, href=href, is_name=True),
         SheetCell(chips=(_state(entry.state),)),
-        SheetCell(user),
+        SheetCell(text=user),
         SheetCell(at_ms=at_ms),
-        SheetCell(uuid),
+        SheetCell(text=uuid),
     )
 
 
@@ -100,30 +100,32 @@ async def job_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, f"Job {uuid[:8]}", section="jobs")
     view, output = await job_output(page_request.ctx, metalake=frame.metalake, uuid=uuid)
     job = view.job
-    facts = [Fact("By", job.user), Fact("Asked for", "", job.queued_at)]
+    facts = [Fact(label="By", text=job.user), Fact(label="Asked for", text="", at_ms=job.queued_at)]
     facts += [
-        Fact(label, "", at) for label, at in (("Started", job.started_at), ("Ended", job.ended_at)) if at is not None
+        Fact(label=label, text="", at_ms=at)
+        for label, at in (("Started", job.started_at), ("Ended", job.ended_at))
+        if at is not None
     ]
     if job.exit_code is not None:
-        facts.append(Fact("Exit code", str(job.exit_code)))
+        facts.append(Fact(label="Exit code", text=str(job.exit_code)))
     blocks = tuple(
         CodeBlock(title, text[-_OUTPUT_CHARS_MAX:], name)
         for title, text, name in (("Output", output.stdout, "stdout"), ("Errors", output.stderr, "stderr"))
         if text
     )
     cancel = FormView(
-        f"{page_request.base}/job/cancel",
-        "Cancel the job",
-        hidden_fields(metalake=frame.metalake, id=uuid),
+        action=f"{page_request.base}/job/cancel",
+        button="Cancel the job",
+        fields=hidden_fields(metalake=frame.metalake, id=uuid),
         is_danger=True,
     )
     page = SheetPage(
-        frame,
-        view.template,
-        "run",
-        "",
-        (Link("Jobs", f"{page_request.base}/jobs?{urlencode({'metalake': frame.metalake})}"),),
-        (_state(view.state),),
+        frame=frame,
+        title=view.template,
+        icon="run",
+        intro="",
+        crumbs=(Link("Jobs", f"{page_request.base}/jobs?{urlencode({'metalake': frame.metalake})}"),),
+        chips=(_state(view.state),),
         facts=tuple(facts),
         warning=job.message or "",
         blocks=blocks,
@@ -146,7 +148,7 @@ async def cancel(page_request: PageRequest) -> Response:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/jobs", jobs_page, "jobs-page", ("metalake",)),
-    ConsoleRoute("GET", "/job", job_page, "job-page", ("metalake", "id", "done")),
-    ConsoleRoute("POST", "/job/cancel", cancel, "cancel-job-from-console"),
+    ConsoleRoute(method="GET", path="/jobs", handler=jobs_page, operation="jobs-page", query=("metalake",)),
+    ConsoleRoute(method="GET", path="/job", handler=job_page, operation="job-page", query=("metalake", "id", "done")),
+    ConsoleRoute(method="POST", path="/job/cancel", handler=cancel, operation="cancel-job-from-console"),
 )

@@ -44,12 +44,12 @@ async def nodes_page(page_request: PageRequest) -> Response:
     state = await server_state(page_request.ctx)
     frame = await frame_of(page_request, "Nodes", section="operations")
     columns = (
-        SheetColumn("Node"),
-        SheetColumn("State"),
-        SheetColumn("Release", hides=True),
-        SheetColumn("Started", hides=True),
-        SheetColumn("Last heartbeat"),
-        SheetColumn("Clock", is_number=True),
+        SheetColumn(text="Node"),
+        SheetColumn(text="State"),
+        SheetColumn(text="Release", hides=True),
+        SheetColumn(text="Started", hides=True),
+        SheetColumn(text="Last heartbeat"),
+        SheetColumn(text="Clock", is_number=True),
     )
     behind = state.search
     words = (
@@ -58,13 +58,18 @@ async def nodes_page(page_request: PageRequest) -> Response:
         else "up to date"
     )
     loops = _loops_sheet(state.failures, now_ms=page_request.ctx.services.store.time.now_ms())
-    nodes = Sheet("", columns, tuple(_node_row(each) for each in state.nodes), "No node has sent a heartbeat yet.")
+    nodes = Sheet(
+        title="",
+        columns=columns,
+        rows=tuple(_node_row(each) for each in state.nodes),
+        note="No node has sent a heartbeat yet.",
+    )
     page = SheetPage(
-        frame,
-        "Nodes",
+        frame=frame,
+        title="Nodes",
         intro="Each process that serves this lake sends a heartbeat every half minute.",
         tabs=operation_tabs(page_request, frame.metalake, current="nodes"),
-        facts=(Fact("Search index", words),),
+        facts=(Fact(label="Search index", text=words),),
         sheets=(nodes, loops, _others_sheet(state.nodes), _metrics_sheet()),
     )
     return sheet_response(page_request, page)
@@ -76,13 +81,13 @@ def _node_row(line: NodeLine) -> tuple[SheetCell, ...]:
     chips = (state, Chip("serves this page")) if line.is_own else (state,)
     is_off = abs(node.clock_offset_ms) > CLOCK_OFF_MS
     return (
-        SheetCell(node.name, is_name=True),
+        SheetCell(text=node.name, is_name=True),
         SheetCell(chips=chips),
-        SheetCell(node.version),
+        SheetCell(text=node.version),
         SheetCell(at_ms=node.started_at),
         SheetCell(at_ms=node.seen_at),
         SheetCell(
-            f"{node.clock_offset_ms / 1000:+.1f} s", chips=(Chip("correct it", "bad", "alert"),) if is_off else ()
+            text=f"{node.clock_offset_ms / 1000:+.1f} s", chips=(Chip("correct it", "bad", "alert"),) if is_off else ()
         ),
     )
 
@@ -91,39 +96,54 @@ def _loops_sheet(failures: tuple[LoopFailure, ...], *, now_ms: int) -> Sheet:
     """Return the list of this node's background loops whose last step failed or does not end."""
     rows = tuple(
         (
-            SheetCell(each.name, is_name=True, chips=(_loop_chip(is_stuck=each.is_stuck),)),
+            SheetCell(text=each.name, is_name=True, chips=(_loop_chip(is_stuck=each.is_stuck),)),
             SheetCell(at_ms=now_ms - round(each.failing_s * 1000)),
-            SheetCell(f"{each.failures:,}"),
-            SheetCell(each.reason),
-            SheetCell(f"{each.next_try_s:.0f} s"),
+            SheetCell(text=f"{each.failures:,}"),
+            SheetCell(text=each.reason),
+            SheetCell(text=f"{each.next_try_s:.0f} s"),
         )
         for each in failures
     )
     columns = (
-        SheetColumn("Work"),
-        SheetColumn("Since"),
-        SheetColumn("Attempts", is_number=True),
-        SheetColumn("Last error", is_wrapped=True),
-        SheetColumn("Next attempt in", is_number=True),
+        SheetColumn(text="Work"),
+        SheetColumn(text="Since"),
+        SheetColumn(text="Attempts", is_number=True),
+        SheetColumn(text="Last error", is_wrapped=True),
+        SheetColumn(text="Next attempt in", is_number=True),
     )
-    return Sheet("Background work of this node", columns, rows, "All background work of this node succeeds.")
+    return Sheet(
+        title="Background work of this node",
+        columns=columns,
+        rows=rows,
+        note="All background work of this node succeeds.",
+    )
 
 
 def _others_sheet(lines: tuple[NodeLine, ...]) -> Sheet:
     """Return the list of the failing background loops that other nodes report with their heartbeats."""
     rows = tuple(
         (
-            SheetCell(each.name, is_name=True, chips=(_loop_chip(is_stuck=not each.error),)),
-            SheetCell(line.node.name),
+            SheetCell(text=each.name, is_name=True, chips=(_loop_chip(is_stuck=not each.error),)),
+            SheetCell(text=line.node.name),
             SheetCell(at_ms=each.since),
-            SheetCell(each.error),
+            SheetCell(text=each.error),
         )
         for line in lines
         if not line.is_own
         for each in line.node.failing
     )
-    columns = (SheetColumn("Work"), SheetColumn("Node"), SheetColumn("Since"), SheetColumn("Last error"))
-    return Sheet("Background work of other nodes", columns, rows, "The other nodes report no failing background work.")
+    columns = (
+        SheetColumn(text="Work"),
+        SheetColumn(text="Node"),
+        SheetColumn(text="Since"),
+        SheetColumn(text="Last error"),
+    )
+    return Sheet(
+        title="Background work of other nodes",
+        columns=columns,
+        rows=rows,
+        note="The other nodes report no failing background work.",
+    )
 
 
 def _loop_chip(*, is_stuck: bool) -> Chip:
@@ -137,14 +157,16 @@ def _metrics_sheet() -> Sheet:
     ]
     rows = tuple(
         (
-            SheetCell(each.name.removeprefix("limnos_").replace("_", " "), is_name=True, small=each.help),
-            SheetCell(", ".join(_metric_text(labels, value) for labels, value in each.items())),
+            SheetCell(text=each.name.removeprefix("limnos_").replace("_", " "), is_name=True, small=each.help),
+            SheetCell(text=", ".join(_metric_text(labels, value) for labels, value in each.items())),
         )
         for each in metrics
         if each
     )
-    columns = (SheetColumn("Figure"), SheetColumn("Since the start, or at present"))
-    return Sheet("Caches and queues of this node", columns, rows, "This node has no figures yet.")
+    columns = (SheetColumn(text="Figure"), SheetColumn(text="Since the start, or at present"))
+    return Sheet(
+        title="Caches and queues of this node", columns=columns, rows=rows, note="This node has no figures yet."
+    )
 
 
 def _metric_text(labels: LabelValues, value: float) -> str:
@@ -157,20 +179,20 @@ async def settings_page(page_request: PageRequest) -> Response:
     lines = await settings_list(page_request.ctx)
     frame = await frame_of(page_request, "Settings", section="operations")
     columns = (
-        SheetColumn("Setting"),
-        SheetColumn("Value", is_code=True, is_wrapped=True),
-        SheetColumn("Set by", hides=True),
+        SheetColumn(text="Setting"),
+        SheetColumn(text="Value", is_code=True, is_wrapped=True),
+        SheetColumn(text="Set by", hides=True),
     )
-    own = tuple((*_setting_cells(each), SheetCell(each.origin)) for each in lines if not each.is_default)
+    own = tuple((*_setting_cells(each), SheetCell(text=each.origin)) for each in lines if not each.is_default)
     rest = tuple(_setting_cells(each) for each in lines if each.is_default)
     page = SheetPage(
-        frame,
-        "Settings",
+        frame=frame,
+        title="Settings",
         intro="Settings of the node that serves this page. They are read at its start, from flags, the environment and a file.",
         tabs=operation_tabs(page_request, frame.metalake, current="settings"),
         sheets=(
-            Sheet("Set here", columns, own, "Every setting has its default."),
-            Sheet("Defaults", columns[:2], rest, "All settings differ from their defaults."),
+            Sheet(title="Set here", columns=columns, rows=own, note="Every setting has its default."),
+            Sheet(title="Defaults", columns=columns[:2], rows=rest, note="All settings differ from their defaults."),
         ),
     )
     return sheet_response(page_request, page)
@@ -180,10 +202,10 @@ def _setting_cells(line: SettingLine) -> tuple[SheetCell, SheetCell]:
     """Return the cells with a setting's name and value."""
     value = "unset" if line.value == "null" else line.value
     chips = (Chip("secret", "plain", "lock"),) if line.is_secret else ()
-    return SheetCell(line.name, is_name=True), SheetCell(value[:_VALUE_CHARS_MAX], chips=chips)
+    return SheetCell(text=line.name, is_name=True), SheetCell(text=value[:_VALUE_CHARS_MAX], chips=chips)
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/nodes", nodes_page, "nodes-page", ("metalake",)),
-    ConsoleRoute("GET", "/settings", settings_page, "settings-page", ("metalake",)),
+    ConsoleRoute(method="GET", path="/nodes", handler=nodes_page, operation="nodes-page", query=("metalake",)),
+    ConsoleRoute(method="GET", path="/settings", handler=settings_page, operation="settings-page", query=("metalake",)),
 )

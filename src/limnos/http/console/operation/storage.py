@@ -33,13 +33,18 @@ async def storage_page(page_request: PageRequest) -> Response:
     frame = await frame_of(page_request, "Storage", section="operations")
     nodes = await page_request.ctx.read(RequestScope(frame.metalake), catalogs_list)
     rows = tuple(
-        (SheetCell(each.name, is_name=True), SheetCell(form=_form(page_request, frame, catalog=each.name)))
+        (SheetCell(text=each.name, is_name=True), SheetCell(form=_form(page_request, frame, catalog=each.name)))
         for each in nodes
     )
-    sheet = Sheet("", (SheetColumn("Catalog"), SheetColumn("Action")), rows, "There is no catalog that you may see.")
+    sheet = Sheet(
+        title="",
+        columns=(SheetColumn(text="Catalog"), SheetColumn(text="Action")),
+        rows=rows,
+        note="There is no catalog that you may see.",
+    )
     page = SheetPage(
-        frame,
-        "Storage",
+        frame=frame,
+        title="Storage",
         intro="A check writes, lists, reads and deletes a small file in the catalog's storage, and tries vended credentials. "
         "Owners of a catalog may check it.",
         tabs=operation_tabs(page_request, frame.metalake, current="storage"),
@@ -50,7 +55,12 @@ async def storage_page(page_request: PageRequest) -> Response:
 
 def _form(page_request: PageRequest, frame: Frame, *, catalog: str) -> FormView:
     fields = hidden_fields(metalake=frame.metalake, catalog=catalog)
-    return FormView(f"{page_request.base}/storage/check", "Check", fields, label=f"Check the storage of {catalog}")
+    return FormView(
+        action=f"{page_request.base}/storage/check",
+        button="Check",
+        fields=fields,
+        label=f"Check the storage of {catalog}",
+    )
 
 
 async def check(page_request: PageRequest) -> Response:
@@ -59,17 +69,17 @@ async def check(page_request: PageRequest) -> Response:
     metalake, catalog = fields.get("metalake", ""), fields.get("catalog", "")
     done = await storage_check(page_request.ctx, RequestScope(metalake, catalog))
     frame = await frame_of(page_request, f"Storage of {catalog}", metalake=metalake, section="operations")
-    columns = (SheetColumn("Step"), SheetColumn("Outcome"), SheetColumn("Result"))
+    columns = (SheetColumn(text="Step"), SheetColumn(text="Outcome"), SheetColumn(text="Result"))
     page = SheetPage(
-        frame,
-        f"Storage of {catalog}",
+        frame=frame,
+        title=f"Storage of {catalog}",
         chips=(Chip("passed", "ok", "check") if done.passed else Chip("failed", "bad", "cross"),),
         tabs=operation_tabs(page_request, metalake, current="storage"),
-        facts=(Fact("Location", done.location, is_code=True),),
+        facts=(Fact(label="Location", text=done.location, is_code=True),),
         blocks=tuple(
             CodeBlock(f"Policy statement for {each.name}", each.statement) for each in done.steps if each.statement
         ),
-        sheets=(Sheet("", columns, tuple(_row(each) for each in done.steps)),),
+        sheets=(Sheet(title="", columns=columns, rows=tuple(_row(each) for each in done.steps)),),
         forms=(_form(page_request, frame, catalog=catalog),),
     )
     return sheet_response(page_request, page)
@@ -77,10 +87,14 @@ async def check(page_request: PageRequest) -> Response:
 
 def _row(step: StorageCheckStep) -> tuple[SheetCell, ...]:
     look, icon = _LOOKS.get(step.outcome, ("plain", ""))
-    return SheetCell(step.name, is_name=True), SheetCell(chips=(Chip(step.outcome, look, icon),)), SheetCell(step.told)
+    return (
+        SheetCell(text=step.name, is_name=True),
+        SheetCell(chips=(Chip(step.outcome, look, icon),)),
+        SheetCell(text=step.told),
+    )
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/storage", storage_page, "storage-page", ("metalake",)),
-    ConsoleRoute("POST", "/storage/check", check, "check-storage-from-console"),
+    ConsoleRoute(method="GET", path="/storage", handler=storage_page, operation="storage-page", query=("metalake",)),
+    ConsoleRoute(method="POST", path="/storage/check", handler=check, operation="check-storage-from-console"),
 )

@@ -53,8 +53,8 @@ async def operations_page(page_request: PageRequest) -> Response:
     if not sheets:
         raise warnings[0]
     page = SheetPage(
-        frame,
-        "Operations",
+        frame=frame,
+        title="Operations",
         intro=_INTRO,
         tabs=operation_tabs(page_request, frame.metalake, current=state),
         sheets=tuple(sheets),
@@ -65,34 +65,34 @@ async def operations_page(page_request: PageRequest) -> Response:
 async def _tasks(page_request: PageRequest, state: str) -> Sheet:
     rows = await tasks_list(page_request.ctx, state=state)
     columns = (
-        SheetColumn("Task"),
-        SheetColumn("State"),
-        SheetColumn("Attempts", is_number=True, hides=True),
-        SheetColumn("Error"),
-        SheetColumn("Created", hides=True),
-        SheetColumn("Action"),
-        SheetColumn("About", is_code=True, hides=True),
+        SheetColumn(text="Task"),
+        SheetColumn(text="State"),
+        SheetColumn(text="Attempts", is_number=True, hides=True),
+        SheetColumn(text="Error"),
+        SheetColumn(text="Created", hides=True),
+        SheetColumn(text="Action"),
+        SheetColumn(text="About", is_code=True, hides=True),
     )
     lines = tuple(_task_row(page_request, each, state=state) for each in rows[:SHOWN])
     more = f"The first {SHOWN} are shown; limnos list tasks lists all." if len(rows) > SHOWN else ""
-    return Sheet("Tasks", columns, lines, f"No task is {state}.", more)
+    return Sheet(title="Tasks", columns=columns, rows=lines, note=f"No task is {state}.", more=more)
 
 
 def _task_row(page_request: PageRequest, task: TaskRow, *, state: str) -> tuple[SheetCell, ...]:
     retry = FormView(
-        f"{page_request.base}/tasks/retry",
-        "Retry",
-        hidden_fields(id=str(task.id), state=state),
+        action=f"{page_request.base}/tasks/retry",
+        button="Retry",
+        fields=hidden_fields(id=str(task.id), state=state),
         label=f"Retry task {task.id}",
     )
     return (
-        SheetCell(task.kind.replace("_", " "), is_name=True, small=f"task {task.id}"),
+        SheetCell(text=task.kind.replace("_", " "), is_name=True, small=f"task {task.id}"),
         _state_cell(task, now_ms=page_request.now_ms),
-        SheetCell(str(task.attempts)),
-        SheetCell((task.error or "")[:_ERROR_CHARS_MAX]),
+        SheetCell(text=str(task.attempts)),
+        SheetCell(text=(task.error or "")[:_ERROR_CHARS_MAX]),
         SheetCell(at_ms=task.created_at),
         SheetCell(form=retry if task.ended_at is not None or task.error else None),
-        SheetCell("" if task.payload == "{}" else _cut(task.payload)),
+        SheetCell(text="" if task.payload == "{}" else _cut(task.payload)),
     )
 
 
@@ -115,16 +115,16 @@ def _cut(text: str) -> str:
 async def _webhooks(page_request: PageRequest, metalake: str) -> Sheet:
     webhooks = await webhooks_list(page_request.ctx, metalake)
     columns = (
-        SheetColumn("Webhook", is_code=True),
-        SheetColumn("State"),
-        SheetColumn("Behind", is_number=True),
-        SheetColumn("Error", hides=True),
+        SheetColumn(text="Webhook", is_code=True),
+        SheetColumn(text="State"),
+        SheetColumn(text="Behind", is_number=True),
+        SheetColumn(text="Error", hides=True),
     )
     return Sheet(
-        "Webhooks",
-        columns,
-        tuple(_webhook_row(each) for each in webhooks[:SHOWN]),
-        "There is no webhook in this metalake.",
+        title="Webhooks",
+        columns=columns,
+        rows=tuple(_webhook_row(each) for each in webhooks[:SHOWN]),
+        note="There is no webhook in this metalake.",
     )
 
 
@@ -133,10 +133,10 @@ def _webhook_row(status: WebhookStatus) -> tuple[SheetCell, ...]:
     chip = Chip("stopped", "bad", "cross") if webhook.stopped else Chip("delivers", "ok", "check")
     behind = f"{status.behind:,} revision{'' if status.behind == 1 else 's'}"
     return (
-        SheetCell(webhook.url, is_name=True),
+        SheetCell(text=webhook.url, is_name=True),
         SheetCell(chips=(chip,)),
-        SheetCell(behind),
-        SheetCell((webhook.error or "")[:_ERROR_CHARS_MAX]),
+        SheetCell(text=behind),
+        SheetCell(text=(webhook.error or "")[:_ERROR_CHARS_MAX]),
     )
 
 
@@ -151,6 +151,12 @@ async def retry(page_request: PageRequest) -> Response:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/operations", operations_page, "operations-page", ("metalake", "state", "done")),
-    ConsoleRoute("POST", "/tasks/retry", retry, "retry-task-from-console"),
+    ConsoleRoute(
+        method="GET",
+        path="/operations",
+        handler=operations_page,
+        operation="operations-page",
+        query=("metalake", "state", "done"),
+    ),
+    ConsoleRoute(method="POST", path="/tasks/retry", handler=retry, operation="retry-task-from-console"),
 )

@@ -34,7 +34,7 @@ FINDINGS_READ: Final = 200
 _NEWEST: Final = 2**53
 
 
-class RunLine(msgspec.Struct, frozen=True):
+class RunLine(msgspec.Struct, frozen=True, kw_only=True):
     """A row of a list of runs. `took` is the duration as text; empty while the run is in progress."""
 
     id: str
@@ -48,7 +48,7 @@ class RunLine(msgspec.Struct, frozen=True):
     message: str
 
 
-class PipelineLine(msgspec.Struct, frozen=True):
+class PipelineLine(msgspec.Struct, frozen=True, kw_only=True):
     """A pipeline of the list with its latest runs, newest first."""
 
     name: str
@@ -75,7 +75,7 @@ class FindingLine(msgspec.Struct, frozen=True):
     message: str
 
 
-class PipelinePage(msgspec.Struct, frozen=True):
+class PipelinePage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a pipeline's page: its graph, its declaration, and its latest runs with their findings."""
 
     frame: Frame
@@ -100,11 +100,11 @@ async def pipelines_page(page_request: PageRequest) -> Response:
     lines = [run_line(page_request, metalake, view=view) for view in views]
     pipelines = tuple(
         PipelineLine(
-            each.node.name,
-            pipeline_url(page_request, metalake, name=each.node.name),
-            each.record.comment or "",
-            each.record.declared,
-            tuple([line for line in lines if line.pipeline == each.node.name][:LATEST]),
+            name=each.node.name,
+            href=pipeline_url(page_request, metalake, name=each.node.name),
+            comment=each.record.comment or "",
+            version=each.record.declared,
+            latest=tuple([line for line in lines if line.pipeline == each.node.name][:LATEST]),
         )
         for each in versions
     )
@@ -127,15 +127,15 @@ def run_line(page_request: PageRequest, metalake: str, *, view: RunView) -> RunL
     run = view.run
     took = "" if run.ended_at is None else duration_text(run.ended_at - run.started_at)
     return RunLine(
-        run.uuid,
-        run_url(page_request, metalake, run=run.uuid),
-        view.pipeline,
-        state_chip(view.state),
-        run.user,
-        run.version,
-        run.started_at,
-        took,
-        run.message or "",
+        id=run.uuid,
+        href=run_url(page_request, metalake, run=run.uuid),
+        pipeline=view.pipeline,
+        state=state_chip(view.state),
+        user=run.user,
+        version=run.version,
+        started_ms=run.started_at,
+        took=took,
+        message=run.message or "",
     )
 
 
@@ -151,20 +151,20 @@ async def pipeline_page(page_request: PageRequest) -> Response:
     steps = (await run_load(ctx, metalake=metalake, uuid=views[0].run.uuid)).steps if views else ()
     declaration = "" if version.declaration is None else version.declaration.text
     page = PipelinePage(
-        frame,
-        name,
-        version.record.comment or "",
-        version.record.declared,
-        steps_picture(steps),
-        tuple(run_line(page_request, metalake, view=view) for view in views),
-        await _finding_lines(page_request, metalake, name=name),
-        msgspec.json.format(declaration.encode(), indent=2).decode() if declaration else "",
-        f"{page_request.base}/pipelines?{urlencode({'metalake': metalake})}",
+        frame=frame,
+        name=name,
+        comment=version.record.comment or "",
+        version=version.record.declared,
+        picture=steps_picture(steps),
+        runs=tuple(run_line(page_request, metalake, view=view) for view in views),
+        findings=await _finding_lines(page_request, metalake, name=name),
+        declaration=msgspec.json.format(declaration.encode(), indent=2).decode() if declaration else "",
+        list_href=f"{page_request.base}/pipelines?{urlencode({'metalake': metalake})}",
     )
     return html_response(page_request.request, render("pipeline.html", page))
 
 
-class FindingBody(msgspec.Struct, frozen=True):
+class FindingBody(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a finding that the page shows."""
 
     kind: str = ""
@@ -206,6 +206,14 @@ def _result_chip(body: FindingBody) -> Chip:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/pipelines", pipelines_page, "pipelines-page", ("metalake", "done")),
-    ConsoleRoute("GET", "/pipeline", pipeline_page, "pipeline-page", ("metalake", "name", "done")),
+    ConsoleRoute(
+        method="GET", path="/pipelines", handler=pipelines_page, operation="pipelines-page", query=("metalake", "done")
+    ),
+    ConsoleRoute(
+        method="GET",
+        path="/pipeline",
+        handler=pipeline_page,
+        operation="pipeline-page",
+        query=("metalake", "name", "done"),
+    ),
 )

@@ -46,7 +46,7 @@ _WIDTH_MIN: Final = 0.5
 OUTPUTS_COMPARED: Final = 50
 
 
-class TimeBar(msgspec.Struct, frozen=True):
+class TimeBar(msgspec.Struct, frozen=True, kw_only=True):
     """The bar of a step on the timeline: `x` and `width` in percent of the timeline's width, `y` in pixels."""
 
     name: str
@@ -57,7 +57,7 @@ class TimeBar(msgspec.Struct, frozen=True):
     width: float
 
 
-class StepLine(msgspec.Struct, frozen=True):
+class StepLine(msgspec.Struct, frozen=True, kw_only=True):
     """A step of the run: its state, output, inputs, size and duration, as text. The output and inputs are links if they
     are tables or views that the caller may see.
     """
@@ -72,7 +72,7 @@ class StepLine(msgspec.Struct, frozen=True):
     message: str
 
 
-class FindingRow(msgspec.Struct, frozen=True):
+class FindingRow(msgspec.Struct, frozen=True, kw_only=True):
     """A row of a run's findings: the result of one expectation."""
 
     step: str
@@ -83,7 +83,7 @@ class FindingRow(msgspec.Struct, frozen=True):
     sample: str
 
 
-class OutputLine(msgspec.Struct, frozen=True):
+class OutputLine(msgspec.Struct, frozen=True, kw_only=True):
     """The change that publishing would make to a table."""
 
     path: str
@@ -94,7 +94,7 @@ class OutputLine(msgspec.Struct, frozen=True):
     words: str
 
 
-class RunPage(msgspec.Struct, frozen=True):
+class RunPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of a run's page. `bars` are the timeline, `outputs` the changes that publishing would make."""
 
     frame: Frame
@@ -139,21 +139,21 @@ async def _page(page_request: PageRequest, frame: Frame, *, view: RunView) -> Ru
     hrefs = await table_links(page_request, metalake, names=names)
     is_ended = run.state in ENDED
     return RunPage(
-        frame,
-        metalake,
-        run_line(page_request, metalake, view=view),
-        run.attempt,
-        run.holder,
-        await _pipeline_href(page_request, metalake, name=view.pipeline),
-        run_url(page_request, metalake, run=run.uuid),
-        _bars(view),
-        max(1, len(view.steps)) * _ROW + 8,
-        steps_picture(view.steps),
-        _step_lines(view, hrefs),
-        _finding_rows(view),
-        outputs,
-        "" if run.parameters in {"", "{}"} else run.parameters,
-        run.state in LIVE,
+        frame=frame,
+        metalake=metalake,
+        run=run_line(page_request, metalake, view=view),
+        attempt=run.attempt,
+        holder=run.holder,
+        pipeline_href=await _pipeline_href(page_request, metalake, name=view.pipeline),
+        own=run_url(page_request, metalake, run=run.uuid),
+        bars=_bars(view),
+        bars_height=max(1, len(view.steps)) * _ROW + 8,
+        picture=steps_picture(view.steps),
+        steps=_step_lines(view, hrefs),
+        findings=_finding_rows(view),
+        outputs=outputs,
+        parameters="" if run.parameters in {"", "{}"} else run.parameters,
+        is_going=run.state in LIVE,
         may_publish=bool(outputs),
         may_discard=state in {HELD, "failed", "cancelled"},
         may_cancel=not is_ended and state != HELD,
@@ -178,28 +178,30 @@ def _bars(view: RunView) -> tuple[TimeBar, ...]:
     bars = []
     for number, step in enumerate(view.steps):
         if step.started_at is None:
-            bars.append(TimeBar(step.name, step.state, "none", 0, number * _ROW + 4, 0))
+            bars.append(TimeBar(name=step.name, words=step.state, look="none", x=0, y=number * _ROW + 4, width=0))
             continue
         until = step.ended_at if step.ended_at is not None else end
         look = "going" if step.ended_at is None else {"done": "ok", "failed": "bad"}.get(step.state, "plain")
         words = f"{step.state}, {duration_text(until - step.started_at)}"
         width = max(_WIDTH_MIN, round((until - step.started_at) * scale, 2))
         x = min(round((step.started_at - start) * scale, 2), 100 - width)
-        bars.append(TimeBar(step.name, words, look, x, number * _ROW + 4, width))
+        bars.append(TimeBar(name=step.name, words=words, look=look, x=x, y=number * _ROW + 4, width=width))
     return tuple(bars)
 
 
 def _step_lines(view: RunView, hrefs: Mapping[str, str]) -> tuple[StepLine, ...]:
     return tuple(
         StepLine(
-            step.name,
-            state_chip(step.state),
-            link_of(step.output, hrefs),
-            tuple([link_of(name, hrefs) for name in reads_of(step)]),
-            "" if step.rows is None else count_text(step.rows),
-            size_text(step.bytes),
-            "" if step.started_at is None or step.ended_at is None else duration_text(step.ended_at - step.started_at),
-            step.message or "",
+            name=step.name,
+            state=state_chip(step.state),
+            output=link_of(step.output, hrefs),
+            reads=tuple([link_of(name, hrefs) for name in reads_of(step)]),
+            rows="" if step.rows is None else count_text(step.rows),
+            size=size_text(step.bytes),
+            took=""
+            if step.started_at is None or step.ended_at is None
+            else duration_text(step.ended_at - step.started_at),
+            message=step.message or "",
         )
         for step in view.steps
     )
@@ -214,12 +216,12 @@ def _finding_rows(view: RunView) -> tuple[FindingRow, ...]:
         words = "" if has_count else f"{count_text(body.broken)} of {count_text(body.checked)} violate it"
         rows.append(
             FindingRow(
-                each.step,
-                each.rule,
-                result_chip(is_held=body.held, action=body.action),
-                words,
-                message,
-                body.sample or "",
+                step=each.step,
+                rule=each.rule,
+                result=result_chip(is_held=body.held, action=body.action),
+                words=words,
+                message=message,
+                sample=body.sample or "",
             )
         )
     return tuple(rows)
@@ -237,12 +239,21 @@ async def _outputs(page_request: PageRequest, metalake: str, *, outputs: list[Ru
         try:
             metadata = await _metadata(page_request, address)
         except LimnosError as error:
-            lines.append(OutputLine(path, "", "", "", (), error.message))
+            lines.append(OutputLine(path=path, href="", rows_before="", rows_after="", columns=(), words=error.message))
             continue
         before, after = _rows_of(metadata, output.base), _rows_of(metadata, output.head)
         words = "a new table" if output.is_new else "no rows change" if output.base == output.head else ""
         columns = _column_changes(metadata, output)
-        lines.append(OutputLine(path, page_request.base + address.path, before, after, columns, words))
+        lines.append(
+            OutputLine(
+                path=path,
+                href=page_request.base + address.path,
+                rows_before=before,
+                rows_after=after,
+                columns=columns,
+                words=words,
+            )
+        )
     return tuple(lines)
 
 
@@ -311,8 +322,8 @@ def _back(page_request: PageRequest, metalake: str, *, run: str, done: str) -> R
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/run", run_page, "run-page", ("metalake", "id", "done")),
-    ConsoleRoute("POST", "/run/publish", publish, "publish-held-run"),
-    ConsoleRoute("POST", "/run/discard", discard, "discard-run"),
-    ConsoleRoute("POST", "/run/cancel", cancel, "cancel-run"),
+    ConsoleRoute(method="GET", path="/run", handler=run_page, operation="run-page", query=("metalake", "id", "done")),
+    ConsoleRoute(method="POST", path="/run/publish", handler=publish, operation="publish-held-run"),
+    ConsoleRoute(method="POST", path="/run/discard", handler=discard, operation="discard-run"),
+    ConsoleRoute(method="POST", path="/run/cancel", handler=cancel, operation="cancel-run"),
 )

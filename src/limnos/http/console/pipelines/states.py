@@ -66,7 +66,11 @@ def steps_picture(steps: Sequence[RunStepState]) -> GraphPicture:
     ]
     nodes = [
         PictureNode(
-            step.name, step.name, f"{step.state}{_rows(step)}", "run", look=_CHIPS.get(step.state, ("plain", ""))[0]
+            id=step.name,
+            name=step.name,
+            place=f"{step.state}{_rows(step)}",
+            icon="run",
+            look=_CHIPS.get(step.state, ("plain", ""))[0],
         )
         for step in steps
     ]

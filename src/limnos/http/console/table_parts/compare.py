@@ -54,14 +54,21 @@ def _form(
 ) -> FormView:
     inputs = tuple(
         FormInput(
-            name,
-            label,
+            name=name,
+            label=label,
             choices=tuple(Choice(str(each.snapshot_id), _text(each), each is mark) for each in newest[:CHOICES_MAX]),
         )
         for name, label, mark in zip(("from", "to"), ("Earlier snapshot", "Later snapshot"), chosen, strict=True)
     )
     own = page_request.base + address.path
-    return FormView(own, "Compare", hidden_fields(tab="snapshots"), inputs, title="Compare two snapshots", method="get")
+    return FormView(
+        action=own,
+        button="Compare",
+        fields=hidden_fields(tab="snapshots"),
+        inputs=inputs,
+        title="Compare two snapshots",
+        method="get",
+    )
 
 
 def _text(snapshot: SnapshotPart) -> str:
@@ -71,19 +78,21 @@ def _text(snapshot: SnapshotPart) -> str:
 def _columns(metadata: MetadataPart, before: SnapshotPart, *, after: SnapshotPart) -> Sheet:
     schemas = {each.schema_id: each for each in metadata.schemas}
     old, new = (schemas.get(-1 if each.schema_id is None else each.schema_id) for each in (before, after))
-    columns = (SheetColumn("Change of columns"),)
+    columns = (SheetColumn(text="Change of columns"),)
     if old is None or new is None:
-        return Sheet("Columns", columns, (), "A snapshot of this table does not record its columns.")
-    rows = tuple((SheetCell(each),) for each in schema_changes(old, new))
-    return Sheet("Columns", columns, rows, "The columns are the same.")
+        return Sheet(
+            title="Columns", columns=columns, rows=(), note="A snapshot of this table does not record its columns."
+        )
+    rows = tuple((SheetCell(text=each),) for each in schema_changes(old, new))
+    return Sheet(title="Columns", columns=columns, rows=rows, note="The columns are the same.")
 
 
 def _counts(before: SnapshotPart, after: SnapshotPart) -> Sheet:
     columns = (
-        SheetColumn("Count"),
-        SheetColumn("Before", is_number=True),
-        SheetColumn("After", is_number=True),
-        SheetColumn("Difference", is_number=True),
+        SheetColumn(text="Count"),
+        SheetColumn(text="Before", is_number=True),
+        SheetColumn(text="After", is_number=True),
+        SheetColumn(text="Difference", is_number=True),
     )
     rows = []
     for key, label in _COUNTS:
@@ -92,8 +101,16 @@ def _counts(before: SnapshotPart, after: SnapshotPart) -> Sheet:
             continue
         difference = "" if old is None or new is None else f"{'+' if new > old else ''}{count_text(new - old)}"
         counts = ("?" if each is None else count_text(each) for each in (old, new))
-        rows.append((SheetCell(label, is_name=True), *(SheetCell(each) for each in counts), SheetCell(difference)))
-    return Sheet("Counts", columns, tuple(rows), "The writers of these snapshots wrote no counts.")
+        rows.append(
+            (
+                SheetCell(text=label, is_name=True),
+                *(SheetCell(text=each) for each in counts),
+                SheetCell(text=difference),
+            )
+        )
+    return Sheet(
+        title="Counts", columns=columns, rows=tuple(rows), note="The writers of these snapshots wrote no counts."
+    )
 
 
 def _number(text: str | None) -> int | None:

@@ -115,74 +115,77 @@ async def health_tab(page_request: PageRequest, address: ObjectAddress, *, is_la
 def _facts(report: TableReport, words: _FormatWords) -> tuple[Fact, ...]:
     explanation = report.explanation
     counts = ((words.files, explanation.data_files), ("Delete files", explanation.delete_files))
-    files = tuple(Fact(label, count_text(count)) for label, count in counts if count is not None)
-    size = () if explanation.total_bytes is None else (Fact("Size", size_text(explanation.total_bytes)),)
+    files = tuple(Fact(label=label, text=count_text(count)) for label, count in counts if count is not None)
+    size = () if explanation.total_bytes is None else (Fact(label="Size", text=size_text(explanation.total_bytes)),)
     removable = Fact(
-        f"Removable {words.states}", f"{count_text(explanation.removable)} of {count_text(explanation.snapshots)}"
+        label=f"Removable {words.states}",
+        text=f"{count_text(explanation.removable)} of {count_text(explanation.snapshots)}",
     )
-    writer = () if words is _LANCE else (Fact("Writes", explanation.writer),)
-    return (*files, *size, removable, *writer, Fact("Orphan files", report.orphans.removal))
+    writer = () if words is _LANCE else (Fact(label="Writes", text=explanation.writer),)
+    return (*files, *size, removable, *writer, Fact(label="Orphan files", text=report.orphans.removal))
 
 
 def _findings_sheet(
     page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords
 ) -> Sheet:
     columns = (
-        SheetColumn("Finding"),
-        SheetColumn("Score", is_number=True),
-        SheetColumn("Why"),
-        SheetColumn("Decided by", hides=True),
-        SheetColumn("Found", hides=True),
+        SheetColumn(text="Finding"),
+        SheetColumn(text="Score", is_number=True),
+        SheetColumn(text="Why"),
+        SheetColumn(text="Decided by", hides=True),
+        SheetColumn(text="Found", hides=True),
     )
     rows = tuple(
         (
-            SheetCell(words.kinds.get(each.row.kind, each.row.kind)),
-            SheetCell(str(each.row.score)),
-            SheetCell(each.row.reason),
+            SheetCell(text=words.kinds.get(each.row.kind, each.row.kind)),
+            SheetCell(text=str(each.row.score)),
+            SheetCell(text=each.row.reason),
             _deciding_cell(page_request, address, report=report, kind=each.row.kind),
             SheetCell(at_ms=each.row.found_at),
         )
         for each in report.findings
     )
-    return Sheet("Due operations", columns, rows, "Nothing is due.")
+    return Sheet(title="Due operations", columns=columns, rows=rows, note="Nothing is due.")
 
 
 def _deciding_cell(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, kind: str) -> SheetCell:
     """Return the cell with the policy that decides about a kind of operation on the table, or the server's settings."""
     policy = next((each for each in report.policies if kind in each.decides), None)
     if policy is None:
-        return SheetCell("the server's settings")
+        return SheetCell(text="the server's settings")
     return _policy_cell(page_request, address.metalake, name=policy.name)
 
 
 def _policy_cell(page_request: PageRequest, metalake: str, *, name: str | None, is_name: bool = False) -> SheetCell:
     """Return the cell with a link to a policy; `name` is None if the caller may not see the policy."""
     if name is None:
-        return SheetCell("a policy that you may not see", is_name=is_name)
-    return SheetCell(name, f"{page_request.base}/policy/{segment_of(metalake)}/{segment_of(name)}", is_name=is_name)
+        return SheetCell(text="a policy that you may not see", is_name=is_name)
+    return SheetCell(
+        text=name, href=f"{page_request.base}/policy/{segment_of(metalake)}/{segment_of(name)}", is_name=is_name
+    )
 
 
 def _policies(page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords) -> Sheet:
     """Return the list of the policies that apply to the table, its own and those inherited from its containers."""
     own = (address.catalog, *address.levels)
     columns = (
-        SheetColumn("Policy"),
-        SheetColumn("Type"),
-        SheetColumn("Attached to", is_code=True),
-        SheetColumn("State"),
-        SheetColumn("Decides about"),
+        SheetColumn(text="Policy"),
+        SheetColumn(text="Type"),
+        SheetColumn(text="Attached to", is_code=True),
+        SheetColumn(text="State"),
+        SheetColumn(text="Decides about"),
     )
     rows = tuple(
         (
             _policy_cell(page_request, address.metalake, name=each.name, is_name=True),
-            SheetCell(_policy_type(each.policy.policy_type)),
-            SheetCell(display.render(each.on), small="" if each.on == own else "inherited"),
+            SheetCell(text=_policy_type(each.policy.policy_type)),
+            SheetCell(text=display.render(each.on), small="" if each.on == own else "inherited"),
             SheetCell(chips=(Chip("enabled", "ok", "check") if each.policy.is_enabled else Chip("disabled", "warn"),)),
-            SheetCell(", ".join(words.kinds.get(kind, kind) for kind in each.decides) or "nothing here"),
+            SheetCell(text=", ".join(words.kinds.get(kind, kind) for kind in each.decides) or "nothing here"),
         )
         for each in report.policies
     )
-    return Sheet("Policies", columns, rows, "No maintenance policy applies to this table.")
+    return Sheet(title="Policies", columns=columns, rows=rows, note="No maintenance policy applies to this table.")
 
 
 def _policy_type(name: str) -> str:
@@ -191,13 +194,13 @@ def _policy_type(name: str) -> str:
 
 
 def _snapshots_sheet(report: TableReport, words: _FormatWords) -> Sheet:
-    columns = (SheetColumn(words.state, is_code=True), SheetColumn("When"), SheetColumn("Kept because"))
+    columns = (SheetColumn(text=words.state, is_code=True), SheetColumn(text="When"), SheetColumn(text="Kept because"))
     fates = report.explanation.fates
     rows = tuple(
         (
-            SheetCell(str(each.snapshot_id), is_name=True),
+            SheetCell(text=str(each.snapshot_id), is_name=True),
             SheetCell(at_ms=each.timestamp_ms),
-            SheetCell(each.kept_because or "", chips=() if each.kept_because else (Chip("removable", "info"),)),
+            SheetCell(text=each.kept_because or "", chips=() if each.kept_because else (Chip("removable", "info"),)),
         )
         for each in fates[:_SNAPSHOTS_SHOWN]
     )
@@ -206,38 +209,44 @@ def _snapshots_sheet(report: TableReport, words: _FormatWords) -> Sheet:
         if len(fates) > _SNAPSHOTS_SHOWN
         else ""
     )
-    return Sheet(words.states.capitalize(), columns, rows, f"There is no {words.state.lower()} yet.", more)
+    return Sheet(
+        title=words.states.capitalize(),
+        columns=columns,
+        rows=rows,
+        note=f"There is no {words.state.lower()} yet.",
+        more=more,
+    )
 
 
 def _operations_sheet(
     page_request: PageRequest, address: ObjectAddress, *, report: TableReport, words: _FormatWords
 ) -> Sheet:
     columns = (
-        SheetColumn("Operation"),
-        SheetColumn("Number", is_code=True),
-        SheetColumn("State"),
-        SheetColumn("By", hides=True),
-        SheetColumn("Requested"),
-        SheetColumn("Result", hides=True),
+        SheetColumn(text="Operation"),
+        SheetColumn(text="Number", is_code=True),
+        SheetColumn(text="State"),
+        SheetColumn(text="By", hides=True),
+        SheetColumn(text="Requested"),
+        SheetColumn(text="Result", hides=True),
     )
     rows = tuple(
         (
-            SheetCell(words.kinds.get(each.row.kind, each.row.kind)),
-            SheetCell(str(each.row.id)),
+            SheetCell(text=words.kinds.get(each.row.kind, each.row.kind)),
+            SheetCell(text=str(each.row.id)),
             SheetCell(chips=(operation_chip(each.row.state),)),
             requester_cell(page_request, address.metalake, row=each.row),
             SheetCell(at_ms=each.row.started_at),
-            SheetCell(result_text(each.row.result or "")),
+            SheetCell(text=result_text(each.row.result or "")),
         )
         for each in report.operations
     )
-    return Sheet("Operations", columns, rows, "No operation has been requested yet.")
+    return Sheet(title="Operations", columns=columns, rows=rows, note="No operation has been requested yet.")
 
 
 def requester_cell(page_request: PageRequest, metalake: str, *, row: OperationRow) -> SheetCell:
     """Return the cell with the policy that requested an operation, if the caller may see it, else with the user."""
     if row.policy is None:
-        return SheetCell(row.user)
+        return SheetCell(text=row.user)
     return _policy_cell(page_request, metalake, name=row.policy)
 
 
@@ -261,13 +270,21 @@ def _orphans(report: OrphanReport) -> tuple[Sheet, ...]:
     """Return the list of orphan files, those due for deletion and the deleted ones; empty before the first check."""
     if report.check is None:
         return ()
-    columns = (SheetColumn("File", is_code=True), SheetColumn("Size", is_number=True), SheetColumn("First seen"))
+    columns = (
+        SheetColumn(text="File", is_code=True),
+        SheetColumn(text="Size", is_number=True),
+        SheetColumn(text="First seen"),
+    )
     rows = tuple(
-        (SheetCell(each.name, is_name=True), SheetCell(size_text(each.size)), SheetCell(at_ms=each.first_seen_at))
+        (
+            SheetCell(text=each.name, is_name=True),
+            SheetCell(text=size_text(each.size)),
+            SheetCell(at_ms=each.first_seen_at),
+        )
         for each in (*report.files, *report.removed)
     )
     note = report.check.blocked or "The last check found no orphan file."
-    return (Sheet("Orphan files", columns, rows, note),)
+    return (Sheet(title="Orphan files", columns=columns, rows=rows, note=note),)
 
 
 async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
@@ -281,28 +298,32 @@ async def _statistics(page_request: PageRequest, address: ObjectAddress) -> tupl
     except PermissionDenied:
         return ()
     columns = (
-        SheetColumn("Name"),
-        SheetColumn("Value", is_code=True),
-        SheetColumn("By", hides=True),
-        SheetColumn("When"),
+        SheetColumn(text="Name"),
+        SheetColumn(text="Value", is_code=True),
+        SheetColumn(text="By", hides=True),
+        SheetColumn(text="When"),
     )
     rows = tuple(
         (
-            SheetCell(each.name, is_name=True),
-            SheetCell(each.value[:300]),
-            SheetCell(each.modified_by or each.created_by),
+            SheetCell(text=each.name, is_name=True),
+            SheetCell(text=each.value[:300]),
+            SheetCell(text=each.modified_by or each.created_by),
             SheetCell(at_ms=each.modified_at or each.created_at),
         )
         for each in statistics
     )
-    return (Sheet("Statistics", columns, rows),) if rows else ()
+    return (Sheet(title="Statistics", columns=columns, rows=rows),) if rows else ()
 
 
 def _form(page_request: PageRequest, address: ObjectAddress, *, words: _FormatWords) -> FormView:
     choices = tuple(Choice(kind, text) for kind, text in words.kinds.items())
     action = f"{page_request.base}/maintain{address.path.removeprefix('/o')}"
     return FormView(
-        action, "Request it", (), (FormInput("operation", "Operation", choices=choices),), title="Request an operation"
+        action=action,
+        button="Request it",
+        fields=(),
+        inputs=(FormInput(name="operation", label="Operation", choices=choices),),
+        title="Request an operation",
     )
 
 
@@ -310,7 +331,12 @@ def _cancel_forms(page_request: PageRequest, address: ObjectAddress, *, report: 
     """Return forms that cancel an operation, one for each unfinished operation of executors."""
     action = f"{page_request.base}/maintain-cancel{address.path.removeprefix('/o')}"
     return tuple(
-        FormView(action, f"Cancel operation {each.row.id}", hidden_fields(operation=str(each.row.id)), is_danger=True)
+        FormView(
+            action=action,
+            button=f"Cancel operation {each.row.id}",
+            fields=hidden_fields(operation=str(each.row.id)),
+            is_danger=True,
+        )
         for each in report.operations
         if each.row.ended_at is None and each.row.kind in REWRITES
     )
@@ -344,6 +370,11 @@ async def _redirect_with_state(page_request: PageRequest, address: ObjectAddress
 
 
 ROUTES = (
-    ConsoleRoute("POST", "/maintain/{kind}/{path...}", maintain, "maintain-from-console"),
-    ConsoleRoute("POST", "/maintain-cancel/{kind}/{path...}", maintain_cancel, "cancel-maintenance-from-console"),
+    ConsoleRoute(method="POST", path="/maintain/{kind}/{path...}", handler=maintain, operation="maintain-from-console"),
+    ConsoleRoute(
+        method="POST",
+        path="/maintain-cancel/{kind}/{path...}",
+        handler=maintain_cancel,
+        operation="cancel-maintenance-from-console",
+    ),
 )

@@ -82,18 +82,33 @@ async def lance_columns(page_request: PageRequest, address: ObjectAddress) -> La
     lines: list[ColumnLine] = []
     for number, field in enumerate(fields, 1):
         _add_lines(lines, field, number=str(number), depth=0)
-    facts = [Fact("Version", count_text(details.version)), Fact("Columns", count_text(len(lines)))]
+    facts = [
+        Fact(label="Version", text=count_text(details.version)),
+        Fact(label="Columns", text=count_text(len(lines))),
+    ]
     for key, label in (("num_fragments", "Fragments"), ("num_deleted_rows", "Deleted rows")):
         if key in details.stats:
-            facts.append(Fact(label, count_text(details.stats[key])))
+            facts.append(Fact(label=label, text=count_text(details.stats[key])))
     vectors = tuple(each for each in fields if _is_vector(each.type))
-    return LanceColumns(tuple(lines[:COLUMNS_MAX]), len(lines), tuple(facts), "", vectors)
+    return LanceColumns(
+        lines=tuple(lines[:COLUMNS_MAX]), lines_count=len(lines), facts=tuple(facts), refusal="", vectors=vectors
+    )
 
 
 def _add_lines(lines: list[ColumnLine], field: ArrowField, *, number: str, depth: int) -> None:
     comment = field.metadata.get("comment", "")
     lines.append(
-        ColumnLine(number, 0, field.name, arrow_type_text(field.type), not field.nullable, False, comment, [], depth)
+        ColumnLine(
+            number=number,
+            id=0,
+            name=field.name,
+            type=arrow_type_text(field.type),
+            is_required=not field.nullable,
+            is_key=False,
+            comment=comment,
+            tags=[],
+            depth=depth,
+        )
     )
     inner = field.type
     while inner.type in ("list", "large_list") and inner.fields:
@@ -148,14 +163,14 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
         if not branch.parent_branch:
             names.setdefault(branch.parent_version, []).append(Chip(f"{name} begins here", "accent", "branch"))
     columns = (
-        SheetColumn("Version", is_code=True),
-        SheetColumn("When"),
-        SheetColumn("Tags and branches"),
-        SheetColumn("Size of its manifest", hides=True, is_number=True),
+        SheetColumn(text="Version", is_code=True),
+        SheetColumn(text="When"),
+        SheetColumn(text="Tags and branches"),
+        SheetColumn(text="Size of its manifest", hides=True, is_number=True),
     )
     rows = tuple(
         (
-            SheetCell(count_text(each.version)),
+            SheetCell(text=count_text(each.version)),
             SheetCell(at_ms=each.at_ms),
             SheetCell(
                 chips=(
@@ -163,23 +178,23 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
                     *names.get(each.version, ()),
                 )
             ),
-            SheetCell(size_text(each.size)),
+            SheetCell(text=size_text(each.size)),
         )
         for place, each in enumerate(versions)
     )
     query = urlencode({"tab": "versions", "after": last})
     following = "" if last is None else f"{page_request.base}{address.path}?{query}"
-    listed = Sheet("", columns, rows, _NO_DATA, following=following)
+    listed = Sheet(title="", columns=columns, rows=rows, note=_NO_DATA, following=following)
     branched = [(name, tag) for name, tag in sorted(references.tags.items()) if tag.branch]
     tags = tuple(
-        (SheetCell(name, is_name=True), SheetCell(str(tag.branch)), SheetCell(str(tag.version)))
+        (SheetCell(text=name, is_name=True), SheetCell(text=str(tag.branch)), SheetCell(text=str(tag.version)))
         for name, tag in branched
     )
     branches = tuple(
         (
-            SheetCell(name, is_name=True),
-            SheetCell(branch.parent_branch or "main"),
-            SheetCell(count_text(branch.parent_version)),
+            SheetCell(text=name, is_name=True),
+            SheetCell(text=branch.parent_branch or "main"),
+            SheetCell(text=count_text(branch.parent_version)),
             SheetCell(at_ms=None if branch.created_at is None else branch.created_at * 1000),
         )
         for name, branch in sorted(references.branches.items())
@@ -187,15 +202,15 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
     sheets = [listed]
     if branches:
         head = (
-            SheetColumn("Branch"),
-            SheetColumn("Begins in"),
-            SheetColumn("At version", is_number=True),
-            SheetColumn("Created"),
+            SheetColumn(text="Branch"),
+            SheetColumn(text="Begins in"),
+            SheetColumn(text="At version", is_number=True),
+            SheetColumn(text="Created"),
         )
-        sheets.append(Sheet("Branches", head, branches))
+        sheets.append(Sheet(title="Branches", columns=head, rows=branches))
     if tags:
-        tag_head = (SheetColumn("Tag"), SheetColumn("Branch"), SheetColumn("Version", is_number=True))
-        sheets.append(Sheet("Tags on branches", tag_head, tags))
+        tag_head = (SheetColumn(text="Tag"), SheetColumn(text="Branch"), SheetColumn(text="Version", is_number=True))
+        sheets.append(Sheet(title="Tags on branches", columns=tag_head, rows=tags))
     return TabPart(sheets=tuple(sheets))
 
 
@@ -209,7 +224,7 @@ async def indexes_tab(page_request: PageRequest, address: ObjectAddress, *, colu
             address.scope,
             levels=address.levels,
             at=_NEWEST,
-            question=ListIndices("", {}),
+            question=ListIndices(location="", options={}),
             shape=list[LanceIndex],
             action=Action.TABLE_LOAD,
         )
@@ -220,41 +235,43 @@ async def indexes_tab(page_request: PageRequest, address: ObjectAddress, *, colu
 
 def _index_sheet(indexes: list[LanceIndex]) -> Sheet:
     columns = (
-        SheetColumn("Index"),
-        SheetColumn("Columns", is_code=True),
-        SheetColumn("Type"),
-        SheetColumn("Rows covered", is_number=True),
-        SheetColumn("Not covered", is_number=True),
-        SheetColumn("Size", hides=True, is_number=True),
-        SheetColumn("Created", hides=True),
+        SheetColumn(text="Index"),
+        SheetColumn(text="Columns", is_code=True),
+        SheetColumn(text="Type"),
+        SheetColumn(text="Rows covered", is_number=True),
+        SheetColumn(text="Not covered", is_number=True),
+        SheetColumn(text="Size", hides=True, is_number=True),
+        SheetColumn(text="Created", hides=True),
     )
     rows = tuple(
         (
-            SheetCell(each.index_name, is_name=True),
-            SheetCell(", ".join(each.columns)),
-            SheetCell(each.index_type),
-            SheetCell(count_text(each.num_indexed_rows)),
+            SheetCell(text=each.index_name, is_name=True),
+            SheetCell(text=", ".join(each.columns)),
+            SheetCell(text=each.index_type),
+            SheetCell(text=count_text(each.num_indexed_rows)),
             _uncovered(each.num_unindexed_rows),
-            SheetCell(size_text(each.size_bytes)),
+            SheetCell(text=size_text(each.size_bytes)),
             SheetCell(at_ms=_instant_ms(each.created_at)),
         )
         for each in indexes
     )
-    return Sheet("Indexes", columns, rows, "No index: each search and each filter reads all rows.")
+    return Sheet(
+        title="Indexes", columns=columns, rows=rows, note="No index: each search and each filter reads all rows."
+    )
 
 
 def _uncovered(count: int) -> SheetCell:
     """Return the cell with the count of rows that are not indexed; searches scan these rows."""
-    return SheetCell(chips=(Chip(count_text(count), "warn", "alert"),)) if count else SheetCell("0")
+    return SheetCell(chips=(Chip(count_text(count), "warn", "alert"),)) if count else SheetCell(text="0")
 
 
 def _vector_sheet(vectors: tuple[ArrowField, ...], indexes: list[LanceIndex]) -> tuple[Sheet, ...]:
     """Return the list of a table's vector columns, each with its index; empty for a table without vector columns."""
     columns = (
-        SheetColumn("Column"),
-        SheetColumn("Dimensions", is_number=True),
-        SheetColumn("Numbers"),
-        SheetColumn("Nearest neighbours"),
+        SheetColumn(text="Column"),
+        SheetColumn(text="Dimensions", is_number=True),
+        SheetColumn(text="Numbers"),
+        SheetColumn(text="Nearest neighbours"),
     )
     rows = []
     for each in vectors:
@@ -267,13 +284,13 @@ def _vector_sheet(vectors: tuple[ArrowField, ...], indexes: list[LanceIndex]) ->
         numbers = arrow_type_text(each.type.fields[0].type)
         rows.append(
             (
-                SheetCell(each.name, is_name=True),
-                SheetCell(count_text(each.type.length or 0)),
-                SheetCell(numbers),
+                SheetCell(text=each.name, is_name=True),
+                SheetCell(text=count_text(each.type.length or 0)),
+                SheetCell(text=numbers),
                 SheetCell(chips=(chip,)),
             )
         )
-    return (Sheet("Vectors", columns, tuple(rows)),) if rows else ()
+    return (Sheet(title="Vectors", columns=columns, rows=tuple(rows)),) if rows else ()
 
 
 def _instant_ms(text: str | None) -> int | None:

@@ -60,10 +60,10 @@ async def maintenance_page(page_request: PageRequest) -> Response:
         query = {"metalake": frame.metalake, "catalog": catalog, "after": str(findings.after)}
         following = base + urlencode(query)
     page = SheetPage(
-        frame,
-        "Maintenance",
-        "wrench",
-        "Tables that need work, by the last assessment, and the work on them. Policies define what the server does by itself: "
+        frame=frame,
+        title="Maintenance",
+        icon="wrench",
+        intro="Tables that need work, by the last assessment, and the work on them. Policies define what the server does by itself: "
         "attach one to a namespace for all of its tables.",
         tabs=tabs,
         facts=await _facts(page_request, scope, operations=operations),
@@ -90,72 +90,84 @@ async def _facts(
         settings.orphans, "no: setting maintenance.orphan_files"
     )
     return (
-        Fact("Assesses tables", "yes" if settings.assess else "no: setting maintenance.assess"),
-        *(() if assessed_at is None else (Fact("Last assessment", at_ms=assessed_at),)),
-        Fact("Expires snapshots", "of all tables" if settings.expire else "where a policy says so"),
-        Fact("Rewrites files", rewrites),
-        Fact("Orphan files", lance_orphans(ctx.services.defaults.lance_debris_ms).removal)
+        Fact(label="Assesses tables", text="yes" if settings.assess else "no: setting maintenance.assess"),
+        *(() if assessed_at is None else (Fact(label="Last assessment", at_ms=assessed_at),)),
+        Fact(label="Expires snapshots", text="of all tables" if settings.expire else "where a policy says so"),
+        Fact(label="Rewrites files", text=rewrites),
+        Fact(label="Orphan files", text=lance_orphans(ctx.services.defaults.lance_debris_ms).removal)
         if is_lance
-        else Fact("Removes orphan files", orphans),
+        else Fact(label="Removes orphan files", text=orphans),
     )
 
 
 def _findings_sheet(page_request: PageRequest, scope: RequestScope, *, findings: FindingsPage, following: str) -> Sheet:
     columns = (
-        SheetColumn("Table", is_code=True),
-        SheetColumn("Needs"),
-        SheetColumn("Score", is_number=True, hides=True),
-        SheetColumn("Why"),
-        SheetColumn("Found", hides=True),
+        SheetColumn(text="Table", is_code=True),
+        SheetColumn(text="Needs"),
+        SheetColumn(text="Score", is_number=True, hides=True),
+        SheetColumn(text="Why"),
+        SheetColumn(text="Found", hides=True),
     )
     rows = tuple(
         (
             _table_cell(page_request, scope, path=each.path),
-            SheetCell(operation_text(each.row.kind)),
-            SheetCell(str(each.row.score)),
-            SheetCell(each.row.reason),
+            SheetCell(text=operation_text(each.row.kind)),
+            SheetCell(text=str(each.row.score)),
+            SheetCell(text=each.row.reason),
             SheetCell(at_ms=each.row.found_at),
         )
         for each in sorted(findings.findings, key=lambda finding: (-finding.row.score, finding.path))
     )
     note = "No table that you may maintain needs anything."
-    return Sheet("Due operations", columns, rows, note, following=following)
+    return Sheet(title="Due operations", columns=columns, rows=rows, note=note, following=following)
 
 
 def _operations_sheet(
     page_request: PageRequest, scope: RequestScope, *, operations: tuple[TableOperation, ...]
 ) -> Sheet:
     columns = (
-        SheetColumn("Table", is_code=True),
-        SheetColumn("Operation"),
-        SheetColumn("State"),
-        SheetColumn("For", hides=True),
-        SheetColumn("Requested"),
-        SheetColumn("Result", hides=True),
+        SheetColumn(text="Table", is_code=True),
+        SheetColumn(text="Operation"),
+        SheetColumn(text="State"),
+        SheetColumn(text="For", hides=True),
+        SheetColumn(text="Requested"),
+        SheetColumn(text="Result", hides=True),
     )
     rows = tuple(
         (
             _table_cell(page_request, scope, path=each.path),
-            SheetCell(operation_text(each.row.kind)),
+            SheetCell(text=operation_text(each.row.kind)),
             SheetCell(chips=(operation_chip(each.row.state),)),
             requester_cell(page_request, scope.metalake or "", row=each.row),
             SheetCell(at_ms=each.row.started_at),
-            SheetCell(result_text(each.row.result or "")),
+            SheetCell(text=result_text(each.row.result or "")),
         )
         for each in operations[:OPERATIONS_SHOWN]
     )
     more = f"The newest {OPERATIONS_SHOWN} are shown." if len(operations) > OPERATIONS_SHOWN else ""
-    return Sheet("Operations", columns, rows, "No operation was requested on a table that you may maintain.", more)
+    return Sheet(
+        title="Operations",
+        columns=columns,
+        rows=rows,
+        note="No operation was requested on a table that you may maintain.",
+        more=more,
+    )
 
 
 def _table_cell(page_request: PageRequest, scope: RequestScope, *, path: Levels) -> SheetCell:
     catalog = scope.catalog or ""
     address = ObjectAddress(Kind.TABLE, scope.metalake or "", catalog, path)
     return SheetCell(
-        display.render((catalog, *path)), f"{page_request.base}{address.path}?tab=maintenance", is_name=True
+        text=display.render((catalog, *path)), href=f"{page_request.base}{address.path}?tab=maintenance", is_name=True
     )
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/maintenance", maintenance_page, "maintenance-page", ("metalake", "catalog", "after", "done")),
+    ConsoleRoute(
+        method="GET",
+        path="/maintenance",
+        handler=maintenance_page,
+        operation="maintenance-page",
+        query=("metalake", "catalog", "after", "done"),
+    ),
 )

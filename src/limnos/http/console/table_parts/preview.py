@@ -51,7 +51,7 @@ class PreviewCell(msgspec.Struct, frozen=True):
     is_number: bool
 
 
-class PreviewTab(msgspec.Struct, frozen=True):
+class PreviewTab(msgspec.Struct, frozen=True, kw_only=True):
     """The first rows of a table, or the beginning of a file; or the reason why they cannot be shown."""
 
     columns: tuple[PreviewHead, ...] = ()
@@ -88,7 +88,13 @@ async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_l
         for each in preview.columns
     )
     rows = tuple(tuple(_cell(value) for value in row) for row in preview.rows)
-    return PreviewTab(columns, rows, preview.is_complete, preview.is_restricted, preview.columns_left_out)
+    return PreviewTab(
+        columns=columns,
+        rows=rows,
+        is_complete=preview.is_complete,
+        is_restricted=preview.is_restricted,
+        columns_left_out=preview.columns_left_out,
+    )
 
 
 async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *, at: FilePath) -> PreviewTab:
@@ -109,9 +115,9 @@ async def file_preview_tab(page_request: PageRequest, address: ObjectAddress, *,
         for place, (name, kind) in enumerate(preview.columns)
     )
     return PreviewTab(
-        columns,
-        rows,
-        preview.is_complete,
+        columns=columns,
+        rows=rows,
+        is_complete=preview.is_complete,
         columns_left_out=preview.columns_left_out,
         is_file=True,
         is_binary=preview.text is None and not columns,

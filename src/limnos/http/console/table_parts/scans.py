@@ -63,11 +63,11 @@ async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: s
         limit=SHOWN,
     )
     columns = (
-        SheetColumn("When"),
-        SheetColumn("Who"),
-        SheetColumn("What"),
-        SheetColumn("Filter", hides=True, is_code=True),
-        SheetColumn("Columns", hides=True),
+        SheetColumn(text="When"),
+        SheetColumn(text="Who"),
+        SheetColumn(text="What"),
+        SheetColumn(text="Filter", hides=True, is_code=True),
+        SheetColumn(text="Columns", hides=True),
     )
     lines = []
     for each in rows:
@@ -75,18 +75,24 @@ async def _reports(page_request: PageRequest, address: ObjectAddress, *, kind: s
         lines.append(
             (
                 SheetCell(at_ms=each.at),
-                SheetCell(each.reporter),
-                SheetCell(_counts(report)),
+                SheetCell(text=each.reporter),
+                SheetCell(text=_counts(report)),
                 SheetCell(
-                    ""
+                    text=""
                     if report.filter in (None, True)
                     else msgspec.json.encode(report.filter).decode()[:_FILTER_CHARS_MAX]
                 ),
-                SheetCell(", ".join(report.projected_field_names[:20])),
+                SheetCell(text=", ".join(report.projected_field_names[:20])),
             )
         )
     note = f"No engine has reported a {kind} of this table."
-    return Sheet(title, columns, tuple(lines), note, f"The newest {SHOWN} are shown." if more else "")
+    return Sheet(
+        title=title,
+        columns=columns,
+        rows=tuple(lines),
+        note=note,
+        more=f"The newest {SHOWN} are shown." if more else "",
+    )
 
 
 def _decoded(body: bytes) -> _Report:

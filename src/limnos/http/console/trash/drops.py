@@ -81,19 +81,19 @@ async def drop_page(page_request: PageRequest) -> Response:
         warning = (
             f"It contains {'more than ' if has_more else ''}{count} object{'s' if count > 1 else ''}. Drop these first."
         )
-    form = FormView(page_request.base + drop_path(address), "Drop", label=f"Drop {path}", is_danger=True)
+    form = FormView(action=page_request.base + drop_path(address), button="Drop", label=f"Drop {path}", is_danger=True)
     own = Link(address.name, page_request.base + address.path)
     return sheet_response(
         page_request,
         SheetPage(
-            frame,
-            f"Drop {address.name}?",
-            icon_of(address.kind.word),
-            _consequence(_keep_ms(page_request), address, is_external=is_external),
-            (*crumbs_of(page_request, address), own),
+            frame=frame,
+            title=f"Drop {address.name}?",
+            icon=icon_of(address.kind.word),
+            intro=_consequence(_keep_ms(page_request), address, is_external=is_external),
+            crumbs=(*crumbs_of(page_request, address), own),
             warning=warning,
             forms=() if warning else (form,),
-            facts=(Fact("Path", path, is_code=True), *facts_of(details)),
+            facts=(Fact(label="Path", text=path, is_code=True), *facts_of(details)),
             cancel=own.href,
             sheets=await readers_sheets(page_request, address),
         ),
@@ -165,6 +165,6 @@ def _consequence(keep_ms: int, address: ObjectAddress, *, is_external: bool) -> 
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/drop/{kind}/{path...}", drop_page, "drop-page"),
-    ConsoleRoute("POST", "/drop/{kind}/{path...}", drop, "drop-from-console"),
+    ConsoleRoute(method="GET", path="/drop/{kind}/{path...}", handler=drop_page, operation="drop-page"),
+    ConsoleRoute(method="POST", path="/drop/{kind}/{path...}", handler=drop, operation="drop-from-console"),
 )

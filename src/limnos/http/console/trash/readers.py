@@ -24,7 +24,9 @@ async def readers_sheets(page_request: PageRequest, address: ObjectAddress) -> t
     """
     if address.kind not in (Kind.TABLE, Kind.VIEW):
         return ()
-    query = GraphQuery(address.metalake, (address.catalog, *address.levels), None, up=False, depth=1)
+    query = GraphQuery(
+        metalake=address.metalake, path=(address.catalog, *address.levels), column=None, up=False, depth=1
+    )
     try:
         part = await lineage_graph(page_request.ctx, query)
     except LimnosError:
@@ -42,9 +44,9 @@ async def readers_sheets(page_request: PageRequest, address: ObjectAddress) -> t
     note = f"{hidden} object{' reads' if hidden == 1 else 's read'} it that you may not see."
     return (
         Sheet(
-            "Objects that read it",
-            (SheetColumn("Object"), SheetColumn("Kind")),
-            tuple(rows[:LISTED_MAX]),
+            title="Objects that read it",
+            columns=(SheetColumn(text="Object"), SheetColumn(text="Kind")),
+            rows=tuple(rows[:LISTED_MAX]),
             note=note,
             more=" ".join(filter(None, sentences)),
         ),
@@ -54,7 +56,7 @@ async def readers_sheets(page_request: PageRequest, address: ObjectAddress) -> t
 def _row(page_request: PageRequest, metalake: str, *, vertex: LineageVertex) -> tuple[SheetCell, ...]:
     if vertex.path is None:
         name = "" if vertex.outside is None else vertex.outside.name
-        return SheetCell(name, is_name=True), SheetCell("outside of the lake")
+        return SheetCell(text=name, is_name=True), SheetCell(text="outside of the lake")
     kind = Kind.VIEW if vertex.kind == Kind.VIEW.word else Kind.TABLE
     href = page_request.base + ObjectAddress(kind, metalake, vertex.path[0], vertex.path[1:]).path
-    return SheetCell(display.render(vertex.path), href, is_name=True), SheetCell(vertex.kind)
+    return SheetCell(text=display.render(vertex.path), href=href, is_name=True), SheetCell(text=vertex.kind)

@@ -28,7 +28,7 @@ CATALOGS_MAX = 20
 """The maximum number of catalogs whose trash is shown together; each catalog also has a page of its own."""
 
 
-class TrashLine(msgspec.Struct, frozen=True):
+class TrashLine(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the trash: a dropped object."""
 
     id: int
@@ -41,7 +41,7 @@ class TrashLine(msgspec.Struct, frozen=True):
     expires_ms: int
 
 
-class TrashPage(msgspec.Struct, frozen=True):
+class TrashPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the trash page. `catalog` is empty if it shows the trash of all catalogs."""
 
     frame: Frame
@@ -64,11 +64,13 @@ async def trash_page(page_request: PageRequest) -> Response:
     )
     if catalog:
         lines, more = await _dropped(page_request, frame.metalake, catalog=catalog)
-        view = TrashPage(frame, catalog, links, lines, more=more, unread=0)
+        view = TrashPage(frame=frame, catalog=catalog, catalogs=links, lines=lines, more=more, unread=0)
     else:
         names = [node.name for node in nodes]
         lines, more = await _dropped_anywhere(page_request, frame.metalake, catalogs=names[:CATALOGS_MAX])
-        view = TrashPage(frame, "", links, lines, more=more, unread=max(0, len(names) - CATALOGS_MAX))
+        view = TrashPage(
+            frame=frame, catalog="", catalogs=links, lines=lines, more=more, unread=max(0, len(names) - CATALOGS_MAX)
+        )
     return html_response(page_request.request, render("trash.html", view))
 
 
@@ -77,14 +79,14 @@ async def _dropped(page_request: PageRequest, metalake: str, *, catalog: str) ->
     page = await trash_list(page_request.ctx, RequestScope(metalake, catalog), below=(), before=NEWEST, limit=SHOWN)
     lines = tuple(
         TrashLine(
-            each.row.id,
-            catalog,
-            display.render((catalog, *each.path)),
-            each.row.kind.word.replace("_", " "),
-            icon_of(each.row.kind.word),
-            each.row.dropped_by,
-            each.row.dropped_at,
-            each.row.expires_at,
+            id=each.row.id,
+            catalog=catalog,
+            path=display.render((catalog, *each.path)),
+            kind=each.row.kind.word.replace("_", " "),
+            icon=icon_of(each.row.kind.word),
+            dropped_by=each.row.dropped_by,
+            dropped_ms=each.row.dropped_at,
+            expires_ms=each.row.expires_at,
         )
         for each in page.entries
     )
@@ -130,6 +132,8 @@ async def restore(page_request: PageRequest) -> Response:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/trash", trash_page, "trash-page", ("metalake", "catalog", "done")),
-    ConsoleRoute("POST", "/trash/restore", restore, "restore-dropped"),
+    ConsoleRoute(
+        method="GET", path="/trash", handler=trash_page, operation="trash-page", query=("metalake", "catalog", "done")
+    ),
+    ConsoleRoute(method="POST", path="/trash/restore", handler=restore, operation="restore-dropped"),
 )

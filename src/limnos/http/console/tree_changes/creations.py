@@ -78,20 +78,27 @@ async def _page(
     """Return the page of the form, whose inputs have the values of `fields`."""
     path = display.render((parent.catalog, *parent.levels))
     inputs = (
-        FormInput("name", "Name", fields.get("name", ""), is_required=True),
-        FormInput("comment", "Description", fields.get("comment", "")),
+        FormInput(name="name", label="Name", value=fields.get("name", ""), is_required=True),
+        FormInput(name="comment", label="Description", value=fields.get("comment", "")),
     )
     action = page_request.base + creation_path(parent)
-    form = FormView(action, "Create", (), inputs, label=f"Create the namespace in {path}", is_primary=True)
+    form = FormView(
+        action=action,
+        button="Create",
+        fields=(),
+        inputs=inputs,
+        label=f"Create the namespace in {path}",
+        is_primary=True,
+    )
     own = Link(parent.name, page_request.base + parent.path)
     warning = "You may not create a namespace here, or the catalog contains none below its first level."
     return SheetPage(
-        await object_frame(page_request, parent),
-        f"Create a namespace in {parent.name}",
-        icon_of("namespace"),
-        _INTRO,
-        (*crumbs_of(page_request, parent), own),
-        facts=(Fact("In", path, is_code=True),),
+        frame=await object_frame(page_request, parent),
+        title=f"Create a namespace in {parent.name}",
+        icon=icon_of("namespace"),
+        intro=_INTRO,
+        crumbs=(*crumbs_of(page_request, parent), own),
+        facts=(Fact(label="In", text=path, is_code=True),),
         forms=(form,) if is_allowed else (),
         warning="" if is_allowed else warning,
         cancel=own.href if is_allowed else "",
@@ -99,6 +106,16 @@ async def _page(
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/create-namespace/{kind}/{path...}", creation_page, "create-namespace-page"),
-    ConsoleRoute("POST", "/create-namespace/{kind}/{path...}", create, "create-namespace-from-console"),
+    ConsoleRoute(
+        method="GET",
+        path="/create-namespace/{kind}/{path...}",
+        handler=creation_page,
+        operation="create-namespace-page",
+    ),
+    ConsoleRoute(
+        method="POST",
+        path="/create-namespace/{kind}/{path...}",
+        handler=create,
+        operation="create-namespace-from-console",
+    ),
 )

@@ -91,7 +91,9 @@ async def edit_page(page_request: PageRequest) -> Response:
     path = display.render((address.catalog, *address.levels))
     description = SheetCell(form=_comment_form(page_request, address, comment=text.comment))
     about = Sheet(
-        "Description", (SheetColumn("Shown below the name, and to clients as its comment"),), ((description,),)
+        title="Description",
+        columns=(SheetColumn(text="Shown below the name, and to clients as its comment"),),
+        rows=((description,),),
     )
     sheets = (
         about,
@@ -100,11 +102,11 @@ async def edit_page(page_request: PageRequest) -> Response:
     )
     forms = (_property_form(page_request, address),)
     page = SheetPage(
-        await object_frame(page_request, address),
-        f"Edit {address.name}",
-        icon_of(address.kind.word),
-        _INTRO,
-        (*crumbs_of(page_request, address), Link(address.name, page_request.base + address.path)),
+        frame=await object_frame(page_request, address),
+        title=f"Edit {address.name}",
+        icon=icon_of(address.kind.word),
+        intro=_INTRO,
+        crumbs=(*crumbs_of(page_request, address), Link(address.name, page_request.base + address.path)),
         sheets=(*(sheets if may_edit else ()), _tags_sheet(page_request, address, text=text)),
         forms=(*(forms if may_edit else ()), _tag_form(page_request, address, text=text, tags=[n.name for n in tags])),
         warning="" if may_edit else f"You may not change {path}. Its owner and administrators may.",
@@ -181,10 +183,10 @@ def _action(page_request: PageRequest, address: ObjectAddress) -> str:
 
 def _comment_form(page_request: PageRequest, address: ObjectAddress, *, comment: str) -> FormView:
     return FormView(
-        _action(page_request, address),
-        "Save",
-        hidden_fields(change="comment"),
-        (FormInput("value", "Description", comment, rows=2),),
+        action=_action(page_request, address),
+        button="Save",
+        fields=hidden_fields(change="comment"),
+        inputs=(FormInput(name="value", label="Description", value=comment, rows=2),),
         title="Description",
         label="Save the description",
         is_inline=True,
@@ -193,10 +195,10 @@ def _comment_form(page_request: PageRequest, address: ObjectAddress, *, comment:
 
 def _property_form(page_request: PageRequest, address: ObjectAddress) -> FormView:
     return FormView(
-        _action(page_request, address),
-        "Set",
-        hidden_fields(change="set"),
-        (FormInput("name", "Property", is_required=True), FormInput("value", "Value")),
+        action=_action(page_request, address),
+        button="Set",
+        fields=hidden_fields(change="set"),
+        inputs=(FormInput(name="name", label="Property", is_required=True), FormInput(name="value", label="Value")),
         title="Set a property",
         label="Set the property",
     )
@@ -207,29 +209,31 @@ def _inline_form(
 ) -> FormView:
     """Return a form in a row of a list. Its hidden field `name` names the row."""
     label = f"{button} {fields['name']}"
-    return FormView(action, button, hidden_fields(**fields), inputs, label=label, is_inline=True)
+    return FormView(
+        action=action, button=button, fields=hidden_fields(**fields), inputs=inputs, label=label, is_inline=True
+    )
 
 
 def _properties_sheet(page_request: PageRequest, address: ObjectAddress, *, text: ObjectText) -> Sheet:
     action = _action(page_request, address)
     rows = tuple(
         (
-            SheetCell(name, is_name=True),
+            SheetCell(text=name, is_name=True),
             SheetCell(
                 form=_inline_form(
                     action,
                     "Save",
                     fields={"change": "set", "name": name},
-                    inputs=(FormInput("value", f"Value of {name}", value),),
+                    inputs=(FormInput(name="value", label=f"Value of {name}", value=value),),
                 )
             ),
             SheetCell(form=_inline_form(action, "Remove", fields={"change": "remove", "name": name})),
         )
         for name, value in sorted(text.properties.items())[:SHOWN]
     )
-    columns = (SheetColumn("Property"), SheetColumn("Value"), SheetColumn("Action"))
+    columns = (SheetColumn(text="Property"), SheetColumn(text="Value"), SheetColumn(text="Action"))
     more = f"The first {SHOWN} of {len(text.properties)} are shown." if len(text.properties) > SHOWN else ""
-    return Sheet("Properties", columns, rows, "No properties are set.", more)
+    return Sheet(title="Properties", columns=columns, rows=rows, note="No properties are set.", more=more)
 
 
 def _column_sheets(page_request: PageRequest, address: ObjectAddress, *, text: ObjectText) -> tuple[Sheet, ...]:
@@ -239,13 +243,13 @@ def _column_sheets(page_request: PageRequest, address: ObjectAddress, *, text: O
     action = _action(page_request, address)
     rows = tuple(
         (
-            SheetCell(each.name, is_name=True, small=each.type),
+            SheetCell(text=each.name, is_name=True, small=each.type),
             SheetCell(
                 form=_inline_form(
                     action,
                     "Save",
                     fields={"change": "describe", "name": each.name, "field": str(each.id)},
-                    inputs=(FormInput("value", f"Description of {each.name}", each.comment),),
+                    inputs=(FormInput(name="value", label=f"Description of {each.name}", value=each.comment),),
                 )
             ),
         )
@@ -253,7 +257,11 @@ def _column_sheets(page_request: PageRequest, address: ObjectAddress, *, text: O
         if each.id
     )
     more = f"The first {SHOWN} of {count} are shown." if count > SHOWN else ""
-    return (Sheet("Columns", (SheetColumn("Column"), SheetColumn("Description")), rows, more=more),)
+    return (
+        Sheet(
+            title="Columns", columns=(SheetColumn(text="Column"), SheetColumn(text="Description")), rows=rows, more=more
+        ),
+    )
 
 
 def _tags_sheet(page_request: PageRequest, address: ObjectAddress, *, text: ObjectText) -> Sheet:
@@ -262,7 +270,7 @@ def _tags_sheet(page_request: PageRequest, address: ObjectAddress, *, text: Obje
     rows = [
         _tag_row(page_request, address, tag=each.node.name, on=path, words=", ".join(each.values))
         if not each.inherited
-        else (_tag_cell(page_request, address, tag=each.node.name), SheetCell("inherited"), SheetCell())
+        else (_tag_cell(page_request, address, tag=each.node.name), SheetCell(text="inherited"), SheetCell())
         for each in text.details.tags
     ]
     rows += [
@@ -271,12 +279,14 @@ def _tags_sheet(page_request: PageRequest, address: ObjectAddress, *, text: Obje
         if field_id in names
         for tag in tags
     ]
-    columns = (SheetColumn("Tag"), SheetColumn("Value or column"), SheetColumn("Action"))
-    return Sheet("Tags", columns, tuple(rows), "It has no tag that you may see.")
+    columns = (SheetColumn(text="Tag"), SheetColumn(text="Value or column"), SheetColumn(text="Action"))
+    return Sheet(title="Tags", columns=columns, rows=tuple(rows), note="It has no tag that you may see.")
 
 
 def _tag_cell(page_request: PageRequest, address: ObjectAddress, *, tag: str) -> SheetCell:
-    return SheetCell(tag, f"{page_request.base}/tag/{segment_of(address.metalake)}/{segment_of(tag)}", is_name=True)
+    return SheetCell(
+        text=tag, href=f"{page_request.base}/tag/{segment_of(address.metalake)}/{segment_of(tag)}", is_name=True
+    )
 
 
 def _tag_row(
@@ -285,7 +295,7 @@ def _tag_row(
     word = Kind.COLUMN.word if len(on) > len(address.levels) + 1 else address.kind.word
     fields = _tag_fields(page_request, address, path=display.render(on), kind=word) | {"name": tag, "change": "detach"}
     form = _inline_form(f"{page_request.base}/tag/attach", "Detach", fields=fields)
-    return _tag_cell(page_request, address, tag=tag), SheetCell(words), SheetCell(form=form)
+    return _tag_cell(page_request, address, tag=tag), SheetCell(text=words), SheetCell(form=form)
 
 
 def _tag_fields(page_request: PageRequest, address: ObjectAddress, *, path: str, kind: str) -> dict[str, str]:
@@ -297,23 +307,25 @@ def _tag_form(page_request: PageRequest, address: ObjectAddress, *, text: Object
     path = display.render((address.catalog, *address.levels))
     fields = _tag_fields(page_request, address, path=path, kind=address.kind.word) | {"change": "attach"}
     inputs = [
-        FormInput("name", "Tag", is_required=True, suggestions=tuple(tags[:SHOWN])),
-        FormInput("value", "Value, if the tag has values"),
+        FormInput(name="name", label="Tag", is_required=True, suggestions=tuple(tags[:SHOWN])),
+        FormInput(name="value", label="Value, if the tag has values"),
     ]
     if text.schema is not None:
         columns = tuple(Choice(each.name, each.name) for each in text.schema.fields[:SHOWN])
-        inputs.append(FormInput("column", "On", choices=(Choice("", "the whole table"), *columns)))
+        inputs.append(FormInput(name="column", label="On", choices=(Choice("", "the whole table"), *columns)))
     return FormView(
-        f"{page_request.base}/tag/attach",
-        "Attach",
-        hidden_fields(**fields),
-        tuple(inputs),
+        action=f"{page_request.base}/tag/attach",
+        button="Attach",
+        fields=hidden_fields(**fields),
+        inputs=tuple(inputs),
         title="Attach a tag",
         label=f"Attach the tag to {path}",
     )
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/edit/{kind}/{path...}", edit_page, "edit-page", ("done",)),
-    ConsoleRoute("POST", "/edit/{kind}/{path...}", edit, "edit-from-console"),
+    ConsoleRoute(
+        method="GET", path="/edit/{kind}/{path...}", handler=edit_page, operation="edit-page", query=("done",)
+    ),
+    ConsoleRoute(method="POST", path="/edit/{kind}/{path...}", handler=edit, operation="edit-from-console"),
 )

@@ -129,29 +129,29 @@ async def _page(page_request: PageRequest, address: ObjectAddress, *, details: O
     """Return the page with the form, whose input has the value `name`; without it if the caller lacks the right."""
     path = _path_of(address)
     form = FormView(
-        page_request.base + rename_path(address),
-        "Rename",
-        (),
-        (FormInput("name", "New name", name, is_required=True),),
+        action=page_request.base + rename_path(address),
+        button="Rename",
+        fields=(),
+        inputs=(FormInput(name="name", label="New name", value=name, is_required=True),),
         label=f"Rename {path}",
         is_primary=True,
     )
     is_allowed = "rename" in details.rights
     own = Link(address.name, page_request.base + address.path)
     return SheetPage(
-        await object_frame(page_request, address),
-        f"Rename {address.name}",
-        icon_of(address.kind.word),
-        _CONSEQUENCE,
-        (*crumbs_of(page_request, address), own),
+        frame=await object_frame(page_request, address),
+        title=f"Rename {address.name}",
+        icon=icon_of(address.kind.word),
+        intro=_CONSEQUENCE,
+        crumbs=(*crumbs_of(page_request, address), own),
         forms=(form,) if is_allowed else (),
         cancel=own.href if is_allowed else "",
         warning="" if is_allowed else "You may not rename it. Its owner and administrators may.",
-        facts=(Fact("Path", path, is_code=True), *facts_of(details)),
+        facts=(Fact(label="Path", text=path, is_code=True), *facts_of(details)),
     )
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/rename/{kind}/{path...}", rename_page, "rename-page"),
-    ConsoleRoute("POST", "/rename/{kind}/{path...}", rename, "rename-from-console"),
+    ConsoleRoute(method="GET", path="/rename/{kind}/{path...}", handler=rename_page, operation="rename-page"),
+    ConsoleRoute(method="POST", path="/rename/{kind}/{path...}", handler=rename, operation="rename-from-console"),
 )

@@ -57,7 +57,7 @@ class ResultCell(msgspec.Struct, frozen=True):
     is_missing: bool = False
 
 
-class WorksheetPage(msgspec.Struct, frozen=True):
+class WorksheetPage(msgspec.Struct, frozen=True, kw_only=True):
     """The data of the worksheet page: the text, the options, and the results or the error.
 
     - `sample`: the statement that an empty field shows.
@@ -95,12 +95,12 @@ async def run(page_request: PageRequest) -> Response:
     fields = await page_request.form()
     text, view = fields.get("text", ""), fields.get("view", "table")
     request = WorksheetRequest(
-        text,
-        fields.get("mode") == "change",
-        view == "plan",
-        fields.get("id", ""),
-        page_request.request.id,
-        page_request.request.is_gone,
+        text=text,
+        may_change=fields.get("mode") == "change",
+        is_plan=view == "plan",
+        own_id=fields.get("id", ""),
+        request_id=page_request.request.id,
+        is_gone=page_request.request.is_gone,
     )
     try:
         result = await worksheet_run(page_request.ctx, request)
@@ -138,11 +138,11 @@ async def _worksheet_response(
     was_run = result is not None and not result.is_repeated
     chosen = "read" if was_run else mode  # each change needs a choice of its own
     page = WorksheetPage(
-        frame,
-        fields.get("text", ""),
-        secrets.token_urlsafe(12),
-        tuple(Choice(each, text, each == view) for each, text in _VIEWS.items()),
-        tuple(Choice(each, text, each == chosen) for each, text in _MODES.items()),
+        frame=frame,
+        text=fields.get("text", ""),
+        own_id=secrets.token_urlsafe(12),
+        views=tuple(Choice(each, text, each == view) for each, text in _VIEWS.items()),
+        modes=tuple(Choice(each, text, each == chosen) for each, text in _MODES.items()),
         is_change=mode == "change",
     )
     if not page.text:
@@ -256,7 +256,13 @@ def _text_cell(value: object) -> ResultCell:
 
 
 ROUTES = (
-    ConsoleRoute("GET", "/worksheet", worksheet_page, "worksheet-page", ("text", "done", "metalake")),
-    ConsoleRoute("POST", "/worksheet", run, "run-worksheet"),
-    ConsoleRoute("POST", "/worksheet/cancel", cancel, "cancel-worksheet"),
+    ConsoleRoute(
+        method="GET",
+        path="/worksheet",
+        handler=worksheet_page,
+        operation="worksheet-page",
+        query=("text", "done", "metalake"),
+    ),
+    ConsoleRoute(method="POST", path="/worksheet", handler=run, operation="run-worksheet"),
+    ConsoleRoute(method="POST", path="/worksheet/cancel", handler=cancel, operation="cancel-worksheet"),
 )

@@ -45,7 +45,7 @@ class StrategyJobs(GravitinoRequestBody, frozen=True):
     limit: int | None = None
 
 
-class UpdateStatsJobs(GravitinoRequestBody, frozen=True):
+class UpdateStatsJobs(GravitinoRequestBody, frozen=True, kw_only=True):
     """A request to compute statistics of tables. The options of the updater and of Spark are ignored: they are for
     Gravitino's own jobs.
     """
@@ -266,52 +266,52 @@ _FAILED: Final = "Failed to operate table maintenance operation [%s]"
 _OPS: Final = "/maintenance/table/ops"
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
-        "POST",
-        f"{_OPS}/strategy-jobs",
-        wrap_body_handler(_FAILED % "SUBMIT", StrategyJobs, strategy_jobs),
-        "submit-strategy-jobs",
+        method="POST",
+        path=f"{_OPS}/strategy-jobs",
+        handler=wrap_body_handler(_FAILED % "SUBMIT", StrategyJobs, strategy_jobs),
+        operation="submit-strategy-jobs",
         query=("metalake",),
     ),
     Route(
-        "POST",
-        f"{_OPS}/update-stats-jobs",
-        wrap_body_handler(_FAILED % "SUBMIT", UpdateStatsJobs, update_stats_jobs),
-        "submit-update-stats-jobs",
+        method="POST",
+        path=f"{_OPS}/update-stats-jobs",
+        handler=wrap_body_handler(_FAILED % "SUBMIT", UpdateStatsJobs, update_stats_jobs),
+        operation="submit-update-stats-jobs",
         query=("metalake",),
     ),
     Route(
-        "POST",
-        f"{_OPS}/statistics",
-        wrap_body_handler(_FAILED % "UPDATE", StatisticsPayload, statistics_append),
-        "append-table-statistics",
+        method="POST",
+        path=f"{_OPS}/statistics",
+        handler=wrap_body_handler(_FAILED % "UPDATE", StatisticsPayload, statistics_append),
+        operation="append-table-statistics",
         query=("metalake",),
     ),
     Route(
-        "POST",
-        f"{_OPS}/metrics",
-        wrap_body_handler(_FAILED % "APPEND", StatisticsPayload, metrics_append),
-        "append-table-metrics",
+        method="POST",
+        path=f"{_OPS}/metrics",
+        handler=wrap_body_handler(_FAILED % "APPEND", StatisticsPayload, metrics_append),
+        operation="append-table-metrics",
         query=("metalake",),
     ),
     Route(
-        "POST",
-        f"{_OPS}/metrics/monitor",
-        wrap_body_handler(_FAILED % "MONITOR", MonitorMetrics, metrics_monitor),
-        "monitor-table-metrics",
+        method="POST",
+        path=f"{_OPS}/metrics/monitor",
+        handler=wrap_body_handler(_FAILED % "MONITOR", MonitorMetrics, metrics_monitor),
+        operation="monitor-table-metrics",
         query=("metalake",),
     ),
     Route(
-        "GET",
-        f"{_OPS}/metrics/tables",
-        wrap_handler(_FAILED % "LIST", table_metrics),
-        "list-table-metrics",
+        method="GET",
+        path=f"{_OPS}/metrics/tables",
+        handler=wrap_handler(_FAILED % "LIST", table_metrics),
+        operation="list-table-metrics",
         query=("metalake", "identifiers", "partitionPath"),
     ),
     Route(
-        "GET",
-        f"{_OPS}/metrics/jobs",
-        wrap_handler(_FAILED % "LIST", job_metrics),
-        "list-job-metrics",
+        method="GET",
+        path=f"{_OPS}/metrics/jobs",
+        handler=wrap_handler(_FAILED % "LIST", job_metrics),
+        operation="list-job-metrics",
         query=("metalake", "identifiers"),
     ),
 )

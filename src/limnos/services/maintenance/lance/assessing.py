@@ -47,7 +47,7 @@ _REVISIONS: Final = 2_000
 _PERMIT: Final = upkeep_permit("limnos")
 
 
-class LancePosition(msgspec.Struct):
+class LancePosition(msgspec.Struct, kw_only=True):
     """The progress of the assessment: the revision of each catalog, and the position in a pass over all tables."""
 
     epoch: int = 0
@@ -77,7 +77,7 @@ class LanceAssessment:
         is_old = at.policies != policies or not 0 <= now_ms - at.whole_at_ms < WHOLE_EVERY_MS
         if at.epoch != epoch or (at.after is None and (has_gap or is_old)):
             positions = {each.zone: each.revision for each in catalogs}
-            at = LancePosition(epoch, positions=positions, after=0, whole_at_ms=now_ms, policies=policies)
+            at = LancePosition(epoch=epoch, positions=positions, after=0, whole_at_ms=now_ms, policies=policies)
         if at.after is not None:
             return msgspec.structs.replace(at, after=await self._page(at.after))
         positions = {each.zone: await self._changed(each, after=at.positions.get(each.zone, 0)) for each in catalogs}

@@ -54,4 +54,6 @@ def lance_orphans(debris_ms: int) -> OrphanReport:
     `lance.debris_age_s` deletes them.
     """
     removal = f"removed after {age_text(debris_ms)}" if debris_ms else "not removed"
-    return OrphanReport(f"{removal} (setting lance.debris_age_s)", None, None, (), ())
+    return OrphanReport(
+        removal=f"{removal} (setting lance.debris_age_s)", age_ms=None, check=None, files=(), removed=()
+    )

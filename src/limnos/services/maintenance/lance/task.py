@@ -99,7 +99,11 @@ class LanceRound:
                 await lance_operation_run(
                     self.work,
                     OperationPayload(
-                        operation, row.node_id, user.user, policy=user.terms, second_user_id=user.second_user_id
+                        operation=operation,
+                        table_id=row.node_id,
+                        user=user.user,
+                        policy=user.terms,
+                        second_user_id=user.second_user_id,
                     ),
                 )
             except LimnosError as error:
@@ -126,6 +130,8 @@ class LanceRound:
             return False
         metalake_id = metalake_of(self._chains.ancestors, row.node_id) or 0
         limits = limits_of(self.services.defaults.maintenance, policy, metalake_id=metalake_id)
-        own = RecentUse(0, policy.name, rewritten_bytes(row), 1, metalake_id)
+        own = RecentUse(
+            owner_id=0, policy=policy.name, bytes=rewritten_bytes(row), operations=1, metalake_id=metalake_id
+        )
         used = [*await look_up(lambda: recent_use_read(now_ms)), own]
         return pause_of(limits, used, bytes_=own.bytes, now_ms=now_ms) is None

@@ -194,7 +194,7 @@ def audit_text(context: AuditContext, row: OrphanFileRow) -> str:
     """Encode the context for the audit record of a deleted file."""
     known = next((right for right in context.rights if right.object_id == row.node_id), None)
     right = (
-        AuditedDecision(ACTION, row.node_id, "table", "")
+        AuditedDecision(action=ACTION, object_id=row.node_id, kind="table", name="")
         if known is None
         else msgspec.structs.replace(known, action=ACTION)
     )

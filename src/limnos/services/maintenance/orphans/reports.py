@@ -68,7 +68,13 @@ async def orphans_report(
     else:
         removal = "off: no policy requires it" if policy is None else "off: the nearest policy is disabled"
     age_ms = None if terms is None else terms.age_ms
-    return OrphanReport(removal, age_ms, check, *((tuple(rows), tuple(removed)) if names_files else ((), ())))
+    return OrphanReport(
+        removal=removal,
+        age_ms=age_ms,
+        check=check,
+        files=tuple(rows) if names_files else (),
+        removed=tuple(removed) if names_files else (),
+    )
 
 
 async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: int) -> list[FindingRow]:
@@ -78,14 +84,14 @@ async def orphan_findings(ctx: Context, catalog_id: int, *, after: int, limit: i
     checks = await ctx.look_up(lambda: orphan_checks_page(catalog_id, after=after, limit=limit))
     return [
         FindingRow(
-            row.node_id,
-            ORPHANS,
-            row.catalog_id,
-            row.candidates,
-            f"{count_with_noun(row.candidates, 'file')} ({row.candidate_bytes} bytes) that no metadata refers to",
-            f'{{"files":{row.candidates},"bytes":{row.candidate_bytes}}}',
-            0,
-            row.checked_at,
+            node_id=row.node_id,
+            kind=ORPHANS,
+            catalog_id=row.catalog_id,
+            score=row.candidates,
+            reason=f"{count_with_noun(row.candidates, 'file')} ({row.candidate_bytes} bytes) that no metadata refers to",
+            figures=f'{{"files":{row.candidates},"bytes":{row.candidate_bytes}}}',
+            version=0,
+            found_at=row.checked_at,
         )
         for row in checks
     ]

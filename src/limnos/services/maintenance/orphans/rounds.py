@@ -218,7 +218,9 @@ class OrphanRound:
         fault_point("orphans-checked")
         CHECKS["blocked" if search.blocked else "checked",] += 1
         if search.blocked is None and is_known and terms.removes:
-            table = MarkedTable(node_id, catalog_id, user, policy, second_user_id)
+            table = MarkedTable(
+                node_id=node_id, catalog_id=catalog_id, user=user, policy=policy, second_user_id=second_user_id
+            )
             await self._mark(request, table, age_ms=terms.age_ms)
         return row
 

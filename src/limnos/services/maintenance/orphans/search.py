@@ -56,7 +56,9 @@ class TableSearch(NamedTuple):
 
 
 def _blocked(reason: str) -> TableSearch:
-    return TableSearch((), frozenset(), 0, frozenset(), None, reason)
+    return TableSearch(
+        candidates=(), names=frozenset(), referenced=0, snapshots=frozenset(), files=None, blocked=reason
+    )
 
 
 async def orphans_search(work: TaskContext, services: NodeServices, *, node_id: int) -> TableSearch:
@@ -118,7 +120,13 @@ async def _compare(
     elsewhere = [each for each in result.elsewhere if not place_key(each).startswith(tuple(others))]
     if elsewhere:
         return _blocked(f"{_some(elsewhere)} of its metadata are outside of its locations")
-    return TableSearch(result.candidates, names, len(read.files), frozenset(read.references.snapshots), files)
+    return TableSearch(
+        candidates=result.candidates,
+        names=names,
+        referenced=len(read.files),
+        snapshots=frozenset(read.references.snapshots),
+        files=files,
+    )
 
 
 def _search(beat: Heartbeat, location: str, *, listed: Sequence[FileEntry], references: Sequence[str]) -> OrphanSearch:

@@ -32,7 +32,7 @@ of a file during the rewrite makes one commit fail, not all.
 """
 
 
-class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True):
+class RewriteOptions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The stored part of an operation: the trust of its requester's credential, options of Iceberg's Spark action, and
     the rows to delete.
     """

@@ -89,7 +89,7 @@ ENDS: Final = (DONE, FAILED, YIELDED)
 _PERMIT: Final = upkeep_permit("limnos")
 
 
-class LeasedOperation(msgspec.Struct, frozen=True):
+class LeasedOperation(msgspec.Struct, frozen=True, kw_only=True):
     """An operation that an executor has leased. `token` is valid only for its table; `options` are those of Iceberg's
     Spark action.
     """
@@ -291,7 +291,11 @@ async def _lease_one(
     token = await services.store.submit(_PERMIT, take)
     if token is None:
         return None
-    ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"maintenance-{row.operation_id}")
+    ctx = Context(
+        services,
+        Credential(user=None, token_id=token.id, secret_hash=hash_secret(secret)),
+        f"maintenance-{row.operation_id}",
+    )
     try:
         catalog, path = await _path(services, row.node_id)
         limits = None
@@ -316,7 +320,14 @@ async def _lease_one(
         LEASES["postponed",] += 1
         return None
     LEASES["given",] += 1
-    return LeasedOperation(row.operation_id, row.kind, catalog, path, token_text(token.id, secret), options)
+    return LeasedOperation(
+        operation=row.operation_id,
+        kind=row.kind,
+        catalog=catalog,
+        path=path,
+        token=token_text(token.id, secret),
+        options=options,
+    )
 
 
 async def _options(

@@ -96,7 +96,9 @@ def _pause(
     limits: ScheduleLimits, used: Sequence[RecentUse], *, row: WaitingRewrite, now_ms: int
 ) -> OperationPause | None:
     """Return the delay of an operation that is not leased: its own bytes are not among the `used` ones yet."""
-    own = RecentUse(row.owner_id, row.policy, row.bytes or 0, 1, row.metalake_id)
+    own = RecentUse(
+        owner_id=row.owner_id, policy=row.policy, bytes=row.bytes or 0, operations=1, metalake_id=row.metalake_id
+    )
     return pause_of(limits, [*used, own], bytes_=row.bytes or 0, now_ms=now_ms)
 
 

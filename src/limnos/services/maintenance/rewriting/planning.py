@@ -215,7 +215,9 @@ def is_off(policies: Mapping[str, EffectivePolicy], kind: str) -> bool:
 def limits_of(settings: MaintenanceDefaults, policy: EffectivePolicy | None, *, metalake_id: int) -> ScheduleLimits:
     """Return the limits of an operation: the quiet hours and budgets of the settings, and those of its policy."""
     name = None if policy is None else policy.name
-    limits = ScheduleLimits(settings.quiet_hours, settings.bytes_per_day, name, metalake_id=metalake_id)
+    limits = ScheduleLimits(
+        hours=settings.quiet_hours, bytes_per_day=settings.bytes_per_day, policy=name, metalake_id=metalake_id
+    )
     if policy is not None and policy.policy_type == ROW_RETENTION:
         return limits._replace(policy_hours=_hours(content_of(policy.content, RowRetentionContent).quiet_hours))
     if policy is None or policy.policy_type != TABLE_MAINTENANCE:
@@ -288,7 +290,7 @@ def metalake_of(ancestors: Ancestry, node_id: int) -> int | None:
 # ------------------------------------------------------------------------------------------- requests
 
 
-class RewriteRequest(msgspec.Struct, frozen=True):
+class RewriteRequest(msgspec.Struct, frozen=True, kw_only=True):
     """The command to queue an operation on a table, on behalf of a user with the trust of the user's credential."""
 
     table: Node
@@ -325,7 +327,9 @@ async def rewrite_request(
         node, decision, user, trust, root_id = request_of(ctx, request_view, path=path)
         stored = msgspec.structs.replace(base, trust=trust, root_id=root_id, is_requested=True)
         metalake_id, idle = request_view.metalake.id, is_idle(document, kind=kind)
-        command = RewriteRequest(node, kind, user, metalake_id, stored, idle, dict(options))
+        command = RewriteRequest(
+            table=node, kind=kind, user=user, metalake_id=metalake_id, options=stored, is_idle=idle, own=dict(options)
+        )
         return request_view.permit(command, decision)
 
     operation = await ctx.write(scope, decide, rewrite_add)

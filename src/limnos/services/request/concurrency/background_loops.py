@@ -175,7 +175,11 @@ class BackgroundLoop:
             return None
         now = asyncio.get_running_loop().time()
         return LoopFailure(
-            self.name, now - self._failing_since, self._failures, self._reason, max(self._next_try - now, 0.0)
+            name=self.name,
+            failing_s=now - self._failing_since,
+            failures=self._failures,
+            reason=self._reason,
+            next_try_s=max(self._next_try - now, 0.0),
         )
 
     async def _pause(self, woken: asyncio.Event | None) -> None:

@@ -60,7 +60,7 @@ class ObjectInUse(InUse):
         self.use = use
 
 
-class SqlppObjectCreate(msgspec.Struct, frozen=True):
+class SqlppObjectCreate(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create an object from a name and its statements; `used` are the ids of the objects that it depends
     on.
     """
@@ -103,7 +103,13 @@ def object_create_of(
     """
     namespace, permit = dataverse_of(request_view, path[:-1], action=kind_action(kind, "create"))
     command = SqlppObjectCreate(
-        namespace, kind, path[-1], request_view.space(kind), record_of(statement), request_view.maker_id, used
+        namespace=namespace,
+        kind=kind,
+        name=path[-1],
+        space=request_view.space(kind),
+        record=record_of(statement),
+        owner_id=request_view.maker_id,
+        used=used,
     )
     return permit.about(command)
 

@@ -52,7 +52,7 @@ class DataverseCreate(msgspec.Struct, frozen=True):
     mark: Node | None
 
 
-class DataverseDrop(msgspec.Struct, frozen=True):
+class DataverseDrop(msgspec.Struct, frozen=True, kw_only=True):
     """The command to drop the SQL++ objects in a namespace, then the namespace itself.
 
     If other namespaces lie below it, the namespace itself stays, without the mark of an explicit creation. `parents`
@@ -179,7 +179,9 @@ def _drop_of(request_view: RequestView, parts: Levels, *, at: TextPosition | Non
         if parent is None or not parent.implicit or not request_view.decide(Action.NAMESPACE_DROP, chain).allowed:
             break
         parents.append(parent)
-    command = DataverseDrop(node, parts, tuple(parents), request_view.defaults.keep_dropped_ms, at)
+    command = DataverseDrop(
+        namespace=node, path=parts, parents=tuple(parents), keep_ms=request_view.defaults.keep_dropped_ms, at=at
+    )
     return request_view.permit(command, decision)
 
 

@@ -53,7 +53,12 @@ def check_file_source(
     paths = ",".join(_readable_location(ctx, text, at=at) for text in texts)
     rest = tuple((name, value) for name, value in arguments.items() if name not in ("path", "format"))
     roots = ctx.services.defaults.file_roots
-    return ExternalSource(adapter.lower(), (("path", paths), ("format", kind), *rest), roots, closed_directories(ctx))
+    return ExternalSource(
+        adapter=adapter.lower(),
+        options=(("path", paths), ("format", kind), *rest),
+        within=roots,
+        outside=closed_directories(ctx),
+    )
 
 
 def closed_directories(ctx: Context) -> tuple[str, ...]:

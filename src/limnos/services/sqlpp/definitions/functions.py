@@ -51,7 +51,7 @@ from limnos.store.tx import Tx
 ILLEGAL_FUNCTION = 1150
 
 
-class FunctionChange(msgspec.Struct, frozen=True):
+class FunctionChange(msgspec.Struct, frozen=True, kw_only=True):
     """The command to create the first function of a name, or to replace the record of the object.
 
     None as record drops the object. `drops`: a function is removed, on which other objects may depend.
@@ -188,7 +188,9 @@ def _create_of(
     if node is None:
         permit = object_create_of(request_view, path, kind=Kind.FUNCTION, statement=statement, used=used)
         record = replace(permit.command.record, dependencies=(needs_text(needs),))
-        return permit.about(FunctionChange(msgspec.structs.replace(permit.command, record=record), None, None))
+        return permit.about(
+            FunctionChange(make=msgspec.structs.replace(permit.command, record=record), node=None, record=None)
+        )
     request_view.require_in_use()
     result = request_view.look_up(Kind.FUNCTION, path, Action.FUNCTION_ALTER)
     others = functions_without(node, arity=arity_of(statement))
@@ -197,7 +199,7 @@ def _create_of(
     if len(others) < len(cast("SqlppObjectRecord", node.record).statements) and not statement.or_replace:
         raise AlreadyExists("It exists", kind="function")
     record = functions_record((*others, (statement, needs_text(needs))))
-    return request_view.permit(FunctionChange(None, node, record, used), result.decision)
+    return request_view.permit(FunctionChange(make=None, node=node, record=record, used=used), result.decision)
 
 
 async def function_drop(session: StatementSession, statement: tree.DropFunction) -> None:
@@ -233,7 +235,10 @@ def _drop_of(request_view: RequestView, path: Levels, *, arity: int) -> Permit[F
         raise request_view.missing(Kind.FUNCTION, path)
     record = functions_record(rest) if rest else None
     keep_ms = request_view.defaults.keep_dropped_ms
-    return request_view.permit(FunctionChange(None, result.entity, record, (), keep_ms, drops=True), result.decision)
+    return request_view.permit(
+        FunctionChange(make=None, node=result.entity, record=record, used=(), keep_ms=keep_ms, drops=True),
+        result.decision,
+    )
 
 
 def function_change(tx: Tx, permit: Permit[FunctionChange]) -> None:

@@ -93,7 +93,9 @@ async def function_register(
     """Register a function; the caller owns it. Raises BadRequest for an invalid definition, and as
     `namespace_object_create`.
     """
-    record = SqlppObjectRecord(comment, {}, (), stored_text(check_function(function)))
+    record = SqlppObjectRecord(
+        comment=comment, properties={}, statements=(), definition=stored_text(check_function(function))
+    )
     return await namespace_object_create(ctx, scope, path=path, kind=Kind.FUNCTION, record=lambda _: record)
 
 

@@ -144,7 +144,7 @@ def _version(statement: tree.CreateView, path: Levels) -> Json:
 async def _make(ctx: Context, path: Levels, *, version: Json, needs: BodyDependencies, used: tuple[int, ...]) -> None:
     scope = scope_of(ctx)
     version = {**version, "timestamp-ms": ctx.services.store.time.now_ms()}
-    request = ViewRequest(path[-1], None, SCHEMA, version, {})
+    request = ViewRequest(name=path[-1], location=None, schema=SCHEMA, version=version, properties={})
 
     def look(request_view: RequestView) -> NewTable:
         dataverse_of(request_view, path[:-1], action=Action.VIEW_CREATE)
@@ -172,7 +172,14 @@ def _create_of(
     dataverse_of(request_view, path[:-1], action=Action.VIEW_CREATE)
     draft = new_view_of(request_view, path[:-1], path[-1])
     record = ViewRecord(None, {MADE_HERE: "true"}, writer_of(request_view))
-    view = ViewCreate(draft.namespace, path[-1], draft.space, document, draft.owner_id, record)
+    view = ViewCreate(
+        namespace=draft.namespace,
+        name=path[-1],
+        space=draft.space,
+        document=document,
+        owner_id=draft.owner_id,
+        record=record,
+    )
     return draft.permit.about(SqlppViewCreate(view, (*ids_of(request_view, needs), *used)))
 
 
@@ -202,7 +209,11 @@ async def _replace(
         {"action": "set-current-view-version", "view-version-id": -1},
     ]
     request = ViewReplaceRequest(
-        path[:-1], path[-1], [], updates, needs=lambda request_view: (*ids_of(request_view, needs), *used)
+        namespace=path[:-1],
+        name=path[-1],
+        requirements=[],
+        updates=updates,
+        needs=lambda request_view: (*ids_of(request_view, needs), *used),
     )
     await view_replace(ctx, scope, request)
 

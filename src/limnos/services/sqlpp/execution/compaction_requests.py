@@ -40,7 +40,7 @@ TARGET_BYTES: Final = 64 << 20
 DECODED_INLINE_BYTES: Final = 64 << 10
 
 
-class CompactPayload(msgspec.Struct, frozen=True):
+class CompactPayload(msgspec.Struct, frozen=True, kw_only=True):
     """The payload of a compaction task: the dataset, its path, its count of excess files, and the user with the trust
     and the token family of the user's credential.
 
@@ -116,7 +116,15 @@ async def _payload(ctx: Context, table_id: int, *, path: Levels, files: int = 0,
         RequestScope(),
         lambda request_view: (request_view.user, origin_of(ctx, request_view, user=request_view.user)),
     )
-    return CompactPayload(table_id, path, files, user, origin.trust, origin.root_id, covers_ms)
+    return CompactPayload(
+        table_id=table_id,
+        path=path,
+        files=files,
+        user=user,
+        trust=origin.trust,
+        root_id=origin.root_id,
+        covers_ms=covers_ms,
+    )
 
 
 async def cleanup_plan(ctx: Context, *, table_id: int, path: Levels) -> None:

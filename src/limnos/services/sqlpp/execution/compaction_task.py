@@ -59,7 +59,9 @@ async def compact_run(work: TaskContext, payload: CompactPayload) -> str | None:
         trust=payload.trust,
         root_id=payload.root_id,
     )
-    ctx = Context(services, Credential(None, token.id, hash_secret(secret)), f"compact-{work.task_id}")
+    ctx = Context(
+        services, Credential(user=None, token_id=token.id, secret_hash=hash_secret(secret)), f"compact-{work.task_id}"
+    )
     operation: int | None = None
     state, result = "failed", "interrupted: it is tried again"
     try:
@@ -130,7 +132,7 @@ def _job(ctx: Context, ref: DatasetRef, *, locks: HeldLocks, credential: str, ex
         deadline_ms=round(LASTS_S * 1000),
         lock=locks.token_text,
         compaction=CompactionOptions(
-            TARGET_BYTES,
+            target_bytes=TARGET_BYTES,
             expires_before_ms=now_ms - defaults.sqlpp_snapshots_keep_ms,
             retained_after_ms=now_ms - max(KEPT_MS_LEAST, round(2000 * defaults.sqlpp_timeout_s)),
             states_max=STATES_MAX,

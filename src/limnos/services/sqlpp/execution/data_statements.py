@@ -91,7 +91,7 @@ class BoundStatement(NamedTuple):
 
 async def data_rows(session: StatementSession, bound: ReadyQuery) -> AsyncGenerator[bytes, None]:
     """Yield the results of a query from the engine, as JSON lines. Raises SqlppError if the query fails."""
-    async with aclosing(job_rows(session, BoundStatement("query", bound.query))) as rows:
+    async with aclosing(job_rows(session, BoundStatement(kind="query", source=bound.query))) as rows:
         async for row in rows:
             yield row
 
@@ -196,14 +196,14 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     if isinstance(statement, (tree.Load, tree.CopyFrom)):
         files = check_file_source(session.ctx, statement.adapter, options=statement.options, at=statement.at)
         if isinstance(statement, tree.Load):
-            return BoundStatement("load", None, files=files)
+            return BoundStatement(kind="load", source=None, files=files)
         if statement.type is not None:
             type_ = text_of(await inlined_record(session, statement.type))
             files = msgspec.structs.replace(files, type=type_)
-        return BoundStatement("copy", None, files=files)
+        return BoundStatement(kind="copy", source=None, files=files)
     if isinstance(statement, tree.Delete):
         bound = await query_bind(session, _deletion_query(statement, target))
-        return BoundStatement("delete", require_data(bound, statement.at))
+        return BoundStatement(kind="delete", source=require_data(bound, statement.at))
     source = (
         statement.source
         if isinstance(statement, tree.Insert)
@@ -223,7 +223,7 @@ async def _work(session: StatementSession, statement: DataStatement, *, target: 
     kind: JobKind = "update"
     if isinstance(statement, tree.Insert):
         kind = "upsert" if statement.upsert else "insert"
-    return BoundStatement(kind, require_data(bound, statement.at), returning)
+    return BoundStatement(kind=kind, source=require_data(bound, statement.at), returning=returning)
 
 
 async def _settled_source(session: StatementSession, bound: ReadyQuery) -> ReadyQuery:

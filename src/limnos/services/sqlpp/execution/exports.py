@@ -84,7 +84,9 @@ async def files_export(session: StatementSession, statement: tree.CopyTo) -> Non
     files = export_files_of(ctx.services.files, target)
     await files.begin()
     try:
-        counts = await _write(session, BoundStatement("export", source, export=form), files=files, target=target)
+        counts = await _write(
+            session, BoundStatement(kind="export", source=source, export=form), files=files, target=target
+        )
         if (await _target(ctx, statement, fixed=fixed)).location != target.location:
             raise invalid_operation(
                 f"{target.about} has another location by now: run the statement again", statement.at
@@ -315,7 +317,8 @@ async def _records(
     decided = {(each.action, each.target_id): each for each in asker.decided or () if each.allowed}
     catalog = ctx.services.defaults.sqlpp_catalog
     datasets = [
-        AuditedDecision("", ROOT_ID, Kind.TABLE.word, display_name((catalog, *where, name))) for where, name in reads
+        AuditedDecision(action="", object_id=ROOT_ID, kind=Kind.TABLE.word, name=display_name((catalog, *where, name)))
+        for where, name in reads
     ]
     rights = [*datasets, *(AuditedDecision.of(each) for each in decided.values())]
     detail = shorten_text(f"COPY TO {target.location}: {counts[0]} files, {counts[1]} objects {target.about}".strip())

@@ -121,7 +121,7 @@ async def _objects(ctx: Context, request: MetadataRequest) -> AsyncGenerator[lis
     """Yield the objects of a request in slices, built-in ones first."""
     if request.dataset == "Dataverse":
         own = (DEFAULT, METADATA) if request.dataverses is None else set(request.dataverses) & {DEFAULT, METADATA}
-        yield [MetadataObject(Kind.NAMESPACE, each) for each in sorted(own)]
+        yield [MetadataObject(kind=Kind.NAMESPACE, path=each) for each in sorted(own)]
         async for spaces in _dataverses(ctx, request):
             yield [each for each in spaces if each.path not in (DEFAULT, METADATA)]
         return
@@ -336,7 +336,13 @@ def _list_entries(
         if total >= SLICE:
             waiting = list(listings[place + 1 :])
             break
-    return ListingSlice(entries, waiting, listings, request_view.view.known(request_view.settled.zones), len(some))
+    return ListingSlice(
+        entries=entries,
+        waiting=waiting,
+        listings=listings,
+        revisions=request_view.view.known(request_view.settled.zones),
+        read=len(some),
+    )
 
 
 class _ListingPage(NamedTuple):
@@ -419,11 +425,11 @@ def _find_one(request_view: RequestView, pair: tuple[int, str], *, kind: Kind) -
 def _object(path: Levels, node: Node, *, document: MetadataDocument | None = None) -> MetadataObject:
     record = cast("SqlppObjectRecord", node.record)
     return MetadataObject(
-        node.kind,
-        path,
-        node.id,
-        node.created_at,
-        tuple(getattr(record, "statements", ())),
-        tuple(getattr(record, "dependencies", ())),
-        msgspec.Raw(b"null" if document is None else document.body),
+        kind=node.kind,
+        path=path,
+        id=node.id,
+        created_at=node.created_at,
+        statements=tuple(getattr(record, "statements", ())),
+        dependencies=tuple(getattr(record, "dependencies", ())),
+        document=msgspec.Raw(b"null" if document is None else document.body),
     )

@@ -49,7 +49,7 @@ class MetadataRequest(NamedTuple):
         documents = requirement.name == "Dataset" and (
             requirement.fields is None or "ViewDetails" in requirement.fields
         )
-        return cls(requirement.name, dataverses, names, limit, documents)
+        return cls(dataset=requirement.name, dataverses=dataverses, names=names, limit=limit, documents=documents)
 
 
 def _equality_values(conditions: Iterable[Condition], field: str) -> frozenset[str] | None:

@@ -70,14 +70,14 @@ characters.
 def binding_of(session: StatementSession, body: tree.Expression, *, variables: tuple[str, ...] = ()) -> QueryBinding:
     """Return the arguments for binding a body in a session. Raises SqlppError for an invalid similarity threshold."""
     return QueryBinding(
-        body,
-        session.dataverse,
-        session.parameters,
-        session.moment,
-        session.declared,
-        variables,
-        session.sql_compat,
-        similarity_of(session.options),
+        body=body,
+        dataverse=session.dataverse,
+        parameters=session.parameters,
+        moment=session.moment,
+        declared=session.declared,
+        variables=variables,
+        sql_compat=session.sql_compat,
+        similarity=similarity_of(session.options),
         ordered_fields=has_ordered_fields(session.options),
     )
 
@@ -252,9 +252,9 @@ async def _sources(ctx: Context, requirements: Sequence[ScanRequirement]) -> lis
     for number, each in enumerate(requirements):
         key, request = source_key(NUMBERED, str(number)), requests.get(number)
         if request is None:
-            sources.append(QuerySource(key, each, next(rows)))
+            sources.append(QuerySource(key=key, wanted=each, rows=next(rows)))
         else:
-            sources.append(QuerySource(key, each, request=request, gathered=gathered[request]))
+            sources.append(QuerySource(key=key, wanted=each, request=request, gathered=gathered[request]))
     return sources
 
 

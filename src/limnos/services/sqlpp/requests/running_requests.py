@@ -100,16 +100,16 @@ class RunningRequest:
     def row(self, holder: str, *, now_ms: int, expires_at: int = 0) -> StatementRequest:
         """Build the row by which other nodes list and cancel the request."""
         return StatementRequest(
-            self.handle,
-            self.asker.name,
-            self.asker.id,
-            self.id,
-            self.client_context_id or "",
-            self.text,
-            self.mode,
-            self.started_ms,
-            holder,
-            now_ms + LEASE_MS,
+            handle=self.handle,
+            user_name=self.asker.name,
+            user_id=self.asker.id,
+            request_id=self.id,
+            client_context_id=self.client_context_id or "",
+            statement=self.text,
+            mode=self.mode,
+            started_at=self.started_ms,
+            holder=holder,
+            alive_until=now_ms + LEASE_MS,
             expires_at=expires_at,
         )
 

@@ -55,7 +55,7 @@ class UnsetParameters(dict["str | int", "Value"]):
         return None
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class StatementSession:
     """The state that later statements of a request use, and its caller. All statements of a request have the same time,
     `now_ms`.

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records of more than four fields are built by keyword everywhere, and the rule sees each spelling of a call."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.house import tidy
+from tests.house.constructors import Records, built_by_position, not_keyword_only
+from tests.house.tidy import SourceFile
+
+ROOT = Path(__file__).parents[2]
+SOURCES = tidy.read_sources(ROOT, "src", "tests", "conformance", "bench", "scripts", "examples")
+RECORDS = Records(SOURCES)
+
+FIELDS = "".join(f"    {name}: int\n" for name in "abcde")
+DECLARED = SourceFile(
+    "src/limnos/model/a.py",
+    "import msgspec\nfrom dataclasses import dataclass, field\nfrom typing import ClassVar, NamedTuple\n"
+    f"class Row(NamedTuple):\n{FIELDS}"
+    f"class Small(NamedTuple):\n    a: int\n"
+    f"class Base(msgspec.Struct):\n    a: int\n    b: int\n"
+    "class Body(Base, kw_only=True):\n    c: int\n    d: int\n    e: int\n"
+    f"@dataclass(frozen=True)\nclass Value:\n{FIELDS}"
+    "@dataclass\nclass Counted:\n    a: ClassVar[int] = 0\n    b: int = field(init=False)\n    c: int\n    d: int\n    e: int\n",
+)
+EXPORTED = SourceFile("src/limnos/model/__init__.py", "from limnos.model.a import Row\n")
+
+
+def complaints_about(text: str, path: str = "src/limnos/http/b.py") -> list[str]:
+    """Apply the rule for calls to a file that uses the records of `DECLARED`."""
+    source = SourceFile(path, text)
+    return built_by_position(Records([DECLARED, EXPORTED, source]), source)
+
+
+def test_large_records_are_built_by_keyword() -> None:
+    """No call and no pattern of the repository gives the fields of a large record by position."""
+    complaints = [text for source in SOURCES for text in built_by_position(RECORDS, source)]
+
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+def test_large_records_are_keyword_only() -> None:
+    """Dataclasses and structs of more than four fields take them by keyword alone."""
+    complaints = not_keyword_only(RECORDS, SOURCES)
+
+    assert not complaints, "\n" + "\n".join(complaints)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from limnos.model.a import Row\nRow(1, b=2, c=3, d=4, e=5)",
+        "from limnos.model.a import Row as R\nR(*row)",
+        "from limnos.model import Row\nRow(1, 2, 3, 4, 5)",
+        "from limnos.model import a\na.Row(1, 2, 3, 4, 5)",
+        "import limnos.model.a\nlimnos.model.a.Row(1, 2, 3, 4, 5)",
+        "def f():\n    from limnos.model.a import Body\n    return Body(1, 2, c=3, d=4, e=5)",
+        "from limnos.model.a import Value\nmatch x:\n    case Value(1):\n        pass",
+        "from limnos.model.a import Row\nclass More(Row):\n    @classmethod\n    def of(cls):\n        return cls(1, 2, 3, 4, 5)",
+    ],
+)
+def test_positional_arguments_are_reported(text: str) -> None:
+    """Arguments by position are reported for every spelling of the import, in patterns, and in a class method."""
+    assert len(complaints_about(text)) == 1
+
+
+@pytest.mark.parametrize(
+    "text,path",
+    [
+        ("from limnos.model.a import Row\nRow(a=1, b=2, c=3, d=4, e=5)", "src/limnos/http/b.py"),
+        ("from limnos.model.a import Small\nSmall(1)", "src/limnos/http/b.py"),
+        ("from limnos.model.a import Counted\nCounted(1, 2, 3)", "src/limnos/http/b.py"),
+        ("from limnos.model.a import Row\nRow(*row)", "src/limnos/store/b.py"),
+    ],
+)
+def test_keywords_small_records_and_rows_are_allowed(text: str, path: str) -> None:
+    """Keywords, records of few fields and, in the store, a whole row are not reported."""
+    assert complaints_about(text, path) == []
+
+
+def test_missing_kw_only_is_reported() -> None:
+    """A large dataclass without `kw_only` is reported, unless the store builds it of whole rows."""
+    store = SourceFile("src/limnos/store/b.py", "from limnos.model.a import Value\nValue(*row)")
+
+    complaints = not_keyword_only(Records([DECLARED]), [DECLARED])
+
+    assert len(complaints) == 1
+    assert " Value: 5 fields" in complaints[0]
+    assert not_keyword_only(Records([DECLARED, store]), [DECLARED, store]) == []
