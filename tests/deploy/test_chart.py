@@ -225,6 +225,7 @@ def test_ingress_serves_all_paths_except_root_and_metrics() -> None:
         closed = {path for path in addresses() if not f"{path}/".startswith(prefixes)}
 
         assert closed == {"/", "/metrics", "/health.html"}
+        assert "/console/".startswith(prefixes)
 
 
 def test_the_chart_is_of_this_release() -> None:

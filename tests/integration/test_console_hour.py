@@ -173,7 +173,8 @@ def preview_with_mask(lake: LakeServer, page: Page, her_page: Page) -> None:
     """A mask on cities applies to ana's next request, and not to the owner's."""
     press_enter(page, "Mask columns or leave out rows for some readers", leads_to="**/console/restrictions/**")
     type_into(page, "Name", text="cities")
-    type_into(page, "Column to mask", text="city")
+    press_to(page, "Column to mask", tag="select")
+    page.keyboard.type("city")
     type_into(page, "User, group, role", text="ana")
     press_enter(page, "Restrict", leads_to="**done=**")
     preview = f"{lake.console}o/table/lake/main/raw/trips?tab=preview"

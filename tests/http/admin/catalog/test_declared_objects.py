@@ -51,12 +51,12 @@ def test_dropped_object_is_restored_with_its_fields(node: DriverNode, declared: 
     node.done("POST", url, {"name": "x", **declared.example})
 
     node.done("DELETE", f"{url}/x")
-    gone = node.get(f"{url}/x").status
+    status = node.get(f"{url}/x").status
     (trash,) = node.get(f"{OWN}/metalakes/lake/catalogs/main/trash").json()["trash"]
     node.done("POST", f"{OWN}/metalakes/lake/catalogs/main/trash/{trash['id']}/undrop")
     restored = node.get(f"{url}/x").json()
 
-    assert (gone, trash["kind"]) == (404, declared.kind.word)
+    assert (status, trash["kind"]) == (404, declared.kind.word)
     assert declared.example.items() <= restored.items()
 
 
@@ -66,9 +66,9 @@ def test_object_is_found_by_a_word_of_its_comment(node: DriverNode, declared: De
     node.done("POST", collection(declared), {"name": "x", "comment": "weekly figures"})
     index(node)
 
-    found = node.get(f"{OWN}/metalakes/lake/search?q=figures").json()
+    matches = node.get(f"{OWN}/metalakes/lake/search?q=figures").json()
 
-    assert [(each["kind"], each["path"]) for each in found["hits"]] == [(declared.kind.word, ["main", "a", "x"])]
+    assert [(each["kind"], each["path"]) for each in matches["hits"]] == [(declared.kind.word, ["main", "a", "x"])]
 
 
 @pytest.mark.parametrize("declared", DECLARED, ids=IDS)

@@ -197,7 +197,7 @@ def test_preview_of_a_preset_is_what_the_change_does(lake: DriverNode) -> None:
     after = lake.done("POST", what_if, {**READER, "user": "ana"})
     revoked = lake.done("POST", what_if, {**READER, "change": "revoke", "user": "ana"})
 
-    read = {"level": "read", "kind": "table", "users": 1, "objects": 1}
+    read = {"level": "read", "kind": "table", "users": 1, "objects": 1, "names": ["ana"]}
     assert {**read, "gains": True} in before["lines"]
     assert (before["gaining"], after["gaining"], after["losing"]) == (1, 0, 0)
     assert {**read, "gains": False} in revoked["lines"]
