@@ -136,7 +136,7 @@ def test_hidden_catalog_gets_the_answer_of_a_missing_one(desk: ServiceDesk) -> N
 
 @pytest.mark.parametrize("seed", range(6))
 def test_missing_agrees_with_decisions_before_and_after_the_grant(desk: ServiceDesk, seed: int) -> None:
-    """For random rights, nothing is missing exactly if the preset's actions are allowed, an owner's case aside; and
+    """For random rights, nothing is missing only if the preset's actions are allowed, an owner's case aside; and
     after the denials are revoked and the preset is granted, nothing is missing and each action is allowed.
     """
     drawn = random.Random(seed)
