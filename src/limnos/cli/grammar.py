@@ -306,10 +306,15 @@ def _same_command(word: str, commands: Sequence[str]) -> str | None:
 
 
 def _translated(flags: Sequence[str]) -> list[str]:
-    """Return flags with those that no command has replaced by ours."""
-    return [
-        GUESSED_FLAGS[flag].split("|")[0] if flag in GUESSED_FLAGS and not _is_known(flag) else flag for flag in flags
-    ]
+    """Return flags with those that no command has replaced by ours; a template takes the next word as its value."""
+    result: list[str] = []
+    words = iter(flags)
+    for word in words:
+        guess = GUESSED_FLAGS[word].split("|")[0] if word in GUESSED_FLAGS and not _is_known(word) else ""
+        if "{}" in guess:
+            guess = guess.replace("{}", next(words, "VALUE"))
+        result += guess.split() if guess else [word]
+    return result
 
 
 def _is_known(flag: str) -> bool:
