@@ -27,7 +27,7 @@ from limnos.model.kinds import Kind
 from limnos.model.permits import Permit, upkeep_permit
 from limnos.model.privileges import GrantCondition, Privilege
 from limnos.model.proto.limnos.v1.export_pb2 import ExportRecord
-from limnos.model.records import ModelRecord, NamespaceRecord, PolicyRecord, TagRecord, TopicRecord
+from limnos.model.records import ModelRecord, NamespaceRecord, ObjectRecord, PolicyRecord, TagRecord, TopicRecord
 from limnos.services.catalog.catalogs import catalog_create
 from limnos.services.catalog.filesets import FilesetRequest, fileset_create
 from limnos.services.catalog.metalakes import metalake_create, metalakes_visible
@@ -193,6 +193,14 @@ def _leaves(desk: ServiceDesk) -> None:
         record=lambda _: TopicRecord(None, {}),
     )
     desk.run(topic)
+    dashboard = namespace_object_create(
+        desk.ctx(),
+        RequestScope(LAKE, "main"),
+        path=("a", "board"),
+        kind=Kind.DASHBOARD,
+        record=lambda _: ObjectRecord("charts", {}).with_fields({"url": "https://c.example.com/1", "tables": ["t"]}),
+    )
+    desk.run(dashboard)
     request = FilesetRequest(None, False, {}, {})
     desk.run(fileset_create(desk.ctx(), RequestScope(LAKE, "files"), path=("s", "f"), request=request))
 
@@ -524,6 +532,11 @@ def _elsewhere_staged(records: list[ExportRecord]) -> None:
     records.insert(-1, record)
 
 
+def _script_as_url(records: list[ExportRecord]) -> None:
+    dashboard = next(each.entity.object for each in records if each.entity.name == "board")
+    dashboard.fields = '{"url": "javascript:alert(1)"}'
+
+
 def _provider(records: list[ExportRecord]) -> None:
     next(each for each in records if each.HasField("catalog")).catalog.provider = "quantum"
 
@@ -564,6 +577,7 @@ WRONG: dict[str, tuple[Callable[[list[ExportRecord]], None], str]] = {
     "file elsewhere": (_elsewhere_staged, r"is not the name of a staged manifest"),
     "user's double": (_double, r"U\+200B is not allowed"),
     "look-alike": (_look_alike, r"looks like scope"),
+    "own fields": (_script_as_url, r"dashboard board has own fields that this version cannot import"),
     "provider": (_provider, r"Catalog main cannot have the provider quantum"),
 }
 
