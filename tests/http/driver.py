@@ -67,7 +67,9 @@ class DriverNode:
     def ask(
         self, method: str, target: str, body: object = None, *, user: str | None = "admin", **headers: str
     ) -> DriverAnswer:
-        """Send a request. Underscores in header names become dashes. A body of bytes is sent unchanged."""
+        """Send a request. Underscores in header names become dashes; `peer` is no header but the client's address. A
+        body of bytes is sent unchanged.
+        """
         self.sent.append(f"{method} {target}")
         return self.runner.run(self._ask(method, target, body, user, headers))
 
@@ -131,6 +133,7 @@ class DriverNode:
         reads: asyncio.Event | None = None,
     ) -> DriverAnswer:
         path, _, query = target.partition("?")
+        peer = headers.pop("peer", None)
         raw = [(name.replace("_", "-").lower().encode(), value.encode()) for name, value in headers.items()]
         if user is not None:
             raw.append((b"authorization", b"Basic " + base64.b64encode(f"{user}:x".encode())))
@@ -152,6 +155,7 @@ class DriverNode:
             "raw_path": path.encode(),
             "query_string": query.encode(),
             "headers": raw,
+            "client": None if peer is None else (peer, 50_000),
             IS_GONE: is_gone,
         }
         await self.built.application(scope, receive, send)

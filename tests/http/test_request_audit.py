@@ -55,6 +55,23 @@ def send_operations(node: DriverNode, user: str) -> dict[Operation, tuple[int, s
     return statuses
 
 
+@pytest.mark.parametrize(
+    ("method", "target", "body", "user"),
+    [
+        ("GET", "/api/metalakes/lake", None, "admin"),
+        ("POST", "/api/metalakes/lake/tags", {"name": "audited", "comment": "", "properties": {}}, "admin"),
+        ("GET", "/api/metalakes/lake/users", None, "stranger"),
+    ],
+    ids=["read", "change", "refusal"],
+)
+def test_record_has_user_agent_and_address(node: DriverNode, method: str, target: str, body: object, user: str) -> None:
+    """Records of reads, changes and refusals have the user agent as the client, and its address as the peer."""
+    answer = node.ask(method, target, body, user=user, user_agent="acme/1", peer="192.0.2.7")
+
+    lines = read_audit_records(node)[answer.headers["x-request-id"]]
+    assert {(each.client, each.peer, each.credential) for each in lines} == {("acme/1", "192.0.2.7", "basic")}
+
+
 @pytest.mark.parametrize("user", ["stranger", "member", "admin"])
 def test_every_request_writes_an_audit_record(node: DriverNode, user: str) -> None:
     """Each request has a record with operation, protocol and user, whether it succeeded, was refused or failed."""

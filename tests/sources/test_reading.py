@@ -81,7 +81,7 @@ def test_version_with_files_of_another_table_is_refused(own: str, state: dict[st
     """
     for question, answer in ((Count, count), (Describe, describe), (Restore, restore)):
         with pytest.raises(InvalidTable, match="files in other places"):
-            answer(question(own, {}, **state))
+            answer(question(location=own, options={}, **state))
 
     assert count(Count(location=own, options={})) == 3
     assert lance.dataset(own).version == 3
@@ -131,7 +131,7 @@ def test_base_path_outside_of_the_table_is_refused_in_each_spelling(
 
     for question, answer in ((Count, count), (Describe, describe)):
         with pytest.raises(InvalidTable, match="files in other places"):
-            answer(question(f"file://{place}", {}))
+            answer(question(location=f"file://{place}", options={}))
 
 
 @pytest.mark.parametrize(

@@ -242,7 +242,7 @@ def test_operations_that_run_at_the_maximal_number_are_finished(monkeypatch: pyt
             self.cancelled += 1
             super().cancel(operation)
 
-    server, runner = WatchedServer([1, 7, 8]), WatchedRunner({7: bar})
+    server, runner = WatchedServer(waiting=[1, 7, 8]), WatchedRunner({7: bar})
     executor(server, runner).run()
 
     assert server.reports == {1: (DONE, "3 files became 1"), 7: (DONE, "3 files became 1")}
@@ -262,7 +262,7 @@ def test_leases_are_renewed_before_they_end() -> None:
             return super().renew(holder, operations)
 
     MaintenanceExecutor(
-        WatchedServer([7], lease_s=lease_s),
+        WatchedServer(waiting=[7], lease_s=lease_s),
         FakeRunner({7: bar}),
         threads=1,
         idle_s=0,
