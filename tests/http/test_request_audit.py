@@ -56,7 +56,7 @@ def send_operations(node: DriverNode, user: str) -> dict[Operation, tuple[int, s
 
 
 @pytest.mark.parametrize(
-    ("method", "target", "body", "user"),
+    "method, target, body, user",
     [
         ("GET", "/api/metalakes/lake", None, "admin"),
         ("POST", "/api/metalakes/lake/tags", {"name": "audited", "comment": "", "properties": {}}, "admin"),
