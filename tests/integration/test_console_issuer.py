@@ -175,7 +175,7 @@ def test_sign_in_started_at_one_node_completes_at_another(
     page = begin_sign_in(context, forwarder)
 
     assert page.url == f"{forwarder.url}/console/sessions"
-    assert page.locator(".who a").inner_text().strip() == "ana"
+    assert page.locator(".who a[href$='sessions']").inner_text().strip() == "ana"
     assert (0, "/console/to-issuer") in forwarder.forwarded
     assert (1, "/console/from-issuer") in forwarder.forwarded
     assert page.evaluate("[document.cookie, localStorage.length, sessionStorage.length]") == ["", 0, 0]
@@ -210,7 +210,7 @@ def test_refusal_by_the_issuer_is_shown_at_sign_in(
     page = begin_sign_in(context, forwarder)
 
     assert "access denied" in page.inner_text("main")
-    assert page.locator(".who a").count() == 0
+    assert page.locator(".who a[href$='sessions']").count() == 0
     page.goto(f"{forwarder.url}/console/sessions")
     assert page.locator("a[href*='/to-issuer']").count() == 1
 
@@ -232,7 +232,7 @@ def test_sign_out_ends_the_session_at_the_other_node(
         forwarder.ports = (forwarder.ports[1], forwarder.ports[0])
 
     assert page.locator("a[href*='/to-issuer']").count() == 1
-    assert page.locator(".who a").count() == 0
+    assert page.locator(".who a[href$='sessions']").count() == 0
 
 
 def test_nodes_page_knows_every_process(nodes: tuple[Process, Process]) -> None:
