@@ -28,7 +28,11 @@ if role == "engine":
     from limnos.engine import process
     from limnos.engine.wire import EngineStart
     task = Future()
-    process._begin(EngineStart(uri, "lake", "local[2]", "512m", 2, 2, scratch, (), (), ()), task)
+    start = EngineStart(
+        uri=uri, metalake="lake", master="local[2]", memory="512m", slots=2, statements_max=2, scratch=scratch,
+        readable=(), writable=(), closed=(),
+    )
+    process._begin(start, task)
     spark = task.result()._spark
 else:
     from limnos.spark.maintenance import child
