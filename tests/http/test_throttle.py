@@ -130,7 +130,7 @@ def test_too_many_wrong_credentials_return_429(node: DriverNode, log: Log, path:
     """In each protocol, wrong tokens are refused with 401, and after too many with 429 and `Retry-After`. Valid tokens
     are always accepted.
     """
-    node.built.application.throttle = CredentialThrottle(now=Clock())
+    node.built.application.outcomes.throttle = CredentialThrottle(now=Clock())
     token = node.done("POST", f"{OWN}/tokens", {})["token"]
     wrong = [node.get(path, user=None, authorization="Bearer lim_1_wrong") for _ in range(BURST + 5)]
 
@@ -146,9 +146,11 @@ def test_too_many_wrong_credentials_return_429(node: DriverNode, log: Log, path:
 def test_throttled_requests_are_logged_once_per_second(node: DriverNode) -> None:
     """Requests refused with 429 are logged at most once per second, and other requests are logged independently."""
     clock = Clock()
-    node.built.application.throttle = CredentialThrottle(burst=0, now=clock)
+    node.built.application.outcomes.throttle = CredentialThrottle(burst=0, now=clock)
     lines: list[tuple[object, ...]] = []
-    node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
+    node.built.application.outcomes.request_log = cast(
+        "RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None)
+    )
 
     for i in range(9):
         clock.now = i / 4
@@ -160,7 +162,7 @@ def test_throttled_requests_are_logged_once_per_second(node: DriverNode) -> None
 
 def test_refusals_of_known_callers_are_not_counted(node: DriverNode) -> None:
     """Missing credentials, users without rights and revoked tokens do not count as wrong credentials."""
-    node.built.application.throttle = CredentialThrottle(burst=0)
+    node.built.application.outcomes.throttle = CredentialThrottle(burst=0)
     created_token = node.done("POST", f"{OWN}/tokens", {})
     node.done("DELETE", f"{OWN}/tokens/{created_token['id']}")
     for user in (None, "stranger"):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import limnos.store
 from limnos.store.activity.audit import _FILTERS, _SCANNED, _end, _page
-from limnos.store.objects.nodes import _path_statement
+from limnos.store.objects.node_reads import _path_statement
 from limnos.store.sql import Sql
 
 BUILT_LATER = {
@@ -21,7 +21,7 @@ BUILT_LATER = {
         for name in _FILTERS
     },
     "activity.audit:_end": _end(("metalake_id", "before")),
-    "objects.nodes:_path_statement": _path_statement(3),
+    "objects.node_reads:_path_statement": _path_statement(3),
 }
 """The statements of functions that build one when they are first called."""
 _PAGE = re.compile(r"\bLIMIT\s+(:(?P<limit>\w+)|\d+)(\s+OFFSET\s+:(?P<offset>\w+))?")

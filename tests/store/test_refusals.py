@@ -15,7 +15,7 @@ from limnos.model.errors import ServiceUnavailable
 from limnos.store.backends import write_connections
 from limnos.store.backends.postgres import PostgresStore
 from limnos.store.changes import UNKNOWN
-from limnos.store.objects.nodes import node_read
+from limnos.store.objects.node_reads import node_read
 from tests.backends import PostgresServer, StoreLab
 from tests.store.test_clock import touch
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, cast
 
-from limnos.access.authentication import Credential, known_user
+from limnos.access.authentication import Credential
 from limnos.http.active_roles import ACTIVE_ROLES, active_roles_of, refuse_active_roles
 from limnos.http.body_budget import BodyBudget, BodyShare
 from limnos.http.client_timeouts import ClientTimeouts, client_timeouts_of
@@ -24,7 +24,8 @@ from limnos.http.deadlines import Deadlines
 from limnos.http.head_admission import HeadAdmission
 from limnos.http.parameters import check_parameters
 from limnos.http.request import IS_GONE, Body, Receive, Request
-from limnos.http.request_audit import NOBODY, TOO_MANY, audit_proof_of, audit_repeat, audit_response
+from limnos.http.request_audit import NOBODY, audit_proof_of
+from limnos.http.request_outcomes import RequestOutcomes
 from limnos.http.request_turns import RequestTurns
 from limnos.http.response import Answer, Response
 from limnos.http.response_cache import (
@@ -41,27 +42,14 @@ from limnos.http.route_targets import (
     Protocol,
     RouteTarget,
     find_target,
-    refusal_response,
     unknown_target,
 )
 from limnos.http.routing import Route
 from limnos.http.streamed_body import StreamedBody, StreamTruncated
-from limnos.http.throttle import CredentialThrottle
-from limnos.model.errors import (
-    DESCRIPTORS,
-    OUT_OF_DESCRIPTORS,
-    AuthenticationFailed,
-    LimnosError,
-    ServiceUnavailable,
-    StateUnknown,
-)
-from limnos.names.errors import InvalidName
 from limnos.services.identity.issuer_sign_in import sign_in
 from limnos.services.request.admission import require_possible_access
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
-from limnos.telemetry.logs import get_logger
-from limnos.telemetry.metrics import request_seconds, requests
 from limnos.telemetry.request_ids import current_request, next_request_id
 from limnos.telemetry.request_log import RequestLog
 
@@ -74,7 +62,6 @@ BODILESS = frozenset({"GET", "HEAD", "DELETE"})
 """Methods whose request bodies are never read."""
 CACHED_ROUTES_MAX = 50_000
 CACHED_PATH_BYTES_MAX = 1_000
-log = get_logger("limnos.http")
 
 
 class Application:
@@ -94,14 +81,12 @@ class Application:
     ) -> None:
         self.services = services
         self.response_cache = ResponseCache(services, bytes_max=kept_bytes_max)
-        self.audit = services.audit
-        self.request_log = request_log
         self.admission = admission or HeadAdmission()
-        self.throttle = CredentialThrottle()
         self.client_timeouts = client_timeouts or client_timeouts_of(HEAD_TIMEOUT_S, request_timeout_s)
         self.protocols = protocols
         self.body_bytes_max = body_bytes_max
         self.deadlines = Deadlines(request_timeout_s)
+        self.outcomes = RequestOutcomes(services, self.deadlines, request_log=request_log)
         self.turns = RequestTurns(services.view)
         self.bodies = BodyBudget(body_bytes_max)
         self._targets: dict[tuple[str, bytes], RouteTarget] = {}
@@ -180,49 +165,8 @@ class Application:
         headers: Mapping[bytes, bytes],
     ) -> Answer:
         """Return a cached response with this request's id, and count and log it like a new response."""
-        self.count_cache_hit(response, key, started, request_id=request_id, peer=peer, headers=headers)
+        self.outcomes.record_cached(response, key, started, request_id=request_id, peer=peer, headers=headers)
         return response.status, response.headers_with(request_id.encode()), response.body
-
-    def count_cache_hit(
-        self,
-        response: CachedResponse,
-        key: ResponseCacheKey,
-        started: float,
-        *,
-        request_id: str,
-        peer: str,
-        headers: Mapping[bytes, bytes],
-    ) -> None:
-        """Count a cached response that is sent, and write it to the log and to the audit."""
-        requests[response.operation] += 1
-        ended = time.perf_counter()
-        request_seconds.observe(response.observed, ended - started)
-        if self.request_log is not None:
-            self.request_log.add(
-                (
-                    ended,
-                    ended - started,
-                    request_id,
-                    key[0],
-                    response.path,
-                    response.observed[1],
-                    response.status,
-                    response.validity.user,
-                    peer,
-                    len(response.body),
-                    "",
-                )
-            )
-        if self.audit.takes_reads:
-            request = (key[0], response.path, peer, request_id)
-            audit_repeat(
-                self.audit,
-                response.proven,
-                observed=response.operation,
-                user=response.validity.user,
-                request=request,
-                headers=headers,
-            )
 
     def answers_at_once(self, method: str) -> bool:
         """Return whether `respond` usually finishes without waiting: such a request needs neither a task nor a
@@ -252,22 +196,11 @@ class Application:
         `at_once`: it is begun outside of a task, and continued by `continued`. `cacheable`: the response may be cached.
         `cached_response` is sent if it is still valid. `is_gone` returns whether the client has disconnected.
         """
-        started = time.perf_counter()
         target = self._target_of(method, raw)
-        request = Request(
-            method=method,
-            path=raw,
-            params=target.params,
-            headers=headers,
-            query_string=query,
-            body=body,
-            request_id=request_id,
-            body_bytes_max=target.body_bytes_max,
-            peer=peer,
-            started=started,
+        request = self._begin(
+            target, method, raw=raw, query=query, headers=headers, body=body, request_id=request_id, peer=peer
         )
         request.is_cacheable, request.is_gone = cacheable is not None, is_gone
-        self._begin(request, target, body=body)
         ctx: Context | None = None
         task = None if at_once else self.watch(target.seconds)
         try:
@@ -277,7 +210,12 @@ class Application:
                 at_once = False
                 if await self._is_still_valid(cached_response):
                     return self.answer_from_cache(
-                        cached_response, cacheable.key, started, request_id=request_id, peer=peer, headers=headers
+                        cached_response,
+                        cacheable.key,
+                        request.started,
+                        request_id=request_id,
+                        peer=peer,
+                        headers=headers,
                     )
             header = b"" if target.anonymous else headers.get(b"authorization") or _header_of_key(target, headers)
             credential = self.services.authenticator.credential(header)
@@ -292,7 +230,7 @@ class Application:
             self._complete(response, target, request=request, cacheable=cacheable)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
-            response = self._failed(error, target, request, ctx)
+            response = self.outcomes.failed(error, target, request, ctx)
         finally:
             if at_once:
                 self.turns.record_step(request, target)
@@ -302,11 +240,36 @@ class Application:
                 self.deadlines.release(task)
         return self._finished(target, response, request)
 
-    def _begin(self, request: Request, target: RouteTarget, *, body: Body) -> None:
-        request.target, request.decided = target.key, [] if self.audit.is_on else None
+    def _begin(
+        self,
+        target: RouteTarget,
+        method: str,
+        *,
+        raw: bytes,
+        query: bytes,
+        headers: dict[bytes, bytes],
+        body: Body,
+        request_id: str,
+        peer: str,
+    ) -> Request:
+        """Return a new request, which becomes the current one."""
+        request = Request(
+            method=method,
+            path=raw,
+            params=target.params,
+            headers=headers,
+            query_string=query,
+            body=body,
+            request_id=request_id,
+            body_bytes_max=target.body_bytes_max,
+            peer=peer,
+            started=time.perf_counter(),
+        )
+        request.target, request.decided = target.key, [] if self.services.audit.is_on else None
         current_request.set(request)
         if not isinstance(body, bytes):
             request.body_share = BodyShare(self.bodies, partial(self.turns.caller_of, request))
+        return request
 
     def _checked_context(self, target: RouteTarget, request: Request, *, credential: Credential) -> Context:
         """Check the request's head against the route, and return the context for the handler."""
@@ -338,7 +301,7 @@ class Application:
         if self.admission.origins and target.takes_turns:  # health: the same for every origin
             response.headers = (*response.headers, VARY)
         if cacheable is not None and response.validity is not None:
-            proven = audit_proof_of(request) if self.audit.takes_reads else NOBODY
+            proven = audit_proof_of(request) if self.services.audit.takes_reads else NOBODY
             self.response_cache.store(cacheable, response, observed=request.target, proven=proven)
 
     def refusal(
@@ -364,13 +327,11 @@ class Application:
             started=began,
         )
         request.target, request.failure = target.key, failure
-        return self._finished(target, self._failed(failure, target, request, None), request)
+        return self._finished(target, self.outcomes.failed(failure, target, request, None), request)
 
     def stop(self) -> None:
         """Write pending log records."""
-        self.throttle.flush()
-        if self.request_log is not None:
-            self.request_log.flush()
+        self.outcomes.flush()
 
     def _finished(self, target: RouteTarget, response: Response, request: Request) -> Answer:
         """Return the response with all headers.
@@ -381,7 +342,7 @@ class Application:
         request.admit = None  # it refers to the request: without a cycle it is freed at once
         sent = [*response.headers, (b"x-request-id", request.id.encode())]
         if response.stream is not None and method != "HEAD":
-            count = partial(self._count, target, response, request)
+            count = partial(self.outcomes.record, target, response, request)
             use = self.turns.use_of(request) if target.takes_turns else None
             pieces = StreamedBody(
                 response.stream,
@@ -395,60 +356,8 @@ class Application:
         if status not in (204, 304) and response.stream is None:
             sent.append((b"content-length", b"%d" % len(body)))
         size = 0 if method == "HEAD" else len(body)
-        self._count(target, response, request, size)
+        self.outcomes.record(target, response, request, size)
         return status, sent, body if method != "HEAD" else b""
-
-    def _count(self, target: RouteTarget, response: Response, request: Request, size: int) -> None:
-        status, started = response.status, request.started
-        key = target.keys.get(status)
-        if key is None:
-            key = target.keys[status] = (*target.key, status)
-        requests[key] += 1
-        ended = time.perf_counter()
-        request_seconds.observe(target.key, ended - started)
-        if self.request_log is not None and (status != TOO_MANY or self.throttle.samples()):
-            user = known_user(self.services.view, request.credential)
-            self.request_log.add(
-                (
-                    ended,
-                    ended - started,
-                    request.id,
-                    request.method,
-                    request.path,
-                    target.operation,
-                    status,
-                    user,
-                    request.peer,
-                    size,
-                    response.reason,
-                )
-            )
-        if (status >= 400 or self.audit.takes_reads) and self.audit.is_on and target.route is not None:
-            user = known_user(self.services.view, request.credential)
-            audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
-        request.failure = request.loop_use = None  # they refer to the request, too
-
-    def _failed(self, error: BaseException, target: RouteTarget, request: Request, ctx: Context | None) -> Response:
-        """Return the response for an error that is being handled.
-
-        Re-raises a cancellation that was not caused by the deadline.
-        """
-        if isinstance(error, AuthenticationFailed):
-            return self._told(
-                target, error if error.was_right else self.throttle.answer(request.peer, error), request.id
-            )
-        if isinstance(error, LimnosError | InvalidName):
-            return self._told(target, error, request.id)
-        if isinstance(error, asyncio.CancelledError):
-            if not self.deadlines.was_late(cast("asyncio.Task[object]", asyncio.current_task())):
-                raise error
-            return self._told(target, self._deadline_error(target, ctx), request.id)
-        if isinstance(error, OSError) and error.errno in OUT_OF_DESCRIPTORS:
-            return self._told(target, _incomplete_error(DESCRIPTORS, ctx, retry_after_s=1), request.id)
-        log.error("unexpected failure", operation=target.operation, request_id=request.id, exc_info=error)
-        hidden = LimnosError(f"An unexpected error occurred; tell your administrator the request id {request.id}")
-        hidden.__cause__ = error
-        return refusal_response(target, hidden, request_id=request.id)
 
     @staticmethod
     async def _admit(target: RouteTarget, request: Request, ctx: Context) -> None:
@@ -475,17 +384,6 @@ class Application:
     def _target_of(self, method: str, raw: bytes) -> RouteTarget:
         return self._targets.get((method, raw)) or self._route(method, raw)
 
-    def _deadline_error(self, target: RouteTarget, ctx: Context | None) -> LimnosError:
-        late = f"The request was not complete within {target.seconds or self.deadlines.seconds:g} s"
-        return _incomplete_error(late, ctx, retry_after_s=5)
-
-    def _told(self, target: RouteTarget, error: LimnosError | InvalidName, request_id: str) -> Response:
-        response = refusal_response(target, error, request_id=request_id)
-        if response.status >= 500:
-            context = getattr(error, "context", {})
-            log.error("failed", operation=target.operation, request_id=request_id, error=str(error), **context)
-        return response
-
     def _route(self, method: str, raw: bytes) -> RouteTarget:
         """Find the target of a path, and cache it: it depends only on the path and the method."""
         target = find_target(self.protocols, method=method, raw=raw, body_bytes_max=self.body_bytes_max)
@@ -494,15 +392,6 @@ class Application:
                 self._targets.clear()
             self._targets[method, raw] = target
         return target
-
-
-def _incomplete_error(why: str, ctx: Context | None, *, retry_after_s: int) -> LimnosError:
-    """Return the error for a request that ended early. If a change was submitted to the store, its outcome is
-    unknown.
-    """
-    if ctx is not None and ctx.submitted:
-        return StateUnknown(f"{why}, and the change may have been made: check before you repeat it")
-    return ServiceUnavailable(f"{why}, and nothing was changed: try again", retry_after_s=retry_after_s)
 
 
 def _header_of_key(target: RouteTarget, headers: dict[bytes, bytes]) -> bytes:

@@ -367,7 +367,7 @@ class FastPathProtocol(AdmissionProtocol):
             )
             self._write(exchange, answer)
             return
-        application.count_cache_hit(
+        application.outcomes.record_cached(
             response, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers
         )
         head = response.head

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Query parameters: the check of a request's parameters against those that its route reads.
+"""Parameters of a request: the scope that its path names, and the check of its query against what its route reads.
 
 Must not know protocols. A route declares the parameters it reads (`Route.query`), those that clients send without
 effect here (`Route.query_ignored`), and those that may be repeated. The OpenAPI documents are generated from the same
@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from limnos.http.request import Request
 from limnos.model.errors import BadRequest
 from limnos.names.parts import quote_for_message
 from limnos.names.percent import unquote_form
+from limnos.services.request.request_scope import RequestScope
 
 PAGING = ("limit", "offset", "page", "pageSize", "pageToken", "page_size", "page_token")
 """Paging parameters; lists that are always complete refuse them."""
@@ -64,3 +66,14 @@ def check_parameters(
 
 def _known_words(known: Collection[str]) -> str:
     return f"this operation has {', '.join(known)}" if known else "this operation has none"
+
+
+def scope_of_path(path: str, request: Request) -> RequestScope:
+    """Return the metalake and catalog that a request's path names.
+
+    `path` is the route's path, whose parameters `{m}` and `{c}` are those names. Raises InvalidName for an invalid
+    name.
+    """
+    names = [segment.strip("{}") for segment in path.split("/") if segment.startswith("{")]
+    fields = dict(zip(names, request.params, strict=True))
+    return RequestScope(*[unquote_form(fields[name]) for name in ("m", "c") if name in fields])

@@ -97,8 +97,7 @@ def session(
     header = authorization(token=token, user=user)
     if catalogs is None:
         with Client(uri, token=token, user=user, metalake=metalake, ca_file=ca_file) as client:
-            result = client.catalogs.list()
-        catalogs = tuple(sorted(catalog.name for catalog in result if catalog.provider == PROVIDER))
+            catalogs = sorted(catalog.name for catalog in client.catalogs.list() if catalog.provider == PROVIDER)
     installed_pyspark()
     running = _running_session(lineage=lineage, trusts_more=ca_file is not None, s3=s3)
     jars = [] if running is not None else _archives(files, s3=s3, lineage=lineage)
@@ -120,17 +119,22 @@ def session(
     else:
         entries = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
         spark = _start_spark(settings, _launch_environment(master, files) | entries, master=master, app_name=app_name)
-    for name in catalogs:
-        spark.conf.unset(f"{_CATALOG_PREFIX}{name}{_HEADER}")
-    for key, value in settings.items():
-        if key.startswith(_CATALOG_PREFIX):
-            spark.conf.set(key, value)
+    _set_catalogs(spark, settings, names=catalogs)
     if lance and find_spec("lance") is not None:
         trusted = None if ca_file is None else str(ca_file)
         _register_lance(
             spark, ServerAccess(uri=uri, metalake=metalake, token=token, user=user, ca_file=trusted), lineage=lineage
         )
     return spark
+
+
+def _set_catalogs(spark: SparkSession, settings: Mapping[str, str], *, names: Sequence[str]) -> None:
+    """Give a session the settings of its catalogs, and no credential of another session."""
+    for name in names:
+        spark.conf.unset(f"{_CATALOG_PREFIX}{name}{_HEADER}")
+    for key, value in settings.items():
+        if key.startswith(_CATALOG_PREFIX):
+            spark.conf.set(key, value)
 
 
 def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path]:

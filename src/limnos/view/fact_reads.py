@@ -13,7 +13,7 @@ from limnos.model.entities import ClockRow, Node
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.restrictions import CatalogRestrictions
 from limnos.store.identity import principals, restrictions, roles, tokens
-from limnos.store.objects import attachments, documents, nodes, owners
+from limnos.store.objects import attachments, documents, node_reads, owners
 from limnos.store.objects.named_children import named_children_read
 from limnos.store.objects.node_ancestors import ContainersRead, NodeRow, containers_read, nodes_read
 from limnos.store.sql import Load
@@ -57,12 +57,12 @@ class LoadedFacts(NamedTuple):
 
 
 _READS: dict[str, Callable[..., Load[Value]]] = {
-    "node": nodes.node_read,
+    "node": node_reads.node_read,
     "owner": owners.owner_read,
-    "zones of": nodes.zones_of_read,
+    "zones of": node_reads.zones_of_read,
     "document": documents.document_read,
-    "listing": nodes.listing_read,
-    "block": nodes.block_read,
+    "listing": node_reads.listing_read,
+    "block": node_reads.block_read,
     "principal": principals.principal_read,
     "principal id": principals.principal_by_id_read,
     "principals": principals.principals_read,
@@ -164,7 +164,7 @@ def _owned_facts(keys: list[Key]) -> Load[dict[Key, Value]]:
 
 def _path_facts(parent_id: int, names: tuple[tuple[str, str], ...]) -> Load[dict[Key, Value]]:
     results: dict[Key, Value] = {}
-    rows: list[Node | None] = yield from nodes.path_read(parent_id, names)
+    rows: list[Node | None] = yield from node_reads.path_read(parent_id, names)
     for (space, name), node in zip(names, rows, strict=True):
         results[name_key(parent_id, space, name)] = None if node is None else node.id
         if node is None:
@@ -210,7 +210,7 @@ def _containers_facts(loaded: LoadedFacts, key: Key) -> Load[None]:
         (row.node.name, row.node.id, row.owner_id) for row in read.rows if row.node.id in set(catalog_ids)
     )
     if read.has_all_catalogs:
-        facts[listing_key(metalake_id, "catalog", Kind.CATALOG)] = (nodes.listing_of(catalogs), metalake_id)
+        facts[listing_key(metalake_id, "catalog", Kind.CATALOG)] = (node_reads.listing_of(catalogs), metalake_id)
     for name, catalog_id, _ in catalogs:
         facts[name_key(metalake_id, "catalog", name)] = (catalog_id, metalake_id)
     for catalog_id in read.unrestricted:
@@ -260,12 +260,12 @@ def _span_facts(space: Space, ends: tuple[str, str], *, limit: int) -> Load[dict
     Names beyond the limit are not in the result; the next request continues from there.
     """
     (after, until), results = ends, dict[Key, Value]()
-    rows = yield from nodes.span_read(*space, after=after, until=until, limit=limit)
+    rows = yield from node_reads.span_read(*space, after=after, until=until, limit=limit)
     size = listings.BLOCK
     for begin in range(0, len(rows) or 1, size):
         part = rows[begin : begin + size]
         is_last = begin + size >= len(rows) and len(rows) < limit
         end = until if is_last else part[-1][0]
-        results[block_key(space, after, end)] = nodes.listing_of(part)
+        results[block_key(space, after, end)] = node_reads.listing_of(part)
         after = end
     return results

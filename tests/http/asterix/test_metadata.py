@@ -20,7 +20,7 @@ from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
 from limnos.sqlpp.metadata import METADATA_DATASETS
 from limnos.sqlpp.offloaded_work import EVALUATE, SCANS
 from limnos.store.objects.documents import documents_read
-from limnos.store.objects.nodes import live_nodes_read, span_read
+from limnos.store.objects.node_reads import live_nodes_read, span_read
 from tests.http.asterix.wire import ask, refusal, rows, status_and_message
 from tests.http.driver import DriverNode, grant, node_at
 from tests.http.iceberg import wire as iceberg

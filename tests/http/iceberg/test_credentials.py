@@ -62,7 +62,9 @@ def test_missing_credentials_return_401_for_any_object(
 def test_refusal_advice_of_head_requests_is_logged(node: DriverNode) -> None:
     """The log has the advice of a refused HEAD request, because the answer has no body."""
     lines: list[tuple[object, ...]] = []
-    node.built.application.request_log = cast("RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None))
+    node.built.application.outcomes.request_log = cast(
+        "RequestLog", SimpleNamespace(add=lines.append, flush=lambda: None)
+    )
 
     ask(node, "HEAD", "/lake.main/namespaces/a")
     words = error_of(ask(node, "GET", "/lake.main/namespaces/a"))[2]

@@ -63,7 +63,7 @@ def node_over(
     with asyncio.Runner() as runner:
         built = build(settings)
         REQUESTS.of(built.services).reach_s = 0.0  # nobody began anything elsewhere a moment ago
-        built.application.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
+        built.application.outcomes.throttle = CredentialThrottle(burst=1_000_000)  # its own tests have another
         node = DriverNode(built=built, data=data, runner=runner, database=database)
         try:
             runner.run(bootstrap(built.services, settings))

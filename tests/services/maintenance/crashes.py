@@ -121,7 +121,7 @@ def restart(node: DriverNode) -> None:
     new = build(settings)
     REQUESTS.of(new.services).reach_s = 0.0
     SCAN_OFFLOADER.put(new.services, InlineOffloader())
-    new.application.throttle = CredentialThrottle(burst=1_000_000)
+    new.application.outcomes.throttle = CredentialThrottle(burst=1_000_000)
     new.services.store.time = services.store.time  # type: ignore[misc, assignment]
     new.services.defaults = new.services.defaults._replace(maintenance=services.defaults.maintenance)
     node.runner.run(bootstrap(new.services, settings))

@@ -18,7 +18,7 @@ from limnos.store.backends import gate_connection, postgres, postgres_errors, re
 from limnos.store.backends.postgres import PostgresStore
 from limnos.store.backends.sqlite import SqliteStore
 from limnos.store.changes import UNKNOWN, GateResult
-from limnos.store.objects.nodes import node_read
+from limnos.store.objects.node_reads import node_read
 from limnos.store.sql import Sql
 from limnos.store.tx import Tx
 from tests.backends import PostgresServer, StoreLab, sqlite_copy

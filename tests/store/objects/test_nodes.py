@@ -9,7 +9,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, NotEmpty, StalePermit
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import NamespaceRecord
-from limnos.store.objects.nodes import listing_read, live_nodes_read, node_read, path_read
+from limnos.store.objects.node_reads import listing_read, live_nodes_read, node_read, path_read
 from limnos.store.tx import Tx
 from tests.backends import StoreLab
 from tests.store.world import ASTRAL, NAMESPACE, StoreWorld, add_namespace, add_table

@@ -25,11 +25,11 @@ from limnos.http.admin.governance import protection, restrictions
 from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
 from limnos.http.admin.operation import maintenance, nodes, rewrites, storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
+from limnos.http.parameters import scope_of_path
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route, Router
-from limnos.http.scopes import scope_of_path
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName

@@ -28,6 +28,22 @@ BODY_BYTES_MAX: Final = 8 << 20
 GRACE_S: Final = 10.0
 """The time that a response may take beyond the statements' own time limit, in seconds."""
 
+ADMIN_ROUTES: Final[tuple[Route[Handler], ...]] = (
+    Route(method="GET", path="/connector", handler=connector.connector, operation="sqlpp-connector"),
+    Route(method="GET", path="/admin/version", handler=admin.version, operation="sqlpp-version"),
+    Route(method="GET", path="/admin/cluster", handler=admin.cluster, operation="sqlpp-cluster"),
+    Route(method="GET", path="/admin/udf", handler=admin.libraries, operation="sqlpp-libraries"),
+    Route(method="GET", path="/admin/requests/running", handler=admin.requests_list, operation="sqlpp-requests"),
+    Route(
+        method="DELETE",
+        path="/admin/requests/running",
+        handler=admin.request_cancel,
+        operation="sqlpp-cancel",
+        query=("request_id", "client_context_id"),
+    ),
+)
+"""The routes of the connector and the administration API."""
+
 
 def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
     """Return the routes of the query service and the administration API. `timeout_s` is the time limit of one
@@ -87,18 +103,7 @@ def routes(timeout_s: float) -> tuple[Route[Handler], ...]:
             handler=result_handles.discard,
             operation="query-service-discard",
         ),
-        Route(method="GET", path="/connector", handler=connector.connector, operation="sqlpp-connector"),
-        Route(method="GET", path="/admin/version", handler=admin.version, operation="sqlpp-version"),
-        Route(method="GET", path="/admin/cluster", handler=admin.cluster, operation="sqlpp-cluster"),
-        Route(method="GET", path="/admin/udf", handler=admin.libraries, operation="sqlpp-libraries"),
-        Route(method="GET", path="/admin/requests/running", handler=admin.requests_list, operation="sqlpp-requests"),
-        Route(
-            method="DELETE",
-            path="/admin/requests/running",
-            handler=admin.request_cancel,
-            operation="sqlpp-cancel",
-            query=("request_id", "client_context_id"),
-        ),
+        *ADMIN_ROUTES,
     )
 
 

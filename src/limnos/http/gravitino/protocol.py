@@ -31,11 +31,11 @@ from limnos.http.gravitino import (
 )
 from limnos.http.gravitino.errors import error_response
 from limnos.http.gravitino.maintenance import table_operations
+from limnos.http.parameters import scope_of_path
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Router
-from limnos.http.scopes import scope_of_path
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.errors import InvalidName

@@ -36,7 +36,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.task_context import TaskContext
 from limnos.store.exchange.imports import OPEN, WHOLE, MetalakeImport, import_read, imports_read, lock_of, refs_read
-from limnos.store.objects.nodes import node_read
+from limnos.store.objects.node_reads import node_read
 from limnos.store.objects.setting_names import setting_names_read
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.store.tx import Tx

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import NamedTuple
 
@@ -166,23 +167,7 @@ async def table_commit(
     if requirements and iceberg_requirements.is_create(requirements):
         return await _commit_create(ctx, scope, namespace, name, updates, raw=raw)
 
-    def look(request_view: RequestView) -> CommitBase:
-        node, chain, decision = table_find(request_view, namespace, name, request_view.commit_action)
-        guard, more = dataset_fence.dataset_guard_of(
-            request_view, node, chain=chain, path=(*namespace, name), proof=proof
-        )
-        document = request_view.document(node.id)
-        if version is not None and document.version != version:
-            raise CommitConflict("A concurrent commit has changed the table: read it again")
-        return CommitBase(
-            permit=request_view.permit(None, decision, *more),
-            table=node,
-            document=document,
-            place=catalog_storage_of(request_view),
-            guard=guard,
-            token_id=None if request_view.operation_token is None else request_view.operation_token.id,
-        )
-
+    look = partial(_commit_base, namespace=namespace, name=name, proof=proof, version=version)
     request = TableCommitRequest(
         ctx=ctx, scope=scope, look=look, change=CommitChange([] if raw else requirements, updates, raw), proof=proof
     )
@@ -197,6 +182,33 @@ async def table_commit(
     if result.built is not None:
         await delete_old_metadata_files(ctx, result.document, built=result.built, place=base.place)
     return result.document, base.place.catalog
+
+
+def _commit_base(
+    request_view: RequestView,
+    *,
+    namespace: Levels,
+    name: str,
+    proof: dataset_fence.LockProof | None,
+    version: int | None,
+) -> CommitBase:
+    """Return the state of a table for a caller who may commit to it.
+
+    Raises CommitConflict if its document has another version, and the errors of a table that is not found.
+    """
+    node, chain, decision = table_find(request_view, namespace, name, request_view.commit_action)
+    guard, more = dataset_fence.dataset_guard_of(request_view, node, chain=chain, path=(*namespace, name), proof=proof)
+    document = request_view.document(node.id)
+    if version is not None and document.version != version:
+        raise CommitConflict("A concurrent commit has changed the table: read it again")
+    return CommitBase(
+        permit=request_view.permit(None, decision, *more),
+        table=node,
+        document=document,
+        place=catalog_storage_of(request_view),
+        guard=guard,
+        token_id=None if request_view.operation_token is None else request_view.operation_token.id,
+    )
 
 
 def commit_files_of(change: CommitChange, *, document: MetadataDocument | None, place: CatalogStorage) -> CommitFiles:

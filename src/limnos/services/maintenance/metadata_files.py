@@ -32,7 +32,7 @@ from limnos.store.activity.orphan_files import DELETED as REMOVED
 from limnos.store.activity.orphan_files import REMOVING, NewOrphan, orphan_files_read
 from limnos.store.ancestry import path_of
 from limnos.store.objects.documents import claims_read, document_read
-from limnos.store.objects.nodes import zones_of_read
+from limnos.store.objects.node_reads import zones_of_read
 from limnos.store.objects.storage_locations import rivals_read
 from limnos.store.tx import Tx
 from limnos.telemetry.logs import get_logger

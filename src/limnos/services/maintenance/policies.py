@@ -35,7 +35,7 @@ from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.records import PolicyRecord
 from limnos.store.activity.maintenance import PolicyAttachment, attached_policies_read, policy_objects_read
-from limnos.store.objects.nodes import live_nodes_read
+from limnos.store.objects.node_reads import live_nodes_read
 from limnos.store.sql import Load
 
 DAY_MS = 86_400_000

@@ -20,7 +20,7 @@ from limnos.services.request.node_services import NodeServices
 from limnos.services.request.task_context import Heartbeat
 from limnos.services.storage.table_files import TableFiles, table_files
 from limnos.store.faults import ORPHAN_POINT, fault_point
-from limnos.store.objects.nodes import node_read, zones_of_read
+from limnos.store.objects.node_reads import node_read, zones_of_read
 from limnos.store.sql import Load
 
 

@@ -27,7 +27,7 @@ from limnos.store.activity.search_index import (
     zones_behind_read,
 )
 from limnos.store.objects.documents import intact_documents_read
-from limnos.store.objects.nodes import live_nodes_read
+from limnos.store.objects.node_reads import live_nodes_read
 from limnos.store.sql import Load
 from limnos.store.tx import Tx
 

@@ -21,7 +21,7 @@ from limnos.model.statistics import Statistic
 from limnos.store.identity.principals import _COLUMNS as _PRINCIPAL
 from limnos.store.identity.roles import _COLUMNS as _ROLE
 from limnos.store.objects.documents import document_of
-from limnos.store.objects.nodes import _COLUMNS, _WIDTH, node_of
+from limnos.store.objects.node_reads import COLUMNS, WIDTH, node_of
 from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Query, Row, Sql
 
@@ -39,7 +39,7 @@ TREE = Sql(
 _AMONG = "IN (SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:ids AS json)) v)"
 _AMONG_ON_SQLITE = "IN (SELECT value FROM json_each(:ids))"
 _NODES = (
-    f"SELECT {', '.join(f'n.{column}' for column in _COLUMNS)}, o.principal_id, d.node_id, d.version, d.uuid, d.location,"
+    f"SELECT {', '.join(f'n.{column}' for column in COLUMNS)}, o.principal_id, d.node_id, d.version, d.uuid, d.location,"
     " d.metadata_location, d.body, d.digest FROM node n LEFT JOIN owner o ON o.object_id = n.id LEFT JOIN document d ON d.node_id = n.id"
     " WHERE n.id {}"
 )
@@ -125,8 +125,8 @@ def nodes_query(ids: Sequence[int]) -> Query:
 
 def export_node_of(row: Row) -> ExportNode:
     """Build a node from a row of `nodes_query`. Raises StoreDamaged if its document is not what was written."""
-    document = None if row[_WIDTH + 1] is None else document_of(row[_WIDTH + 1 :])
-    return ExportNode(node_of(row[:_WIDTH]), row[_WIDTH], document)
+    document = None if row[WIDTH + 1] is None else document_of(row[WIDTH + 1 :])
+    return ExportNode(node_of(row[:WIDTH]), row[WIDTH], document)
 
 
 def lance_version_of(row: Row) -> tuple[int, LanceVersion]:

@@ -11,7 +11,7 @@ from json import dumps
 
 from limnos.model.entities import Node
 from limnos.store.objects.name_search import one_of
-from limnos.store.objects.nodes import SELECT_NODES, node_of
+from limnos.store.objects.node_reads import SELECT_NODES, node_of
 from limnos.store.sql import Load, Sql
 
 _NAMED = f"{SELECT_NODES} WHERE n.parent_id = :parent AND n.name_space = :space AND n.deleted = 0 AND n.name "

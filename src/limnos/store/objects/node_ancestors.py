@@ -14,7 +14,7 @@ from limnos.model.entities import ClockRow, Node
 from limnos.model.kinds import Kind
 from limnos.store.objects import owners
 from limnos.store.objects.name_search import one_of
-from limnos.store.objects.nodes import columns_of, node_of
+from limnos.store.objects.node_reads import columns_of, node_of
 from limnos.store.sql import Load, Row, Sql
 
 _NODES = "up (id, parent_id, zone) AS (SELECT n.id, n.parent_id, n.zone FROM node n WHERE n.id {nodes}"

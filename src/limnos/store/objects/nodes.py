@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Nodes of the tree: reads for the view (the in-memory cache), and writes for mutations.
+"""Writes of nodes of the tree by mutations; `node_reads` has the reads for the view.
 
 Must not know rights. A mutation confirms the node by id, parent and name before it writes (rule 6), so that an outdated
 path is never written to.
@@ -7,104 +7,20 @@ path is never written to.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
-from json import dumps
-
-import msgspec
-
-from limnos.model.entities import Listing, Node
+from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, BadRequest, NotEmpty, StalePermit
 from limnos.model.kinds import KINDS, Kind
-from limnos.model.records import NODE_RECORDS, NodeRecord, encode
+from limnos.model.records import NodeRecord, encode
 from limnos.names.folding import fold
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.former_names import REMEMBERED, FormerNameWrites, PlacedObject
+from limnos.store.objects.node_reads import BY_ID, columns_of, node_of
 from limnos.store.objects.owners import OwnerWrites
 from limnos.store.objects.protection import UNPROTECTED, ProtectionWrites
 from limnos.store.objects.trash import TrashWrites
-from limnos.store.sql import Load, Row, Sql, Value
+from limnos.store.sql import Sql, Value
 from limnos.store.transaction import Writes
 
-_COLUMNS = (
-    "id",
-    "zone",
-    "parent_id",
-    "kind",
-    "name_space",
-    "name",
-    "format",
-    "implicit",
-    "created_by",
-    "created_at",
-    "modified_by",
-    "modified_at",
-    "revision",
-    "record",
-)
-_WIDTH = len(_COLUMNS)
-
-
-def columns_of(alias: str) -> str:
-    """Return the columns of a node, for `node_of`, in the table with this alias."""
-    return ", ".join(f"{alias}.{column}" for column in _COLUMNS)
-
-
-def node_of(row: Row) -> Node:
-    """Build a node from a row whose columns are `_COLUMNS`."""
-    kind = KINDS[row[3]]
-    return Node(
-        id=row[0],
-        zone=row[1],
-        parent_id=row[2],
-        kind=kind,
-        name_space=row[4],
-        name=row[5],
-        format=row[6],
-        implicit=bool(row[7]),
-        created_by=row[8],
-        created_at=row[9],
-        modified_by=row[10],
-        modified_at=row[11],
-        revision=row[12],
-        record=NODE_RECORDS[kind].read(row[13]),
-    )
-
-
-@cache
-def _path_statement(depth: int) -> Sql:
-    """Build a self-join that resolves a path of `depth` names below a parent. It returns NULLs for missing nodes."""
-    joins = "".join(
-        f" LEFT JOIN node n{i} ON n{i}.parent_id = n{i - 1}.id AND n{i}.name_space = :space{i} AND n{i}.name = :name{i}"
-        f" AND n{i}.deleted = 0"
-        for i in range(1, depth)
-    )
-    return Sql(
-        f"SELECT {', '.join(columns_of(f'n{i}') for i in range(depth))} FROM node n0{joins}"
-        " WHERE n0.parent_id = :parent AND n0.name_space = :space0 AND n0.name = :name0 AND n0.deleted = 0"
-    )
-
-
-SELECT_NODES = f"SELECT {columns_of('n')} FROM node n"
-BY_ID = Sql(f"{SELECT_NODES} WHERE n.id = :id AND n.deleted = 0")
-_LISTED = (
-    "SELECT n.name, n.id, o.principal_id FROM node n LEFT JOIN owner o ON o.object_id = n.id WHERE n.parent_id = :parent"
-    " AND n.name_space = :space AND n.kind = :kind AND n.deleted = 0 AND n.name > :after"
-)
-LISTING = Sql(f"{_LISTED} ORDER BY n.name")
-SPAN = Sql(f"{_LISTED} ORDER BY n.name LIMIT :limit")
-SPAN_UNTIL = Sql(f"{_LISTED} AND n.name <= :until ORDER BY n.name LIMIT :limit")
-_MANY = f"SELECT {columns_of('n')} FROM node n WHERE n.deleted = 0 AND n.id IN ({{nodes}})"
-MANY = Sql(
-    _MANY.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
-    on_sqlite=_MANY.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
-)
-_ZONES = "SELECT id, zone FROM node WHERE id IN ({nodes})"
-ZONES = Sql(
-    _ZONES.replace("{nodes}", "SELECT CAST(v AS bigint) FROM json_array_elements_text(CAST(:nodes AS json)) v"),
-    on_sqlite=_ZONES.replace("{nodes}", "SELECT value FROM json_each(:nodes)"),
-)
-_ALL = 2**62
 DATA_ONLY = "data"
 """A marker in a commit's change row in place of a name: comment and current schema are unchanged, so searches skip the
 row.
@@ -112,83 +28,12 @@ row.
 BELOW_MAX = 100_000
 """The maximum number of namespaces that a transaction reads to compute heights before it refuses a further one."""
 
-
-def path_read(parent_id: int, names: Sequence[tuple[str, str]]) -> Load[list[Node | None]]:
-    """Resolve a path of (name space, name) pairs below a parent.
-
-    The result has None for the first missing node and all after it.
-    """
-    params: dict[str, int | str] = {"parent": parent_id}
-    for i, (space, name) in enumerate(names):
-        params[f"space{i}"] = space
-        params[f"name{i}"] = name
-    rows = yield _path_statement(len(names)), params
-    if not rows:
-        return [None] * len(names)
-    parts = [rows[0][i * _WIDTH : (i + 1) * _WIDTH] for i in range(len(names))]
-    return [None if part[0] is None else node_of(part) for part in parts]
-
-
-def node_read(node_id: int) -> Load[Node | None]:
-    """Read a live node by id, or None."""
-    rows = yield BY_ID, {"id": node_id}
-    return node_of(rows[0]) if rows else None
-
-
-def live_nodes_read(node_ids: Sequence[int]) -> Load[list[Node]]:
-    """Read the live nodes among some ids, in one statement, in no order."""
-    rows = yield MANY, {"nodes": dumps(node_ids)}
-    return [node_of(row) for row in rows]
-
-
-def zones_of_read(node_ids: Sequence[int]) -> Load[dict[int, int]]:
-    """Read the zones of nodes, including dropped ones.
-
-    Ids that belong to no node are omitted. A node never changes its zone.
-    """
-    rows = yield ZONES, {"nodes": dumps(node_ids)}
-    return {row[0]: row[1] for row in rows}
-
-
-def listing_read(parent_id: int, space: str, kind: Kind) -> Load[Listing]:
-    """Read all live names of a kind under a parent, with their owners, sorted by code point."""
-    rows = yield LISTING, {"parent": parent_id, "space": space, "kind": int(kind), "after": ""}
-    return listing_of(rows)
-
-
-def span_read(parent_id: int, space: str, kind: Kind, *, after: str, until: str, limit: int = _ALL) -> Load[list[Row]]:
-    """Read up to `limit` rows of a listing with names greater than `after` and up to `until` ("": no upper bound)."""
-    params: dict[str, Value] = {
-        "parent": parent_id,
-        "space": space,
-        "kind": int(kind),
-        "after": after,
-        "until": until,
-        "limit": limit,
-    }
-    rows: list[Row] = yield (SPAN_UNTIL if until else SPAN), params
-    return rows
-
-
-def block_read(parent_id: int, space: str, kind: Kind, after: str, until: str) -> Load[Listing]:
-    """Read all entries of a listing with names greater than `after` and up to `until`."""
-    return listing_of((yield from span_read(parent_id, space, kind, after=after, until=until)))
-
-
-def listing_of(rows: Sequence[Row]) -> Listing:
-    """Build a listing from rows of name, id and owner."""
-    if not rows:
-        return Listing((), (), (), ())
-    names, ids, owners = zip(*rows, strict=True)
-    return Listing(names, ids, owners, tuple(map(msgspec.json.encode, names)))
-
-
-HELD = Sql(
+CONFIRMED = Sql(
     f"SELECT {columns_of('n')} FROM node n WHERE n.id = :id AND n.parent_id = :parent AND n.name = :name AND n.deleted = 0"
 )
 STILL_THERE_CHECK = Sql("SELECT 1 FROM node WHERE id = :id AND parent_id = :parent AND name = :name AND deleted = 0")
 ALIVE = Sql("SELECT 1 FROM node WHERE id = :id AND deleted = 0")
-NAMED = Sql(
+BY_NAME = Sql(
     f"SELECT {columns_of('n')} FROM node n WHERE n.parent_id = :parent AND n.name_space = :space AND n.name = :name AND n.deleted = 0"
 )
 _INTO = "INTO node (id, zone, parent_id, kind, name_space, name, format, implicit, created_by, created_at, revision, deleted, record, folded)"
@@ -207,18 +52,18 @@ INSERT_UNDER = Sql(
     # a missing parent makes the zone null, and the row is ignored, like one whose name is taken.
     on_sqlite=f"INSERT OR IGNORE {_INTO} VALUES (:id, (SELECT :zone {_STILL}), {_AFTER_ZONE}) {_REMEMBERED}",
 )
-PLACE = Sql(
+SET_PLACE = Sql(
     "UPDATE node SET parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now, revision = :revision"
     " WHERE id = :id"
 )
-RECORD = Sql(
+SET_RECORD = Sql(
     "UPDATE node SET record = :record, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
 )
-BURY = Sql(
+SET_DROPPED = Sql(
     "UPDATE node SET deleted = :id, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
     f" AND {UNPROTECTED}"
 )
-REVIVE = Sql(
+SET_RESTORED = Sql(
     "UPDATE node SET deleted = 0, parent_id = :parent, name = :name, folded = :folded, modified_by = :actor, modified_at = :now,"
     " revision = :revision WHERE id = :id"
 )
@@ -241,13 +86,13 @@ CHILDREN = Sql(
     f"SELECT {columns_of('n')} FROM node n WHERE n.parent_id = :id AND n.deleted = 0"
     " ORDER BY n.name_space, n.name LIMIT :limit"
 )
-MARK = Sql(
+SET_IMPLICIT = Sql(
     "UPDATE node SET implicit = :implicit, modified_by = :actor, modified_at = :now, revision = :revision WHERE id = :id"
 )
 ZONE = Sql("SELECT zone FROM node WHERE id = :id")
 KIND_AND_NAME = Sql("SELECT kind, name FROM node WHERE id = :id")
 PARENT = Sql("SELECT parent_id FROM node WHERE id = :id")
-DISOWN = Sql("DELETE FROM owner WHERE object_id = :id")
+DELETE_OWNER = Sql("DELETE FROM owner WHERE object_id = :id")
 
 
 def still_there_params(node: Node) -> dict[str, Value]:
@@ -262,7 +107,7 @@ class NodeWrites(Writes):
 
     def confirm(self, node: Node) -> Node:
         """Read the node again by id, parent and name. Raises StalePermit if any of the three has changed."""
-        rows = self.tx.rows(HELD, {"id": node.id, "parent": node.parent_id, "name": node.name})
+        rows = self.tx.rows(CONFIRMED, {"id": node.id, "parent": node.parent_id, "name": node.name})
         if not rows:
             raise StalePermit
         return node_of(rows[0])
@@ -277,7 +122,7 @@ class NodeWrites(Writes):
 
     def find(self, parent_id: int, space: str, name: str) -> Node | None:
         """Read the live node with this name in a name space of a parent, or None."""
-        rows = self.tx.rows(NAMED, {"parent": parent_id, "space": space, "name": name})
+        rows = self.tx.rows(BY_NAME, {"parent": parent_id, "space": space, "name": name})
         return node_of(rows[0]) if rows else None
 
     def by_id(self, node_id: int) -> Node:
@@ -336,47 +181,8 @@ class NodeWrites(Writes):
             StalePermit: `under` has changed.
         """
         tx = self.tx
-        node_id = tx.next_id() if node_id is None else node_id
-        data = encode(record)
-        params: dict[str, Value] = {
-            "id": node_id,
-            "zone": zone,
-            "parent": parent_id,
-            "kind": int(kind),
-            "space": space,
-            "name": name,
-            "format": node_format,
-            "implicit": implicit,
-            "actor": tx.actor,
-            "now": tx.now_ms,
-            "revision": tx.revision,
-            "record": data,
-            "folded": fold(name),
-        }
-        rows = tx.rows(INSERT, params) if under is None else tx.rows(INSERT_UNDER, params | still_there_params(under))
-        if not rows:
-            if under is not None:
-                self.require(under)
-            self._refuse_taken(parent_id, space, name)
-        if owner_id is not None:
-            OwnerWrites(tx).insert(node_id, owner_id)
-        tx.changed(
-            ChangeDraft(
-                operation="create",
-                kind=kind,
-                node_id=node_id,
-                name_space=space,
-                old_parent=None,
-                old_name=None,
-                new_parent=parent_id,
-                new_name=name,
-                owner_id=owner_id,
-            )
-        )
-        if rows[0][0]:
-            FormerNameWrites(tx).take(PlacedObject(node_id, kind, space, zone), name=name)
-        return Node(
-            id=node_id,
+        node = Node(
+            id=tx.next_id() if node_id is None else node_id,
             zone=zone,
             parent_id=parent_id,
             kind=kind,
@@ -390,6 +196,68 @@ class NodeWrites(Writes):
             modified_at=None,
             revision=tx.revision,
             record=record,
+        )
+        is_remembered = self._insert(node, under=under)
+        if owner_id is not None:
+            OwnerWrites(tx).insert(node.id, owner_id)
+        self._changed("create", node, new_parent=parent_id, new_name=name, owner_id=owner_id)
+        if is_remembered:
+            FormerNameWrites(tx).take(PlacedObject(node.id, kind, space, zone), name=name)
+        return node
+
+    def _insert(self, node: Node, *, under: Node | None) -> bool:
+        """Insert the row of a node. Returns whether former names may have restrictions for it."""
+        params: dict[str, Value] = {
+            "id": node.id,
+            "zone": node.zone,
+            "parent": node.parent_id,
+            "kind": int(node.kind),
+            "space": node.name_space,
+            "name": node.name,
+            "format": node.format,
+            "implicit": node.implicit,
+            "record": encode(node.record),
+            "folded": fold(node.name),
+            **self._stamp(),
+        }
+        rows = (
+            self.tx.rows(INSERT, params)
+            if under is None
+            else self.tx.rows(INSERT_UNDER, params | still_there_params(under))
+        )
+        if not rows:
+            if under is not None:
+                self.require(under)
+            self._refuse_taken(node.parent_id, node.name_space, node.name)
+        return bool(rows[0][0])
+
+    def _changed(
+        self,
+        operation: str,
+        node: Node,
+        *,
+        new_parent: int | None = None,
+        new_name: str | None = None,
+        moves_access: bool = False,
+        owner_id: int | None = None,
+        detail: str | None = None,
+        has_old_place: bool = False,
+    ) -> None:
+        """Add the change row of a node; `has_old_place`: with its parent and name before the change."""
+        self.tx.changed(
+            ChangeDraft(
+                operation=operation,
+                kind=node.kind,
+                node_id=node.id,
+                name_space=node.name_space,
+                old_parent=node.parent_id if has_old_place else None,
+                old_name=node.name if has_old_place else None,
+                new_parent=new_parent,
+                new_name=new_name,
+                moves_access=moves_access,
+                owner_id=owner_id,
+                detail=detail,
+            )
         )
 
     def _refuse_taken(self, parent_id: int, space: str, name: str) -> None:
@@ -408,35 +276,24 @@ class NodeWrites(Writes):
         former_names = FormerNameWrites(self.tx)
         former = former_names.names_of(node) if node.kind is Kind.NAMESPACE else None
         detail = former_names.move_away(node, parent_id=parent_id)
-        self.tx.count(PLACE, {"id": node.id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()})
-        self.tx.changed(
-            ChangeDraft(
-                operation="move",
-                kind=node.kind,
-                node_id=node.id,
-                name_space=node.name_space,
-                old_parent=node.parent_id,
-                old_name=node.name,
-                new_parent=parent_id,
-                new_name=name,
-                moves_access=moves_access,
-                detail=detail,
-            )
+        self.tx.count(
+            SET_PLACE, {"id": node.id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()}
+        )
+        self._changed(
+            "move",
+            node,
+            new_parent=parent_id,
+            new_name=name,
+            moves_access=moves_access,
+            detail=detail,
+            has_old_place=True,
         )
         former_names.take(PlacedObject(node.id, node.kind, node.name_space, node.zone), name=name, former=former)
 
     def write_record(self, node: Node, record: NodeRecord, *, moves_access: bool = False) -> None:
         """Replace the node's record (comment, properties, in-use)."""
-        self.tx.count(RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
-        self.tx.changed(
-            ChangeDraft(
-                operation="alter",
-                kind=node.kind,
-                node_id=node.id,
-                name_space=node.name_space,
-                moves_access=moves_access,
-            )
-        )
+        self.tx.count(SET_RECORD, {"id": node.id, "record": encode(record), **self._stamp()})
+        self._changed("alter", node, moves_access=moves_access)
 
     def committed(self, node: Node, *, keeps_words: bool = False) -> None:
         """Write the change row of a commit to the node's document. The last modifier in the node's row is not changed.
@@ -444,10 +301,7 @@ class NodeWrites(Writes):
         With `keeps_words` the change row is marked as a change of neither the comment nor the current schema, so that
         the search index ignores it.
         """
-        note = DATA_ONLY if keeps_words else None
-        self.tx.changed(
-            ChangeDraft(operation="commit", kind=node.kind, node_id=node.id, name_space=node.name_space, new_name=note)
-        )
+        self._changed("commit", node, new_name=DATA_ONLY if keeps_words else None)
 
     def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
         """Drop the node. Raises ProtectedObject if it, or any object in a dropped catalog or metalake, is protected.
@@ -462,31 +316,22 @@ class NodeWrites(Writes):
         """
         ProtectionWrites(self.tx).refuse_within(node)
         detail = FormerNameWrites(self.tx).leave(node, keep_ms=keep_ms)
-        if not self.tx.count(BURY, {"id": node.id, **self._stamp()}):
+        if not self.tx.count(SET_DROPPED, {"id": node.id, **self._stamp()}):
             ProtectionWrites(self.tx).refuse(node)
         if keep_ms > 0:
             TrashWrites(self.tx).put(node, keep_ms=keep_ms, purges=purges)
         else:
-            self.tx.count(DISOWN, {"id": node.id})
-        self.tx.changed(
-            ChangeDraft(
-                operation="drop",
-                kind=node.kind,
-                node_id=node.id,
-                name_space=node.name_space,
-                old_parent=node.parent_id,
-                old_name=node.name,
-                moves_access=True,
-                detail=detail,
-            )
-        )
+            self.tx.count(DELETE_OWNER, {"id": node.id})
+        self._changed("drop", node, moves_access=True, detail=detail, has_old_place=True)
 
     def revive(self, node_id: int, *, kind: Kind, space: str, parent_id: int, name: str) -> None:
         """Restore a dropped node under a parent and a name. Raises AlreadyExists if the name is taken."""
         if self.find(parent_id, space, name) is not None:
             self._refuse_taken(parent_id, space, name)
         tx = self.tx
-        tx.count(REVIVE, {"id": node_id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()})
+        tx.count(
+            SET_RESTORED, {"id": node_id, "parent": parent_id, "name": name, "folded": fold(name), **self._stamp()}
+        )
         owners = tx.rows(OWNER, {"id": node_id})
         owner_id = owners[0][0] if owners else None
         tx.changed(
@@ -516,8 +361,8 @@ class NodeWrites(Writes):
 
     def mark(self, node: Node, *, implicit: bool) -> None:
         """Store whether a namespace is implicit: it exists only as the parent of another namespace."""
-        self.tx.count(MARK, {"id": node.id, "implicit": implicit, **self._stamp()})
-        self.tx.changed(ChangeDraft(operation="alter", kind=node.kind, node_id=node.id, name_space=node.name_space))
+        self.tx.count(SET_IMPLICIT, {"id": node.id, "implicit": implicit, **self._stamp()})
+        self._changed("alter", node)
 
     def height(self, node_id: int) -> int:
         """Count the levels below a namespace, down to its deepest object. It reads all namespaces below it.

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Protection: rows that prevent drops of an object, or of an object and everything below it.
 
-Must not know rights. Every drop of a node checks it in its own statement (`nodes.BURY`), so no mutation can omit the
-check. A mutation that removes an object in another way, such as replacing it, calls `refuse`.
+Must not know rights. Every drop of a node checks it in its own statement (`nodes.SET_DROPPED`), so no mutation can omit
+the check. A mutation that removes an object in another way, such as replacing it, calls `refuse`.
 """
 
 from __future__ import annotations

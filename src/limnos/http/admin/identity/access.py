@@ -185,7 +185,7 @@ async def reach(request: Request, ctx: Context) -> Response:
 
 async def diff(request: Request, ctx: Context) -> Response:
     """Return what each of two users may do on an object and below it, and the other may not, by path."""
-    user, other, after = (request.query(name) for name in ("user", "other", "after"))
+    user, other, after = request.query("user"), request.query("other"), request.query("after")
     if not user or not other:
         raise BadRequest("Name two users, as user and other")
     limit = _limit(request, access_reach.PAGE_MAX)

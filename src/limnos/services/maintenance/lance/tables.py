@@ -33,7 +33,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.request_scope import RequestScope
 from limnos.store.objects.documents import document_read
-from limnos.store.objects.nodes import node_read
+from limnos.store.objects.node_reads import node_read
 from limnos.store.objects.protection import protection_read
 
 GC_ENABLED: Final = "gc.enabled"

@@ -254,6 +254,33 @@ async def token_revoke(services: NodeServices, lease: LeaseRow) -> None:
 # ------------------------------------------------------------------------------------------- one lease
 
 
+def _take(tx: Tx, *, row: WaitingRewrite, stored: RewriteOptions, holder: str, secret: str) -> Token | None:
+    """Lease the operation's table with a new token. Returns None if the table is leased or the operation was ended."""
+    if tx.rewrites.lease_of(row.node_id) is not None:
+        return None
+    refusal = ended_secret(tx, stored.root_id)
+    if refusal is not None:
+        operation_close(tx, row.operation_id, outcome=FAILED, text=refusal)
+        return None
+    token = tx.tokens.create(
+        user=row.user,
+        name=f"maintenance {row.operation_id}",
+        secret_hash=hash_secret(secret),
+        expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=stored.root_id),
+        trust=stored.trust,
+        root_id=stored.root_id,
+        opened_by=stored.root_id,
+        purpose=TokenPurpose.OPERATION,
+        table_id=row.node_id,
+        second_user_id=stored.second_user_id,
+    )
+    ident = {"node_id": row.node_id, "token_id": token.id}
+    if tx.rewrites.take(row.operation_id, **ident, holder=holder, lease_ms=LEASE_MS):
+        return token
+    tx.tokens.revoke(token)
+    return None
+
+
 async def _lease_one(
     services: NodeServices, scope: RequestScope, *, row: WaitingRewrite, holder: str
 ) -> LeasedOperation | None:
@@ -263,31 +290,7 @@ async def _lease_one(
     stored = msgspec.json.decode(row.options, type=RewriteOptions)
     secret = new_secret()
 
-    def take(tx: Tx) -> Token | None:
-        if tx.rewrites.lease_of(row.node_id) is not None:
-            return None
-        refusal = ended_secret(tx, stored.root_id)
-        if refusal is not None:
-            operation_close(tx, row.operation_id, outcome=FAILED, text=refusal)
-            return None
-        token = tx.tokens.create(
-            user=row.user,
-            name=f"maintenance {row.operation_id}",
-            secret_hash=hash_secret(secret),
-            expires_at=tx.tokens.bounded(tx.now_ms + TOKEN_MS, opened_by=stored.root_id),
-            trust=stored.trust,
-            root_id=stored.root_id,
-            opened_by=stored.root_id,
-            purpose=TokenPurpose.OPERATION,
-            table_id=row.node_id,
-            second_user_id=stored.second_user_id,
-        )
-        ident = {"node_id": row.node_id, "token_id": token.id}
-        if tx.rewrites.take(row.operation_id, **ident, holder=holder, lease_ms=LEASE_MS):
-            return token
-        tx.tokens.revoke(token)
-        return None
-
+    take = partial(_take, row=row, stored=stored, holder=holder, secret=secret)
     token = await services.store.submit(_PERMIT, take)
     if token is None:
         return None

@@ -42,7 +42,7 @@ from limnos.services.sqlpp.requests.names import DEFAULT, scope_of
 from limnos.sqlpp.errors import SqlppError, compilation
 from limnos.sqlpp.metadata import METADATA, MetadataObject
 from limnos.store.objects.documents import documents_read
-from limnos.store.objects.nodes import live_nodes_read
+from limnos.store.objects.node_reads import live_nodes_read
 from limnos.view.cache_miss import for_each
 
 T = TypeVar("T")
