@@ -493,7 +493,7 @@ def test_cached_answers_are_counted_and_logged(town: Town) -> None:
     key = ("iceberg", "load-table", 200)
     counted, observed = requests[key], sum(request_seconds.rows[key[:2]][:-1])
     with Patch.context() as patch:
-        patch.setattr(town.one.built.application, "request_log", log)
+        patch.setattr(town.one.built.application.outcomes, "request_log", log)
         before = again()
         answers = [town.one.get(TABLE, user="ana") for _ in range(2)]
         assert again() - before == 2

@@ -165,7 +165,7 @@ class Application:
         headers: Mapping[bytes, bytes],
     ) -> Answer:
         """Return a cached response with this request's id, and count and log it like a new response."""
-        self.outcomes.record_cached(response, key, started, request_id=request_id, peer=peer, headers=headers)
+        self.outcomes.record_cached(response, key, started=started, request_id=request_id, peer=peer, headers=headers)
         return response.status, response.headers_with(request_id.encode()), response.body
 
     def answers_at_once(self, method: str) -> bool:
@@ -230,7 +230,7 @@ class Application:
             self._complete(response, target, request=request, cacheable=cacheable)
         except (Exception, asyncio.CancelledError) as error:  # noqa: BLE001 - every error gets a response, or is raised again
             request.failure = error if isinstance(error, Exception) else None
-            response = self.outcomes.failed(error, target, request, ctx)
+            response = self.outcomes.failed(error, request, target=target, ctx=ctx)
         finally:
             if at_once:
                 self.turns.record_step(request, target)
@@ -327,7 +327,7 @@ class Application:
             started=began,
         )
         request.target, request.failure = target.key, failure
-        return self._finished(target, self.outcomes.failed(failure, target, request, None), request)
+        return self._finished(target, self.outcomes.failed(failure, request, target=target, ctx=None), request)
 
     def stop(self) -> None:
         """Write pending log records."""
@@ -342,7 +342,7 @@ class Application:
         request.admit = None  # it refers to the request: without a cycle it is freed at once
         sent = [*response.headers, (b"x-request-id", request.id.encode())]
         if response.stream is not None and method != "HEAD":
-            count = partial(self.outcomes.record, target, response, request)
+            count = partial(self.outcomes.record, request, target=target, response=response)
             use = self.turns.use_of(request) if target.takes_turns else None
             pieces = StreamedBody(
                 response.stream,
@@ -356,7 +356,7 @@ class Application:
         if status not in (204, 304) and response.stream is None:
             sent.append((b"content-length", b"%d" % len(body)))
         size = 0 if method == "HEAD" else len(body)
-        self.outcomes.record(target, response, request, size)
+        self.outcomes.record(request, size, target=target, response=response)
         return status, sent, body if method != "HEAD" else b""
 
     @staticmethod

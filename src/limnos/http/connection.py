@@ -368,7 +368,7 @@ class FastPathProtocol(AdmissionProtocol):
             self._write(exchange, answer)
             return
         application.outcomes.record_cached(
-            response, key, started, request_id=request_id, peer=self._peer, headers=exchange.headers
+            response, key, started=started, request_id=request_id, peer=self._peer, headers=exchange.headers
         )
         head = response.head
         if head is None:

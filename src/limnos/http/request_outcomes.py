@@ -57,8 +57,8 @@ class RequestOutcomes:
         self,
         response: CachedResponse,
         key: ResponseCacheKey,
-        started: float,
         *,
+        started: float,
         request_id: str,
         peer: str,
         headers: Mapping[bytes, bytes],
@@ -94,8 +94,8 @@ class RequestOutcomes:
                 headers=headers,
             )
 
-    def record(self, target: RouteTarget, response: Response, request: Request, size: int) -> None:
-        """Count a response of `size` bytes that was sent, and write it to the log and to the audit."""
+    def record(self, request: Request, size: int, *, target: RouteTarget, response: Response) -> None:
+        """Count the response of a request, `size` bytes of which were sent, and write it to the log and the audit."""
         status, started = response.status, request.started
         key = target.keys.get(status)
         if key is None:
@@ -125,7 +125,7 @@ class RequestOutcomes:
             audit_response(self.audit, request, status=status, user=user, anonymous=target.anonymous)
         request.failure = request.loop_use = None  # they refer to the request, too
 
-    def failed(self, error: BaseException, target: RouteTarget, request: Request, ctx: Context | None) -> Response:
+    def failed(self, error: BaseException, request: Request, *, target: RouteTarget, ctx: Context | None) -> Response:
         """Return the response for an error that is being handled.
 
         Re-raises a cancellation that was not caused by the deadline.
