@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import zipfile
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -46,9 +46,20 @@ _MISSING: Final = "This page does not exist"
 _NOT_BUILT: Final = "This installation has no documentation pages: run 'make site' in the checkout"
 
 
+PAGES_KEPT: Final = 64
+"""The number of pages that are kept unpacked: to unpack the longest takes milliseconds of the event loop."""
+
+
 @cache
 def _site(file: Path) -> zipfile.ZipFile:
     return zipfile.ZipFile(file)
+
+
+@lru_cache(PAGES_KEPT)
+def _read(file: Path, name: str) -> tuple[bytes, bytes]:
+    """Return a file of the site and its ETag. Raises KeyError if the site has no such file."""
+    body = _site(file).read(name)
+    return body, b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode()
 
 
 def site_file() -> Path | None:
@@ -68,13 +79,12 @@ async def page(request: Request, _ctx: Context) -> Response:
         raise NotFound(_NOT_BUILT, kind="route")
     name = "/".join(part.decode("latin-1") for part in request.params)
     kind = _KINDS.get(name.rpartition(".")[2])
-    try:
-        body = _site(file).read(name)
-    except KeyError:
-        kind = None
     if kind is None:
         raise NotFound(_MISSING, kind="route")
-    etag = b'"%s"' % hashlib.sha256(body).hexdigest()[:32].encode()
+    try:
+        body, etag = _read(file, name)
+    except KeyError:
+        raise NotFound(_MISSING, kind="route") from None
     headers = ((b"content-type", kind), (b"etag", etag), (b"cache-control", b"public, no-cache"), *_SAFE)
     if etag in request.headers.get(b"if-none-match", b"").replace(b"W/", b"").split(b", "):
         return Response(304, b"", headers[1:])

@@ -7,6 +7,7 @@ The services make all access decisions. The forms of tags are sent to the routes
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -53,12 +54,16 @@ _INTRO: Final = "Each button saves its own change at once. Clients see it at the
 
 
 class ObjectText(NamedTuple):
-    """What the forms show of an object: its details, comment, properties, and of an Iceberg table the schema."""
+    """What the forms show of an object: its details, comment, properties, and of an Iceberg table the schema.
+
+    Of a table with a read restriction for the caller only the details are shown, and so nothing but tags is edited.
+    """
 
     details: ObjectDetails
-    comment: str
-    properties: Mapping[str, str]
+    comment: str = ""
+    properties: Mapping[str, str] = MappingProxyType({})
     schema: SchemaPart | None = None
+    is_restricted: bool = False
 
 
 Edit = Callable[[Context, ObjectAddress, PropertyEdits], Awaitable[object]]
@@ -87,7 +92,7 @@ async def edit_page(page_request: PageRequest) -> Response:
     tags = await page_request.ctx.read(
         RequestScope(address.metalake), lambda view: metalake_objects_list(view, Kind.TAG)
     )
-    may_edit = "alter" in text.details.rights and text.properties is not _HIDDEN
+    may_edit = "alter" in text.details.rights and not text.is_restricted
     path = display.render((address.catalog, *address.levels))
     description = SheetCell(form=_comment_form(page_request, address, comment=text.comment))
     about = Sheet(
@@ -152,10 +157,6 @@ def _address_of(page_request: PageRequest) -> ObjectAddress:
     return address
 
 
-_HIDDEN: Final[Mapping[str, str]] = {}
-"""The properties of a table with a read restriction for the caller: they are not shown, and so not edited."""
-
-
 def _read(view: RequestView, address: ObjectAddress) -> ObjectText:
     """Return what the forms show. Raises UnsupportedOperation for an object of an external system or a Lance table."""
     details = details_load(view, address.kind, levels=address.levels)
@@ -166,15 +167,24 @@ def _read(view: RequestView, address: ObjectAddress) -> ObjectText:
         )
     record = details.node.record
     if address.kind is not Kind.TABLE:
-        return ObjectText(details, getattr(record, "comment", None) or "", getattr(record, "properties", {}))
+        return ObjectText(
+            details=details,
+            comment=getattr(record, "comment", None) or "",
+            properties=getattr(record, "properties", {}),
+        )
     if format_of(view) == LANCE:
         raise UnsupportedOperation("Lance tables are changed over Lance REST; their tags on the page of the tag")
     visible = table_visibility(view, address.levels)
     if visible.bound is not None:
-        return ObjectText(details, "", _HIDDEN)
+        return ObjectText(details=details, is_restricted=True)
     metadata = decode_metadata(visible.document.body)
     properties = {name: value for name, value in metadata.properties.items() if name != "comment"}
-    return ObjectText(details, metadata.properties.get("comment", ""), properties, metadata.current_schema())
+    return ObjectText(
+        details=details,
+        comment=metadata.properties.get("comment", ""),
+        properties=properties,
+        schema=metadata.current_schema(),
+    )
 
 
 def _action(page_request: PageRequest, address: ObjectAddress) -> str:
