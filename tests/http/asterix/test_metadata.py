@@ -110,7 +110,7 @@ def reads(large: DriverNode, monkeypatch: pytest.MonkeyPatch) -> Reads:
         await turn(seconds)
 
     monkeypatch.setattr(module, "live_nodes_read", nodes)
-    monkeypatch.setattr("limnos.store.objects.nodes.span_read", span)
+    monkeypatch.setattr("limnos.store.objects.node_reads.span_read", span)
     monkeypatch.setattr(module.asyncio, "sleep", sleep)
     SQLPP_OFFLOADER.put(large.built.services, RecordingOffloader(recorded_reads))
     return recorded_reads
