@@ -61,6 +61,8 @@ THEN: Final = tuple(
         "services/identity/test_access_holders.py",
         "gravitino/test_policies.py",
         "admin/identity/test_access.py",
+        "admin/identity/test_access_presets.py",
+        "console/governance/test_attachments.py",
         "admin/activity/test_changes.py",
         "admin/identity/test_groups.py",
         "admin/activity/test_lineage.py",
