@@ -19,7 +19,6 @@ from limnos.model.errors import LimnosError
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.privileges import GrantCondition, Privilege
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, MetalakeRecord, TagRecord
-from limnos.names.errors import InvalidName
 from limnos.services.catalog import catalogs, metalakes, namespaces, protection, tables, views
 from limnos.services.governance import attachments, restrictions
 from limnos.services.iceberg import commits
@@ -71,7 +70,7 @@ VIEWS = ("v", "t")
 """Names of views. One of them is also a table's name, because tables and views share their names."""
 Levels = tuple[str, ...]
 Work = Coroutine[Any, Any, object]
-REFUSALS = (LimnosError, InvalidName)
+REFUSALS = LimnosError
 _PRIVILEGES = {
     Kind.METALAKE: (
         Privilege.USE_CATALOG,

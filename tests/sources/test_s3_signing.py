@@ -312,3 +312,12 @@ def test_invalid_region_or_digest_is_refused() -> None:
             sign_store_request(
                 store_request, StoreKeys("a", "b", None), region="us-east-1" if store_request.headers else "us/east"
             )
+
+
+def test_copy_has_one_source() -> None:
+    """Stores differ in which of several values of a header they read."""
+    request = ask("PUT", f"{HERE}/f", {"x-amz-copy-source": "lake/w/t/g"})
+    two = request._replace(headers={"X-Amz-Copy-Source": ("lake/w/t/g", "lake/w/t2/g")})
+
+    with pytest.raises(BadRequest, match="more than one x-amz-copy-source"):
+        list_accesses(two)

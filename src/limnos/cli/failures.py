@@ -67,11 +67,11 @@ def failure_of(error: Exception, typed: TypedCommand) -> CommandFailure | None:
     if isinstance(error, StoppedError):
         code = _BY_KIND.get(error.code, ExitCode.FAILED)
         return CommandFailure(exit_code=code, code=error.code, message=error.message, hint=error.hint)
-    if isinstance(error, taxonomy.LimnosError):
-        return _from_taxonomy(error)
     if isinstance(error, InvalidName):
         hint = "write a path as catalog.namespace.table and put parts with special characters in `back-quotes`"
         return CommandFailure(exit_code=ExitCode.USAGE, code="illegal-name", message=error.message, hint=hint)
+    if isinstance(error, taxonomy.LimnosError):
+        return _from_taxonomy(error)
     if isinstance(error, ArgumentError):
         return CommandFailure(
             exit_code=ExitCode.USAGE, code="usage", message=str(error), hint=hint_for_argument(str(error), typed)

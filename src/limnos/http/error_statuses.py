@@ -11,6 +11,7 @@ from limnos.model.errors import LimnosError
 from limnos.names.errors import InvalidName
 
 _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
+    (InvalidName, 400),
     (errors.PositionPruned, 410),  # before BadRequest, of which it is a subclass
     (errors.BadRequest, 400),
     (errors.AuthenticationFailed, 401),
@@ -39,8 +40,6 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
 )
 
 
-def status_of(error: LimnosError | InvalidName) -> int:
+def status_of(error: LimnosError) -> int:
     """Return the HTTP status of an error by its class: 400 for an invalid name, 500 for a class without a status."""
-    if isinstance(error, InvalidName):
-        return 400
     return next((status for kind, status in _STATUSES if isinstance(error, kind)), 500)

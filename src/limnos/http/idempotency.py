@@ -28,7 +28,6 @@ from limnos.model.errors import (
     StateUnknown,
     TooManyAttempts,
 )
-from limnos.names.errors import InvalidName
 from limnos.services.request import idempotency_replay
 from limnos.services.request.context import Context
 from limnos.services.request.idempotency import IdempotentRequest, RepeatedRequest
@@ -79,7 +78,7 @@ class IdempotencyTerms(NamedTuple):
     """Functions of a protocol: the scope of a request, and the response for an error."""
 
     scope_of: Callable[[Request, Context], RequestScope]
-    error: Callable[[LimnosError | InvalidName, Request, str], Response]
+    error: Callable[[LimnosError, Request, str], Response]
 
 
 def make_idempotent(route: Route[Handler], keyed: IdempotentRoute, terms: IdempotencyTerms) -> Route[Handler]:
@@ -166,14 +165,14 @@ class _IdempotentHandler:
         ctx.once = once
         try:
             return await self.route.handler(request, ctx)
-        except (LimnosError, InvalidName) as error:
+        except LimnosError as error:
             outcome = await self._refused(request, ctx, once, error)
             if outcome is None:
                 raise
         raise RepeatedRequest(outcome)
 
     async def _refused(
-        self, request: Request, ctx: Context, once: IdempotentRequest, error: LimnosError | InvalidName
+        self, request: Request, ctx: Context, once: IdempotentRequest, error: LimnosError
     ) -> RequestOutcome | None:
         """Store a refusal, unless it depends on the caller or on temporary conditions. Returns the outcome that another
         request with the key has stored before, or None.

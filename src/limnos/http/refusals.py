@@ -12,10 +12,9 @@ from limnos.access.authentication import ANONYMOUS
 from limnos.model.decisions import Decision
 from limnos.model.errors import LimnosError, NotFound, PermissionDenied
 from limnos.names.display import render_part
-from limnos.names.errors import InvalidName
 
 
-def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidName:
+def hidden_metalake(error: LimnosError) -> LimnosError:
     """Convert the error for a missing metalake to the refusal of a caller who is not its user, if access control is on.
 
     The request view stores the caller in the error's context. If access control is off it does not, and the error is
@@ -30,7 +29,7 @@ def hidden_metalake(error: LimnosError | InvalidName) -> LimnosError | InvalidNa
     )
 
 
-def lacks_credential(error: LimnosError | InvalidName) -> bool:
+def lacks_credential(error: LimnosError) -> bool:
     """Return whether an error is due to a missing credential: `anonymous` is not a user of the metalake.
 
     Whether the metalake exists makes no difference. Always False if access control is off.
@@ -45,7 +44,7 @@ def lacks_credential(error: LimnosError | InvalidName) -> bool:
     )
 
 
-def visible_decision_json(error: LimnosError | InvalidName) -> dict[str, object] | None:
+def visible_decision_json(error: LimnosError) -> dict[str, object] | None:
     """Return the decision behind a refusal as JSON; None for a caller who is not a user of the metalake, and must not
     learn which objects exist.
     """

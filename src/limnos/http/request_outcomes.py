@@ -27,7 +27,6 @@ from limnos.model.errors import (
     ServiceUnavailable,
     StateUnknown,
 )
-from limnos.names.errors import InvalidName
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import NodeServices
 from limnos.telemetry.logs import get_logger
@@ -130,10 +129,10 @@ class RequestOutcomes:
 
         Re-raises a cancellation that was not caused by the deadline.
         """
-        known: LimnosError | InvalidName
+        known: LimnosError
         if isinstance(error, AuthenticationFailed):
             known = error if error.was_right else self.throttle.answer(request.peer, error)
-        elif isinstance(error, LimnosError | InvalidName):
+        elif isinstance(error, LimnosError):
             known = error
         elif isinstance(error, asyncio.CancelledError):
             if not self._deadlines.was_late(cast("asyncio.Task[object]", asyncio.current_task())):

@@ -17,7 +17,6 @@ from limnos.http.response import Response
 from limnos.http.routing import SHORT_BODY_BYTES, Route, RouteBodyKind, Router
 from limnos.model.errors import LimnosError, NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -40,7 +39,7 @@ class Protocol(Interface):
         names one.
         """
 
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
         """Return the protocol's response for an error."""
 
 
@@ -126,7 +125,7 @@ def _protocol_of_unknown_path(protocols: Sequence[Protocol], segments: list[byte
     return protocols[reached.index(max(reached)) if any(reached) else -1]
 
 
-def refusal_response(target: RouteTarget, error: LimnosError | InvalidName, *, request_id: str) -> Response:
+def refusal_response(target: RouteTarget, error: LimnosError, *, request_id: str) -> Response:
     """Return the protocol's response for an error, with the message for the log."""
     response = target.protocol.error(error, request_id=request_id, operation=target.operation)
     if not response.reason:

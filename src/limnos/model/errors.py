@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The taxonomy of errors. Each has a message for the caller, context for the log, and a stable code.
+"""The taxonomy of errors; its base and `InvalidName` are in `limnos.names`.
+
+Each has a message for the caller, context for the log, and a stable code.
 
 Must not know HTTP: `http` determines status, protocol code and body at the last step. Raise the narrowest class.
 """
@@ -7,48 +9,13 @@ Must not know HTTP: `http` determines status, protocol code and body at the last
 from __future__ import annotations
 
 import errno
-from copy import copy
-from typing import ClassVar, Final, Self
+from typing import Final
+
+from limnos.names.errors import LimnosError as LimnosError
 
 OUT_OF_DESCRIPTORS: Final = frozenset({errno.EMFILE, errno.ENFILE})
 """The error numbers of the operating system if no more files or sockets can be opened."""
 DESCRIPTORS: Final = "The server is out of file descriptors"
-
-
-class LimnosError(Exception):
-    """An error with a message that the caller may see.
-
-    `message` is public: what is wrong, on which object, and what to do. `context` is for the log only. `code` is
-    stable.
-    """
-
-    code: ClassVar[str] = "internal"
-
-    def __init__(self, message: str, **context: object) -> None:
-        super().__init__(message)
-        self.message = message
-        self.context = context
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Support copy and pickle with all fields.
-
-        The default implementation calls the constructor, which may require keyword arguments.
-        """
-        return _restore, (type(self), {**self.__dict__, "args": self.args})
-
-    def with_message(self, message: str) -> Self:
-        """Return a copy of the same class with another message; all other fields are copied."""
-        changed = copy(self)
-        changed.message, changed.args, changed.context = message, (message,), dict(self.context)
-        return changed
-
-
-def _restore(cls: type[LimnosError], fields: dict[str, object]) -> LimnosError:
-    """Build an error from its fields without calling its constructor, for unpickling."""
-    error = cls.__new__(cls)
-    for name, value in fields.items():
-        setattr(error, name, value)
-    return error
 
 
 class BadRequest(LimnosError):

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`InvalidName`, the only exception of this package: a name, or its encoded form, is not allowed.
+"""`LimnosError`, the base of all errors with a message for the caller, and `InvalidName`, which this package raises.
 
-Must not know status codes or protocols: callers convert an `InvalidName` to an error class of their protocol with the
-same message.
+Must not know status codes or protocols: `limnos.model.errors` has the other classes.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from copy import copy
+from typing import ClassVar, Literal, Self
 
 Reason = Literal[
     "ambiguous",  # one spelling, several live objects
@@ -32,19 +32,52 @@ Reason = Literal[
 ]
 
 
-class InvalidName(ValueError):
-    """A name violates a rule.
+class LimnosError(Exception):
+    """An error with a message that the caller may see.
 
-    `reason` is a stable machine-readable code, such as `too-many-parts`; `message` gives advice.
+    `message` is public: what is wrong, on which object, and what to do. `context` is for the log only. `code` is
+    stable.
     """
 
+    code: ClassVar[str] = "internal"
+
+    def __init__(self, message: str, **context: object) -> None:
+        super().__init__(message)
+        self.message = message
+        self.context = context
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Support copy and pickle with all fields.
+
+        The default implementation calls the constructor, which may require keyword arguments.
+        """
+        return _restore, (type(self), {**self.__dict__, "args": self.args})
+
+    def with_message(self, message: str) -> Self:
+        """Return a copy of the same class with another message; all other fields are copied."""
+        changed = copy(self)
+        changed.message, changed.args, changed.context = message, (message,), dict(self.context)
+        return changed
+
+
+def _restore(cls: type[LimnosError], fields: dict[str, object]) -> LimnosError:
+    """Build an error from its fields without calling its constructor, for unpickling."""
+    error = cls.__new__(cls)
+    for name, value in fields.items():
+        setattr(error, name, value)
+    return error
+
+
+class InvalidName(LimnosError, ValueError):
+    """A name violates a rule.
+
+    `reason` is a stable machine-readable code, such as `too-many-parts`; `message` gives advice. It is a ValueError, so
+    that msgspec tells the place of an invalid name in a document.
+    """
+
+    code = "illegal-name"
     reason: Reason
-    message: str
 
     def __init__(self, reason: Reason, message: str) -> None:
-        super().__init__(reason, message)  # both arguments, so that Spark's workers can unpickle it
+        super().__init__(message)
         self.reason = reason
-        self.message = message
-
-    def __str__(self) -> str:
-        return self.message

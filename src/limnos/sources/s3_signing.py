@@ -208,6 +208,9 @@ def _of_object(request: StoreRequest, bucket: str, *, path: str, query: Mapping[
     accesses = [StoreAccess(known[0], _location(bucket, path))]
     source = _header(request.headers, "x-amz-copy-source")
     if source is not None:
+        # Stores differ in which of several values they read.
+        if any(len(values) > 1 for name, values in request.headers.items() if name.lower() == "x-amz-copy-source"):
+            raise BadRequest("headers has more than one x-amz-copy-source")
         # Some stores decode "+" as a space there, others do not: the caller needs the right to both objects.
         spellings = dict.fromkeys((source, source.replace("+", "%20")))
         accesses += [StoreAccess(READ, _copy_source(each)) for each in spellings]

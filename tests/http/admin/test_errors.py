@@ -43,9 +43,7 @@ ROUTES = [
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
 )
-def test_each_error_class_has_its_status_and_code(
-    error: errors.LimnosError | InvalidName, status: int, code: str
-) -> None:
+def test_each_error_class_has_its_status_and_code(error: errors.LimnosError, status: int, code: str) -> None:
     """Each error class has its status and its stable code."""
     response = error_response(error, request_id="q")
 

@@ -12,15 +12,14 @@ from limnos.http.refusals import hidden_metalake, unescape_percent, visible_deci
 from limnos.http.response import NO_ENCODINGS, Response, json_response
 from limnos.model import errors
 from limnos.model.errors import LimnosError
-from limnos.names.errors import InvalidName
 
 
-def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Response:
+def error_response(failure: LimnosError, *, request_id: str) -> Response:
     """Build the admin API's JSON body and status for an error."""
     error = hidden_metalake(failure)
     status = status_of(error)
     body: dict[str, object] = {
-        "code": code_of(error),
+        "code": error.code,
         "message": unescape_percent(str(error)),
         "request_id": request_id,
     }
@@ -30,12 +29,7 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str) -> Re
     return json_response({"error": body}, status, _headers(error, status))
 
 
-def code_of(error: LimnosError | InvalidName) -> str:
-    """Return the code of an error, which never changes between releases."""
-    return errors.IllegalName.code if isinstance(error, InvalidName) else error.code
-
-
-def _headers(error: LimnosError | InvalidName, status: int) -> tuple[tuple[bytes, bytes], ...]:
+def _headers(error: LimnosError, status: int) -> tuple[tuple[bytes, bytes], ...]:
     if isinstance(error, errors.ServiceUnavailable):
         return ((b"retry-after", b"%d" % error.retry_after_s),)
     if status == 415:

@@ -32,7 +32,6 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import Route, Router
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -109,6 +108,6 @@ class AdminProtocol:
             return RequestScope(lineage.metalake_of(request, ctx)), None, ()
         return scope_of_path(path, request), None, ()
 
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
         """Convert an error to the JSON error response of the admin API."""
         return error_response(error, request_id=request_id)

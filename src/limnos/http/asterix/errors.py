@@ -24,6 +24,7 @@ _MISSING: Final = (
     "with 'limnos create token'"
 )
 _TABLE: Final[tuple[tuple[type[LimnosError], int], ...]] = (
+    (InvalidName, 400),
     (errors.BadRequest, 400),
     (errors.PropertyConflict, 400),
     (errors.UnsupportedOperation, 400),
@@ -48,7 +49,7 @@ _TABLE: Final[tuple[tuple[type[LimnosError], int], ...]] = (
     (errors.StorageFailed, 503),
     (errors.ServiceUnavailable, 503),
 )
-Failure = LimnosError | InvalidName | SqlppError | RequestEnded
+Failure = LimnosError | SqlppError | RequestEnded
 
 
 def public_failure(failure: Failure) -> Failure:
@@ -76,8 +77,6 @@ def status_of(failure: Failure, operation: str = "") -> int:
         return 500 if isinstance(result, (EngineFailed, OutcomeUnknown)) else 400
     if isinstance(result, RequestEnded):
         return 200 if result.late else 400
-    if isinstance(result, InvalidName):
-        return 400
     if operation == "unknown-method":
         return 405
     return next((status for kind, status in _TABLE if isinstance(result, kind)), 500)

@@ -18,7 +18,6 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import Route, Router
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -120,6 +119,6 @@ class AsterixProtocol:
         """Return the metalake and catalog that requests apply to: those of the settings' defaults, for every path."""
         return RequestScope(ctx.services.defaults.metalake, ctx.services.defaults.sqlpp_catalog), None, ()
 
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
         """Convert an error to a response of the query service, with AsterixDB's field `errors`."""
         return error_response(error, request_id=request_id, operation=operation)

@@ -21,7 +21,6 @@ from limnos.http.asterix.result_handles import RESULT, STATUS, QueryOutcome, han
 from limnos.http.request import Request
 from limnos.http.response import JSON, Response, stream_response
 from limnos.model.errors import LimnosError
-from limnos.names.errors import InvalidName
 from limnos.services.request.context import Context
 from limnos.services.sqlpp.requests.open_results import OPEN_RESULTS, OpenResult
 from limnos.services.sqlpp.requests.options import ORDERED_FIELDS
@@ -38,7 +37,7 @@ log = get_logger("limnos.http")
 SEVERAL_STATEMENTS: Final = 35
 WHOLE_BYTES: Final = 1 << 18
 """The size in bytes up to which results are collected and sent in one response."""
-_FAILURES: Final = (SqlppError, RequestEnded, LimnosError, InvalidName)
+_FAILURES: Final = (SqlppError, RequestEnded, LimnosError)
 
 
 async def query_service(request: Request, ctx: Context) -> Response:

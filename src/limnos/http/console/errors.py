@@ -23,7 +23,6 @@ from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
 from limnos.http.response import Response
 from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable
-from limnos.names.errors import InvalidName
 
 _TRASHED: Final = frozenset({*KINDS, "object"}) - {"catalog"}
 """The kinds of missing objects in a catalog: their error page links to the trash."""
@@ -88,7 +87,7 @@ class ErrorPage(msgspec.Struct, frozen=True, kw_only=True):
 
 async def error_page(
     page_request: PageRequest,
-    failure: LimnosError | InvalidName,
+    failure: LimnosError,
     *,
     is_page: Callable[[str], bool],
     ask: Callable[[PageRequest], Awaitable[AccessAsk | None]],
@@ -173,7 +172,7 @@ def _own_referer(page_request: PageRequest) -> SplitResult | None:
     return parts if is_own else None
 
 
-def _trash_address(page_request: PageRequest, error: LimnosError | InvalidName, *, frame: Frame) -> str:
+def _trash_address(page_request: PageRequest, error: LimnosError, *, frame: Frame) -> str:
     """Return the URL of the trash page for every missing object, so that the page does not reveal which were
     dropped.
     """

@@ -18,7 +18,6 @@ from limnos.http.console.site import ConsoleSite
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.model.errors import AuthenticationFailed, BadRequest, LimnosError
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.names.percent import quote, unquote_form
 from limnos.services.catalog.children import ChildrenPage, ChildrenRequest, children_list
@@ -27,7 +26,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 
 PageHandler = Callable[["PageRequest"], Awaitable[Response]]
-ErrorPage = Callable[["PageRequest", LimnosError | InvalidName], Awaitable[Response]]
+ErrorPage = Callable[["PageRequest", LimnosError], Awaitable[Response]]
 
 PART: Final = b"x-limnos-part"
 FIELDS_MAX: Final = 1_000
@@ -156,7 +155,7 @@ async def serve(
         response = await route.handler(page_request)
         if route.method != "GET" and not route.is_public:
             _sign_notice(page_request, response)
-    except (LimnosError, InvalidName) as error:
+    except LimnosError as error:
         request.failure = error
         if isinstance(error, AuthenticationFailed) and not route.is_public:
             return _to_sign_in(page_request)

@@ -39,7 +39,6 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import Route, Router
 from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -158,7 +157,7 @@ class ConsoleProtocol:
         """Return the server as the scope of every path."""
         return RequestScope(), None, ()
 
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
         """Return a page for an error outside a handler, without data of the caller."""
         visible_error = hidden_metalake(error)
         view = PlainErrorPage(self.site.base, static_version(), unescape_percent(str(visible_error)), request_id)

@@ -18,8 +18,7 @@ from limnos.http.request import Request
 from limnos.http.response import Response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
-from limnos.model.errors import AuthenticationFailed, IllegalName, LimnosError, NotFound, PermissionDenied
-from limnos.names.errors import InvalidName
+from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound, PermissionDenied
 from limnos.services.catalog import catalog_checks, catalogs
 from limnos.services.request.browsing import catalog_names
 from limnos.services.request.context import Context
@@ -101,8 +100,6 @@ async def _test_response(test: Awaitable[None], sentence: str) -> Response:
         await test
     except (PermissionDenied, AuthenticationFailed):
         raise
-    except InvalidName as error:
-        return json_response(error_body(IllegalName(error.message, reason=error.reason, subject=sentence)))
     except LimnosError as error:
         if isinstance(error, NotFound) and error.kind == "metalake":
             raise

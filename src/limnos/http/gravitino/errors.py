@@ -86,7 +86,7 @@ _MISSING: Final = (
 )
 
 
-def error_response(failure: LimnosError | InvalidName) -> Response:
+def error_response(failure: LimnosError) -> Response:
     """Build Gravitino's JSON body and status for an error."""
     error = hidden_metalake(failure)
     status, _, _ = classify(error)
@@ -103,7 +103,7 @@ def error_response(failure: LimnosError | InvalidName) -> Response:
     return json_response(body, status, headers)
 
 
-def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
+def error_body(error: LimnosError) -> dict[str, object]:
     """Encode an error as Gravitino's body. The body of a denied access also has the access decision, which clients
     ignore.
     """
@@ -113,7 +113,7 @@ def error_body(error: LimnosError | InvalidName) -> dict[str, object]:
     return body if decision is None else {**body, "decision": decision}
 
 
-def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
+def classify(error: LimnosError) -> tuple[int, int, str]:
     """Return the HTTP status, Gravitino's code and the simple name of the Java exception."""
     if isinstance(error, InvalidName):
         by_identifier = error.reason in _IDENTIFIER_REASONS
@@ -133,14 +133,14 @@ def classify(error: LimnosError | InvalidName) -> tuple[int, int, str]:
     return 500, 1002, "RuntimeException"
 
 
-def _message(error: LimnosError | InvalidName) -> str:
+def _message(error: LimnosError) -> str:
     """Return the operation's sentence, then the reason, with doubled percent signs: clients use it as a printf format.
 
     A denied access has no such sentence, as in Gravitino, where a filter before the operation refuses requests.
     Decisions already have doubled percent signs.
     """
     text = str(error) or "no reason was given"
-    subject = "" if isinstance(error, InvalidName) else error.context.get(SUBJECT)
+    subject = error.context.get(SUBJECT)
     if subject and not isinstance(error, (errors.PermissionDenied, errors.AuthenticationFailed)):
         text = f"{subject}, reason [{text}]"
     return text.replace("%%", "%").replace("%", "%%")

@@ -17,7 +17,7 @@ from limnos.http.gravitino.errors import SUBJECT, UnknownVersion
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.route_targets import Handler
-from limnos.model.errors import IllegalName, LimnosError, NotFound, UnsupportedOperation
+from limnos.model.errors import LimnosError, NotFound, UnsupportedOperation
 from limnos.names.errors import InvalidName
 from limnos.names.percent import unquote_form, unquote_once_if_encoded
 from limnos.services.request.context import Context
@@ -103,7 +103,7 @@ def wrap_handler(sentence: str, handler: Handler, *, access: bool = False) -> Ha
         _check_access(ctx, needed=access)
         try:
             return await handler(request, ctx)
-        except (LimnosError, InvalidName) as error:
+        except LimnosError as error:
             raise _with_subject(error, sentence.format(*_decode_path_for_message(request))) from error.__cause__
 
     return call
@@ -120,7 +120,7 @@ def wrap_body_handler(sentence: str, shape: type[B], handler: BodyHandler[B], *,
         body = Request.decode(await request.body(), shape)
         try:
             return await handler(request, ctx, body=body)
-        except (LimnosError, InvalidName) as error:
+        except LimnosError as error:
             raise _with_subject(
                 error, sentence.format(*_decode_path_for_message(request), body=body)
             ) from error.__cause__
@@ -133,9 +133,7 @@ def _check_access(ctx: Context, *, needed: bool) -> None:
         raise UnsupportedOperation(_ACCESS_OFF)
 
 
-def _with_subject(error: LimnosError | InvalidName, sentence: str) -> LimnosError:
-    if isinstance(error, InvalidName):
-        return IllegalName(error.message, reason=error.reason, subject=sentence)
+def _with_subject(error: LimnosError, sentence: str) -> LimnosError:
     error.context[SUBJECT] = sentence
     return error
 

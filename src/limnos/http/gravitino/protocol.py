@@ -38,7 +38,6 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import Router
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -86,6 +85,6 @@ class GravitinoProtocol:
         """
         return scope_of_path(path, request), None, ()
 
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
         """Return the response for an error. The request id is in the header."""
         return error_response(error)

@@ -54,7 +54,7 @@ _TABLE: tuple[tuple[type[LimnosError], int, str], ...] = (
 )
 
 
-def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Response:
+def error_response(failure: LimnosError, *, operation: str) -> Response:
     """Return the response for an error. A missing metalake gets the same error as one that the caller may not use."""
     error = hidden_metalake(as_unauthenticated(failure))
     status, kind = _status(error, operation)
@@ -71,7 +71,7 @@ def error_response(failure: LimnosError | InvalidName, *, operation: str) -> Res
     return response
 
 
-def _status(error: LimnosError | InvalidName, operation: str) -> tuple[int, str]:
+def _status(error: LimnosError, operation: str) -> tuple[int, str]:
     if isinstance(error, InvalidName):
         return 400, "IllegalArgumentException"
     if isinstance(error, errors.NotFound):

@@ -31,7 +31,6 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import ANY_BODY_BYTES, Route, Router
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -277,7 +276,7 @@ PASSED_ON = tuple(f"{route.method} /v1{route.path}" for route in CATALOG_ROUTES 
 """The endpoints with a handler for federated catalogs. Scan planning has none: clients plan these scans themselves."""
 
 
-def _error(error: LimnosError | InvalidName, _request: Request, operation: str) -> Response:
+def _error(error: LimnosError, _request: Request, operation: str) -> Response:
     return error_response(error, operation=operation)
 
 
@@ -316,7 +315,7 @@ class IcebergProtocol:
             return scope, Kind.NAMESPACE, levels
         return scope, Kind.VIEW if "/views/" in path else Kind.TABLE, (*levels, name_of(params[1]))
 
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
         """Return the response for an error. The request id is in the header."""
         response = error_response(error, operation=operation)
         return oauth.oauth_error(error, response) if operation == "issue-token" else response

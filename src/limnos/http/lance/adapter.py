@@ -28,7 +28,6 @@ from limnos.http.response import JSON, Response, json_response
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, LimnosError, NotFound, UnsupportedOperation
 from limnos.names import lance
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.names.percent import unquote_form, unquote_strict
 from limnos.services.lance.directory_tables import FolderTables
@@ -174,7 +173,7 @@ class LanceAdapter:
             if self._folders is not None and operation.call in ROWS:
                 return await ROWS[operation.call](request, self._folders)
             return await self._call_interface(request, operation)
-        except (LimnosError, InvalidName) as error:
+        except LimnosError as error:
             return _adapter_error_response(error, request_id, operation=name)
         except Exception as error:
             log.exception("unexpected failure", operation=name, request_id=request_id)
@@ -193,7 +192,7 @@ class LanceAdapter:
         return _response(await call, operation, delimiter=delimiter)
 
 
-def _adapter_error_response(error: LimnosError | InvalidName, request_id: str, *, operation: str) -> Response:
+def _adapter_error_response(error: LimnosError, request_id: str, *, operation: str) -> Response:
     number = getattr(error, "number", None)
     if number is None:
         return error_response(error, request_id=request_id, operation=operation)

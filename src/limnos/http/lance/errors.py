@@ -75,7 +75,7 @@ _BEGINS: Final = re.compile(
 _SPACES: Final = frozenset({"lance-create-namespace", "lance-create-namespace-root"})
 
 
-def error_response(failure: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+def error_response(failure: LimnosError, *, request_id: str, operation: str) -> Response:
     """Return the response for an error. A missing metalake gets the same error as one that the caller may not use."""
     error = AuthenticationFailed(_MISSING) if lacks_credential(failure) else hidden_metalake(failure)
     status, code = classify(error, operation)
@@ -93,7 +93,7 @@ def error_response(failure: LimnosError | InvalidName, *, request_id: str, opera
     return response
 
 
-def classify(error: LimnosError | InvalidName, operation: str) -> tuple[int, int]:
+def classify(error: LimnosError, operation: str) -> tuple[int, int]:
     """Return the HTTP status and Lance's integer code of an error."""
     if isinstance(error, InvalidName):
         return 400, INVALID

@@ -22,7 +22,6 @@ from limnos.http.route_targets import Handler
 from limnos.http.routing import H, Route, Router
 from limnos.model.errors import AlreadyExists, BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -467,6 +466,6 @@ class LanceProtocol:
             return place.scope, None, ()
         return place.scope, Kind.TABLE if "{table_id}" in path else Kind.NAMESPACE, place.levels
 
-    def error(self, error: LimnosError | InvalidName, *, request_id: str, operation: str) -> Response:
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
         """Convert an error to the error response of Lance REST."""
         return error_response(error, request_id=request_id, operation=operation)

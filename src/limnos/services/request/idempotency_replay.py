@@ -15,7 +15,6 @@ from typing import NoReturn, TypeVar
 from limnos.access.actions import Action
 from limnos.model import errors
 from limnos.model.permits import Permit
-from limnos.names.errors import InvalidName
 from limnos.services.request.concurrency.per_key_queue import PerKeyQueue
 from limnos.services.request.context import Context
 from limnos.services.request.idempotency import IdempotentRequest
@@ -110,7 +109,7 @@ async def is_decided(ctx: Context, run: Callable[[Context], Awaitable[object]]) 
         return True
     except (errors.PermissionDenied, errors.AuthenticationFailed, errors.NotInUse, errors.ServiceUnavailable):
         raise
-    except (errors.LimnosError, InvalidName):
+    except errors.LimnosError:
         return probe.looked
     return probe.looked
 

@@ -26,7 +26,6 @@ from limnos.model.kinds import Kind
 from limnos.model.presets import PRESETS, parse_preset
 from limnos.model.privileges import GrantCondition, Privilege, parse_condition, parse_privilege
 from limnos.names import display
-from limnos.names.errors import InvalidName
 from limnos.services.governance.details import details_load
 from limnos.services.identity.access_consequences import (
     Consequence,
@@ -107,7 +106,7 @@ async def access_ask(page_request: PageRequest) -> AccessAsk | None:
     """
     try:
         address = parse_address(page_request.request.params)
-    except (LimnosError, InvalidName, IndexError):
+    except (LimnosError, IndexError):
         return None
     at: ObjectAddress | None = address
     while at is not None:
@@ -126,7 +125,7 @@ async def _visible_owner(page_request: PageRequest, at: ObjectAddress) -> str | 
     """Return the owner's name of an object that the caller may load; None if the caller may not, or there is none."""
     try:
         details = await page_request.ctx.read(at.scope, lambda view: details_load(view, at.kind, levels=at.levels))
-    except (LimnosError, InvalidName):
+    except LimnosError:
         return None
     return None if details.owner is None else details.owner.name
 

@@ -15,7 +15,6 @@ from typing import Final
 from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.request.request_scope import RequestScope
 from limnos.sqlpp.tokens import KEYWORDS
@@ -54,7 +53,7 @@ async def hint_of(page_request: PageRequest, message: str, *, text: str) -> str:
     if dataset is None:
         return ""
     similar: list[str] = []
-    with suppress(LimnosError, InvalidName):
+    with suppress(LimnosError):
         similar = get_close_matches(dataset[1], await _names(page_request, dataverse=dataset[2]))
     if similar:
         return f"Did you mean {' or '.join(similar)}?"

@@ -13,7 +13,6 @@ from limnos.http.console.connect import select_text
 from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import LimnosError, NotFound, PermissionDenied, UnsupportedOperation
 from limnos.model.kinds import Kind
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.catalog.children import ChildrenRequest
 from limnos.services.request.request_scope import RequestScope
@@ -29,7 +28,7 @@ SAMPLE_NAME: Final = ("sales", "europe", "orders")
 async def sample_statement(page_request: PageRequest) -> str:
     """Return a query of a table that the caller may load; of a fictitious one if a short search yields none."""
     levels: Levels = ()
-    with suppress(LimnosError, InvalidName):
+    with suppress(LimnosError):
         levels = await _table_levels(page_request)
     return select_text(levels or SAMPLE_NAME)
 

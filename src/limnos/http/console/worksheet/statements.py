@@ -24,7 +24,6 @@ from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import NO_STORE, Response
 from limnos.model.errors import LimnosError, NotFound
-from limnos.names.errors import InvalidName
 from limnos.services.sqlpp.worksheet import (
     ENGINE_STARTS,
     WorksheetRequest,
@@ -104,7 +103,7 @@ async def run(page_request: PageRequest) -> Response:
     )
     try:
         result = await worksheet_run(page_request.ctx, request)
-    except (LimnosError, InvalidName) as error:
+    except LimnosError as error:
         page_request.request.failure = error
         return await _worksheet_response(page_request, fields, failure=hidden_metalake(error))
     if view == "csv" and not result.is_repeated:
@@ -129,7 +128,7 @@ async def _worksheet_response(
     fields: dict[str, str],
     *,
     result: WorksheetResult | None = None,
-    failure: LimnosError | InvalidName | None = None,
+    failure: LimnosError | None = None,
 ) -> Response:
     _require_sqlpp(page_request)
     metalake = page_request.ctx.services.defaults.metalake
