@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from limnos.http.origins import origin_of, proof_of
 from limnos.http.request import Request
-from limnos.model.audit import AuditedDecision, AuditOutcome, AuditRecord, RequestOrigin, rights_text, shorten_text
+from limnos.model.audit import AuditedDecision, AuditOutcome, AuditRecord, RequestOrigin, audit_record, shorten_text
 from limnos.model.decisions import Decision
 from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound, PermissionDenied
 from limnos.model.kinds import ROOT_ID
@@ -143,32 +143,18 @@ def _lines(about: _AuditContext, decided: Iterable[Decision], *, at: int) -> lis
 
 
 def _line(about: _AuditContext, at: int, *, metalake_id: int, right: AuditedDecision | None, user: str) -> AuditRecord:
-    origin, decision = (
-        about.origin,
-        AuditedDecision(action="", object_id=0, kind="", name="") if right is None else right,
-    )
-    return AuditRecord(
-        id=0,
+    return audit_record(
+        right or AuditedDecision(action="", object_id=0, kind="", name=""),
+        origin=about.origin,
+        rights=() if right is None else (right,),
         metalake_id=metalake_id,
         at=at,
         user=user,
         user_id=about.user_id,
         outcome=about.outcome,
-        change="",
-        action=decision.action,
-        kind=decision.kind,
-        object_id=decision.object_id,
-        path=decision.name,
-        new_path="",
         detail=about.detail,
-        rights=rights_text(() if right is None else (right,)),
-        protocol=origin.protocol,
-        operation=origin.operation,
-        status=about.status,
         request_id=about.request_id,
-        client=origin.client,
-        peer=origin.peer,
-        credential=origin.credential,
+        status=about.status,
     )
 
 

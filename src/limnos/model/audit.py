@@ -112,6 +112,46 @@ class AuditRecord(msgspec.Struct, frozen=True):
     ordinal: int | None = None
 
 
+def audit_record(
+    about: AuditedDecision,
+    *,
+    origin: RequestOrigin,
+    rights: tuple[AuditedDecision, ...],
+    metalake_id: int,
+    at: int,
+    user: str,
+    user_id: int | None,
+    detail: str,
+    request_id: str,
+    status: int,
+    outcome: str = "done",
+    change: str = "",
+) -> AuditRecord:
+    """Build a record without an id about an object. Its action is that of the first access decision, or of `about`."""
+    return AuditRecord(
+        id=0,
+        metalake_id=metalake_id,
+        at=at,
+        user=user,
+        user_id=user_id,
+        outcome=outcome,
+        change=change,
+        action=rights[0].action if rights else about.action,
+        kind=about.kind,
+        object_id=about.object_id,
+        path=about.name,
+        detail=detail,
+        rights=rights_text(rights),
+        protocol=origin.protocol,
+        operation=origin.operation,
+        status=status,
+        request_id=request_id,
+        client=origin.client,
+        peer=origin.peer,
+        credential=origin.credential,
+    )
+
+
 _encoder: Final = msgspec.json.Encoder()
 _accounts: Final = msgspec.json.Decoder(AuditContext)
 _rights: Final = msgspec.json.Decoder(tuple[AuditedDecision, ...])

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from limnos.access.actions import Action
 from limnos.access.authentication import Credential
-from limnos.model.audit import AuditedDecision, AuditRecord, RequestOrigin, audit_context_text, rights_text
+from limnos.model.audit import AuditedDecision, RequestOrigin, audit_context_text, audit_record
 from limnos.model.errors import MetalakeLockRequired, ServiceUnavailable, StalePermit
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import Permit
@@ -215,33 +215,19 @@ class Context:
         decided = [] if self.asker is None else self.asker.decided or []
         own = [AuditedDecision.of(each) for each in decided if each.target_id == target_id][-1:]
         metalake_id = next((each.revision[1][0] for each in decided if len(each.revision) > 1), ROOT_ID)
-        self.services.audit.take(
-            [
-                AuditRecord(
-                    id=0,
-                    metalake_id=metalake_id,
-                    at=self.services.store.time.now_ms(),
-                    user=user,
-                    user_id=None if self.asker is None else self.asker.user_id,
-                    outcome="done",
-                    change="",
-                    action=own[0].action if own else action.value,
-                    kind=kind,
-                    object_id=target_id,
-                    path=display.render(path),
-                    new_path="",
-                    detail=detail,
-                    rights=rights_text(own),
-                    protocol=origin.protocol,
-                    operation=origin.operation,
-                    status=200,
-                    request_id=self.request_id,
-                    client=origin.client,
-                    peer=origin.peer,
-                    credential=origin.credential,
-                )
-            ]
+        record = audit_record(
+            AuditedDecision(action=action.value, object_id=target_id, kind=kind, name=display.render(path)),
+            origin=origin,
+            rights=tuple(own),
+            metalake_id=metalake_id,
+            at=self.services.store.time.now_ms(),
+            user=user,
+            user_id=None if self.asker is None else self.asker.user_id,
+            detail=detail,
+            request_id=self.request_id,
+            status=200,
         )
+        self.services.audit.take([record])
         if self.asker is not None:
             self.asker.has_changed = True  # the request needs no audit record of its own
 

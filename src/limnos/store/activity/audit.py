@@ -18,7 +18,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from limnos.model.audit import OTHER, AuditContext, AuditedDecision, AuditRecord, audit_context_of, rights_text
+from limnos.model.audit import OTHER, AuditContext, AuditedDecision, AuditRecord, audit_context_of, audit_record
 from limnos.model.entities import ChangeRow
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.names.display import render, render_part
@@ -398,29 +398,18 @@ def _build_line(
     rights: tuple[AuditedDecision, ...],
 ) -> AuditRecord:
     """Build a record about an object. Its action is that of the first access decision."""
-    origin = event.account.origin
-    return AuditRecord(
-        id=0,
+    return audit_record(
+        about,
+        origin=event.account.origin,
+        rights=rights,
         metalake_id=_metalake_of(event, about, node_positions=node_positions),
         at=event.at,
         user=event.actor,
         user_id=event.account.user_id,
-        outcome="done",
         change=change,
-        action=rights[0].action if rights else "",
-        kind=about.kind,
-        object_id=about.object_id,
-        path=about.name,
-        new_path="",
         detail=event.detail,
-        rights=rights_text(rights),
-        protocol=origin.protocol,
-        operation=origin.operation,
-        status=0,
         request_id=event.request_id,
-        client=origin.client,
-        peer=origin.peer,
-        credential=origin.credential,
+        status=0,
     )
 
 

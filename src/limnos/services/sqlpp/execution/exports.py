@@ -18,7 +18,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.files import is_local, is_within, key_of, leads_within, normalise, refuse_alias
-from limnos.model.audit import AuditedDecision, AuditRecord, rights_text, shorten_text
+from limnos.model.audit import AuditedDecision, AuditRecord, audit_record, shorten_text
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.model.records import FilesetRecord
@@ -324,28 +324,18 @@ async def _records(
     detail = shorten_text(f"COPY TO {target.location}: {counts[0]} files, {counts[1]} objects {target.about}".strip())
     origin, now_ms = asker.origin(), audit.store.time.now_ms()
     return [
-        AuditRecord(
-            id=0,
+        audit_record(
+            right,
+            origin=origin,
+            rights=(right,) if right.action else (),
             metalake_id=metalake_id,
             at=now_ms,
             user=user,
             user_id=asker.user_id,
-            outcome="done",
             change=EXPORTED,
-            action=right.action,
-            kind=right.kind,
-            object_id=right.object_id,
-            path=right.name,
-            new_path="",
             detail=detail,
-            rights=rights_text((right,) if right.action else ()),
-            protocol=origin.protocol,
-            operation=origin.operation,
-            status=200,
             request_id=ctx.request_id,
-            client=origin.client,
-            peer=origin.peer,
-            credential=origin.credential,
+            status=200,
         )
         for right in rights[:RECORDS_MAX]
     ]
