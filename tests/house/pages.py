@@ -12,7 +12,7 @@ from pathlib import Path
 
 LINES_MAX = {"STATE.md": 200, "reference/benchmarks.md": 150}
 COLUMNS_MAX = 120
-SHELVES = ("start", "guides", "reference", "explain", "decisions")
+SHELVES = ("start", "guides", "reference", "explain", "contribute", "decisions")
 LINK = re.compile(r"\]\(([^)#:\s]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 LIST_ITEM = re.compile(r"(?:[-*]|\d+\.) ")

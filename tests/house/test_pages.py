@@ -124,9 +124,9 @@ def test_guides_for_contributors_name_files_that_exist() -> None:
     root = DOCS.parent
     homes = (root, root / "src" / "limnos", root / "src" / "limnos" / "services", root / "tests")
     missing = [
-        f"{page}: {path}"
-        for page in ("CONTRIBUTING.md", "ARCHITECTURE.md")
-        for path in pages.paths_in(root / page)
+        f"{page.name}: {path}"
+        for page in (root / "CONTRIBUTING.md", root / "ARCHITECTURE.md", *sorted((DOCS / "contribute").glob("*.md")))
+        for path in pages.paths_in(page)
         if not any((home / path).exists() for home in homes)
     ]
 

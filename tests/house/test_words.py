@@ -26,7 +26,7 @@ OTHER_FILES = [
     if path.relative_to(ROOT).as_posix() not in OWN_TEXTS
 ]
 """The modules outside the product: tests, examples and tools."""
-SHELVES = ("start", "guides", "reference", "explain", "decisions")
+SHELVES = ("start", "guides", "reference", "explain", "contribute", "decisions")
 GLOSSARY = "glossary.md"
 """The page with the meaning of the words of older releases."""
 PAGES = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md", "README.md")]
