@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import errno
+import socket
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,8 +22,11 @@ from limnos.app.job_commands import job_settings_of
 from limnos.app.maintenance_process import MaintenanceProcess
 from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode
+from limnos.app.room_parts import LoopStart
+from limnos.app.search_indexing import SearchIndexing
 from limnos.config.settings import Settings
 from limnos.model.errors import ServiceUnavailable
+from limnos.rooms.maintenance.server import pauses_loop
 from tests import clocks
 from tests.http.driver import DriverNode, node_at
 
@@ -101,12 +105,12 @@ def test_every_loop_survives_every_error_of_the_store(
     store = FaultyStore(built, error, monkeypatch)
     monkeypatch.setattr(upkeep, "locations_refresh", lambda _: store._answer())  # it counts what it reads
     executor = JobExecutor(services, job_settings_of(Settings()), running_max=2)
-    assert built.indexing is not None
     maintenance = MaintenanceProcess(services, Settings(), uri="http://127.0.0.1:1")
     runs = (
         built.upkeep.run,
         built.deliveries.run,
-        built.indexing.run,
+        SearchIndexing(services).run,
+        lambda: pauses_loop(LoopStart(services, Settings(), socket.socket)),
         executor.run,
         maintenance.run,
         NodeBeats(services).run,

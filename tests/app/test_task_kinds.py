@@ -9,18 +9,10 @@ from typing import TYPE_CHECKING, cast
 import msgspec
 import pytest
 
-from limnos.app.task_kinds import (
-    KINDS,
-    PRUNE_OUTCOMES,
-    PRUNE_RESULTS,
-    PRUNE_RUNS,
-    RUNS_AT_ONCE,
-    TRIES_PASSING,
-    TaskKind,
-    TaskOutcome,
-    typed_runner,
-)
+from limnos.app.task_kind import TRIES_PASSING, TaskKind, TaskOutcome, typed_runner
+from limnos.app.task_kinds import KINDS, PRUNE_OUTCOMES, PRUNE_RESULTS
 from limnos.model.errors import BadRequest, ServiceUnavailable, StorageFailed
+from limnos.rooms.pipelines.tasks import PRUNE_RUNS, RUNS_AT_ONCE
 from limnos.services.exchange.metalake_import import PRUNE_IMPORT
 from limnos.services.request.task_context import TaskContext
 from limnos.services.sqlpp.requests.results import EXPIRED_AT_ONCE

@@ -117,7 +117,7 @@ def test_task_without_a_recorded_outcome_runs_again_at_once(tmp_path: Path, monk
             return await submit(*arguments, **more)
 
         monkeypatch.setattr(work.store, "submit", failing)
-        monkeypatch.setattr(upkeep, "KINDS", {})  # a task of an unknown kind is recorded, and nothing else
+        monkeypatch.setattr(work, "kinds", {})  # a task of an unknown kind is recorded, and nothing else
         with pytest.raises(OSError, match="Input/output"):
             run(work.run_one())
         with closing(sqlite3.connect(node.data / DATABASE_FILE)) as connection:

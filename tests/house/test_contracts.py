@@ -23,6 +23,7 @@ CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["t
 CONTRACTS = {contract["id"]: contract for contract in CONFIG["contracts"]}
 
 UPWARDS = {
+    "manifests": "names",
     "names": "model",
     "model": "config",
     "config": "client",
@@ -43,11 +44,13 @@ UPWARDS = {
     "pipeline": "http",
     "http": "app",
     "app": "cli",
+    "cli": "rooms",
 }
 """Each room and one above or beside it, which it must not import."""
 
 PLANTED = {
     "layers": ("attic/__init__.py", "", "attic"),
+    "optional-rooms": ("rooms/jobs/planted.py", "import limnos.rooms.lance.server", "limnos.rooms.lance"),
     "services": ("services/request/planted.py", "import limnos.services.upkeep.tasks", "limnos.services.upkeep"),
     "sqlpp-packages": (
         "services/sqlpp/locks/planted.py",

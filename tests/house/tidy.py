@@ -47,7 +47,7 @@ CLOCK: Mapping[str, str] = dict.fromkeys(
 PURE_ROOMS = frozenset({"names", "model", "formats", "sqlpp"})
 TERMINAL_ROOMS = frozenset({"cli"})
 
-CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "model", "names", "sqlpp"})
+CLI_MAY_IMPORT = frozenset({"cli", "client", "config", "manifests", "model", "names", "sqlpp"})
 """Rooms of the base install. Other rooms need an extra and increase the start time: `limnos list` must not load a
 server.
 """

@@ -15,6 +15,7 @@ from limnos.app.bootstrap import bootstrap
 from limnos.app.node_builder import ServerNode, build
 from limnos.config.access import AccessSection
 from limnos.config.jobs import JobsSection
+from limnos.config.room_settings import RoomsSection
 from limnos.config.server import ServerSection
 from limnos.config.settings import DatabaseSection, EventsSection, NamesSection, Settings
 from limnos.config.storage import SourcesSection, StorageSection
@@ -195,10 +196,11 @@ def node_at(
     database: str | None = None,
     jobs: JobsSection = NO_JOBS,
     names: NamesSection = AS_USUAL,
+    off: tuple[str, ...] = (),
 ) -> Iterator[DriverNode]:
     """Serve `data` in process, with metalake `lake` and catalog `main`, both owned by `admin`.
 
-    The store is the database at the URL `database`, or the SQLite file in `data`.
+    The store is the database at the URL `database`, or the SQLite file in `data`. `off` are the rooms that are off.
     """
     limits = {} if kept_bytes_max is None else {"kept_bytes_max": kept_bytes_max}
     server = ServerSection(data=str(data), request_timeout_s=PATIENCE_S, **limits)
@@ -212,6 +214,7 @@ def node_at(
         events=EVENTS,
         jobs=jobs,
         names=names,
+        rooms=RoomsSection(off=off),
     )
     with asyncio.Runner() as runner:
         built = build(settings)

@@ -34,6 +34,7 @@ from limnos.app.fair_queue import FairQueue, Turn
 from limnos.app.listening import url_of
 from limnos.app.node_builder import allowed_of
 from limnos.app.sending_deadline import SendingDeadline
+from limnos.config.active_rooms import rooms_of
 from limnos.config.loading import PREFIX
 from limnos.config.settings import Settings
 from limnos.engine import wire
@@ -101,7 +102,7 @@ def engine_settings(settings: Settings) -> dict[str, str]:
 
 def has_engine(settings: Settings) -> bool:
     """Return whether a server has an engine, by its settings and installed packages."""
-    return settings.sqlpp.enabled and importlib.util.find_spec("pyspark") is not None
+    return rooms_of(settings).is_on("sqlpp") and importlib.util.find_spec("pyspark") is not None
 
 
 def local_url(bound: socket.socket) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import socket
 from contextlib import suppress
 
+from limnos.config.active_rooms import rooms_of
 from limnos.config.settings import Settings
 from limnos.config.values import split_listen
 from limnos.model.errors import CannotStart
@@ -36,7 +37,7 @@ def listen(settings: Settings) -> list[socket.socket]:
     host, port = split_listen(address)
     sockets = [_bind(host, port)]
     if settings.server.listen is None:
-        for extra in (*EXTRA_PORTS, SQLPP_PORT) if settings.sqlpp.enabled else EXTRA_PORTS:
+        for extra in (*EXTRA_PORTS, SQLPP_PORT) if rooms_of(settings).is_on("sqlpp") else EXTRA_PORTS:
             with suppress(CannotListen):
                 sockets.append(_bind(host, extra))
     for each in sockets:

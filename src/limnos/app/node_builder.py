@@ -16,55 +16,40 @@ from urllib.parse import unquote, urlsplit
 
 from limnos.access.authentication import Authenticator, TimeSource, accepted_trusts
 from limnos.app.authentication_mode import with_authentication
+from limnos.app.console_site import console_site_of
 from limnos.app.deliveries import WebhookDeliveries
 from limnos.app.fair_queue import FairQueue
-from limnos.app.lance import lance_processes
 from limnos.app.offload_processes import OffloadProcesses
 from limnos.app.request_defaults import defaults_of, warehouse_of
-from limnos.app.search_indexing import SearchIndexing
+from limnos.app.room_parts import close_parts, migrations_of, protocols_of, register_parts, require_usable_rooms
 from limnos.app.setting_lines import setting_lines
 from limnos.app.startup_errors import damaged_store_error
+from limnos.app.task_kinds import kinds_of, names_of
 from limnos.app.upkeep import Upkeep
+from limnos.config.active_rooms import rooms_of
 from limnos.config.local_server import TOKEN_FILE
 from limnos.config.settings import Settings
-from limnos.config.values import is_loopback, split_listen
+from limnos.config.values import split_listen
 from limnos.files import ENDPOINTS, AllowedStorage, is_within, root_of
-from limnos.http.admin.protocol import AdminProtocol
 from limnos.http.application import Application
-from limnos.http.asterix.protocol import AsterixProtocol
 from limnos.http.client_timeouts import client_timeouts_of
-from limnos.http.console.protocol import ConsoleProtocol
-from limnos.http.console.site import ConsoleSite
-from limnos.http.gravitino.protocol import GravitinoProtocol
 from limnos.http.head_admission import HeadAdmission
-from limnos.http.iceberg.protocol import IcebergProtocol
-from limnos.http.lance.protocol import LanceProtocol
-from limnos.http.route_targets import Protocol
+from limnos.manifests.switches import RoomSet
 from limnos.model.sealed_secrets import parse_key
-from limnos.services.federation.sources import SOURCES, SourceConnectors
 from limnos.services.iceberg.reports import REPORTS
-from limnos.services.iceberg.rewrite_commits import ROW_DELETIONS
 from limnos.services.iceberg.running_plans import RUNNING_PLANS
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER, SCAN_QUEUE
 from limnos.services.identity.issuer import ISSUER, Issuer
-from limnos.services.lance.workers import WORKERS
-from limnos.services.maintenance.rewriting.row_retention import PolicyDeletions
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
 from limnos.services.request.defaults import AccessSettings
 from limnos.services.request.files import FileOperations
 from limnos.services.request.named_storages import NamedStorages, read_storages
 from limnos.services.request.node_services import NodeServices
 from limnos.services.request.secret_sealing import SealingKeys
-from limnos.services.runs.job_rules import JOB_RULES, JobRules
-from limnos.services.sqlpp.execution.engine import ENGINE
-from limnos.services.sqlpp.locks.statement_locks import LOCKS
-from limnos.services.sqlpp.requests.node_limits import SQLPP_OFFLOADER
-from limnos.services.sqlpp.requests.running_requests import REQUESTS
 from limnos.services.upkeep.effective_settings import EFFECTIVE_SETTINGS
 from limnos.services.vending.credentials import VENDOR, CredentialVendor
-from limnos.sources.connectors.registry import SourceLimits
 from limnos.store.backends.damage import first_damage
-from limnos.store.backends.migrate import migrate
+from limnos.store.backends.migrate import migrate, migrate_rooms
 from limnos.store.file_modes import private_directory
 from limnos.store.interface import Store
 from limnos.telemetry.logs import get_logger, request_log
@@ -76,8 +61,6 @@ DATABASE_FILE = "limnos.db"
 _NO_ORIGINS: Mapping[str, str] = MappingProxyType({})
 KEY_FILE = "secrets.key"
 LAST_REPORTS_S = 0.5
-STATEMENT_BYTES_MAX = 1 << 30
-"""Memory limit in bytes of a process that parses, binds or evaluates SQL++ statements."""
 SCANS_HELD, SCANS_HELD_OWN, SCANS_WAITING_OWN = 6, 2, 32
 """The maximum numbers of restricted scans: running ones with files in memory (in all and per caller), and waiting ones
 per caller.
@@ -91,24 +74,19 @@ class ServerNode(NamedTuple):
     services: NodeServices
     upkeep: Upkeep
     deliveries: WebhookDeliveries
-    indexing: SearchIndexing | None
-    """The background full-text indexing; None if the settings disable it on this node."""
+    rooms: RoomSet
+    """The rooms that are on, and those that are off."""
 
     async def close(self) -> None:
         """Close the node: end requests and processes, write buffered reports and audit records, close the store."""
         services = self.services
         self.application.stop()
-        await REQUESTS.of(services).close()
+        await close_parts(self.rooms.on, services)
         services.offloader.close()
-        WORKERS.of(services).close()
         VENDOR.of(services).close()
-        SOURCES.of(services).close()
-        await LOCKS.of(services).close()
-        SQLPP_OFFLOADER.of(services).close()
         RUNNING_PLANS.of(services).close()
         SCAN_OFFLOADER.of(services).close()
         PREVIEW_OFFLOADER.of(services).close()
-        ENGINE.of(services).close()
         with suppress(TimeoutError):
             await asyncio.wait_for(REPORTS.of(services).flush(), LAST_REPORTS_S)
         with suppress(TimeoutError):
@@ -191,6 +169,7 @@ def open_store(settings: Settings) -> Store:
     """
     database = database_of(settings)
     migrate(database)
+    migrate_rooms(database, migrations_of(rooms_of(settings)))
     if "://" in database:
         from limnos.store.backends.postgres import PostgresStore
 
@@ -226,31 +205,6 @@ def _issuer_of(settings: Settings, clock: TimeSource) -> Issuer | None:
     return IssuerKeys(settings.oidc, clock, is_behind_proxy=settings.server.public_url is not None)
 
 
-def job_rules_of(settings: Settings) -> JobRules:
-    """Convert the job settings to `JobRules`."""
-    jobs = settings.jobs
-    return JobRules(
-        enabled=jobs.executor == "local",
-        allowed=jobs.allowed,
-        environment=jobs.environment,
-        spark_configs=jobs.spark_configs,
-        waiting_max=jobs.waiting_max,
-    )
-
-
-def console_site_of(settings: Settings) -> ConsoleSite:
-    """Return the console's path, origin, TLS, sign-in by name and SQL++ in the form that its routes use."""
-    scheme, _, rest = (settings.server.public_url or "").partition("://")
-    authority, _, path = rest.partition("/")
-    return ConsoleSite(
-        prefix=f"/{path}" if path else "",
-        origin=f"{scheme}://{authority}" if authority else None,
-        is_tls=scheme == "https" or settings.tls.certificate is not None,
-        allows_name_only=settings.access.authentication == "simple" and _is_on_loopback(settings),
-        has_sqlpp=settings.sqlpp.enabled,
-    )
-
-
 def _public_hosts(settings: Settings) -> tuple[str, ...]:
     """Return the host and port of the server's public URL as a tuple, which requests through a proxy have as their
     Host.
@@ -259,42 +213,15 @@ def _public_hosts(settings: Settings) -> tuple[str, ...]:
     return (host,) if host else ()
 
 
-def _is_on_loopback(settings: Settings) -> bool:
-    listen = settings.server.listen
-    return listen is None or is_loopback(split_listen(listen)[0])
-
-
-def _protocols(settings: Settings) -> list[Protocol]:
-    asterix = [AsterixProtocol(timeout_s=settings.sqlpp.timeout_s)] if settings.sqlpp.enabled else []
-    console = [ConsoleProtocol(console_site_of(settings))] if settings.console.enabled else []
-    return [
-        IcebergProtocol(),
-        GravitinoProtocol(),
-        LanceProtocol(data_timeout_s=settings.lance.data_timeout_s),
-        *asterix,
-        *console,
-        AdminProtocol(),
-    ]
-
-
 def _put_components(services: NodeServices, settings: Settings, *, origins: Mapping[str, str]) -> None:
     """Register the node's components that need settings. The services create the other components on first use."""
-    sqlpp_offloader = OffloadProcesses(processes_max=settings.sqlpp.workers_max, memory_bytes_max=STATEMENT_BYTES_MAX)
-    SQLPP_OFFLOADER.put(services, sqlpp_offloader)
     scan_offloader = OffloadProcesses(processes_max=settings.planning.workers_max)
     SCAN_OFFLOADER.put(services, scan_offloader)
     PREVIEW_OFFLOADER.put(services, scan_offloader)
-    ROW_DELETIONS.put(services, PolicyDeletions())
-    WORKERS.put(services, lance_processes(settings.lance))
     VENDOR.put(services, CredentialVendor(timeout_s=settings.storage.timeout_s, time=services.store.time))
     EFFECTIVE_SETTINGS.put(services, setting_lines(settings, origins))
     if (issuer := _issuer_of(settings, services.store.time)) is not None:
         ISSUER.put(services, issuer)
-    SOURCES.put(
-        services,
-        SourceConnectors(SourceLimits(settings.sources.allowed_addresses, timeout_s=settings.sources.timeout_s)),
-    )
-    JOB_RULES.put(services, job_rules_of(settings))
     SCAN_QUEUE.put(
         services, FairQueue(SCANS_HELD, limits={"caller": SCANS_HELD_OWN}, waits={"caller": SCANS_WAITING_OWN})
     )
@@ -305,6 +232,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
 
     `origins` maps a setting to its origin, which is only shown.
     """
+    rooms = require_usable_rooms(settings)
     make_data_directory(settings)
     store = open_store(settings)
     settings = with_authentication(settings, database_of(settings))
@@ -325,24 +253,26 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
         warehouse=warehouse_of(settings),
         keep_runs_ms=settings.store.run_retention_s * 1000,
         debris_ms=settings.lance.debris_age_s * 1000,
+        kinds=kinds_of(rooms.on),
+        others=names_of(each.manifest for each in rooms.off),
     )
+    site = console_site_of(settings, rooms)
     services = NodeServices(
         store=store,
         gate=gate,
         rules=_rules_of(settings),
         authenticator=Authenticator(believes_basic=believes_basic, has_issuer=settings.oidc.issuer is not None),
-        defaults=defaults_of(
-            settings, allowed, storages=storages_of(settings), is_tls=console_site_of(settings).is_tls
-        ),
+        defaults=defaults_of(settings, allowed, storages=storages_of(settings), is_tls=site.is_tls),
         files=files,
         wake_worker=upkeep.wake,
         offloader=OffloadProcesses(processes_max=settings.server.chore_processes_max),
     )
     _put_components(services, settings, origins=origins)
+    register_parts(rooms.on, services, settings=settings)
     upkeep.services = services
     application = Application(
         services,
-        _protocols(settings),
+        protocols_of(settings, rooms),
         body_bytes_max=settings.server.body_bytes_max,
         request_timeout_s=settings.server.request_timeout_s,
         admission=HeadAdmission(
@@ -350,7 +280,7 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
             listens_on=_listens_on(settings),
             origins=settings.server.origins,
             is_tls=settings.tls.certificate is not None,
-            own_origin=console_site_of(settings).origin,
+            own_origin=site.origin,
         ),
         client_timeouts=client_timeouts_of(settings.server.head_timeout_s, settings.server.body_timeout_s),
         request_log=request_log(settings.telemetry.request_log, settings.telemetry.request_log_sample),
@@ -358,7 +288,4 @@ def build(settings: Settings, origins: Mapping[str, str] = _NO_ORIGINS) -> Serve
     )
     deliveries = WebhookDeliveries(services, timeout_s=settings.events.timeout_s)
     services.wake_deliveries = deliveries.wake
-    indexing = SearchIndexing(services) if settings.search.words else None
-    return ServerNode(
-        application=application, services=services, upkeep=upkeep, deliveries=deliveries, indexing=indexing
-    )
+    return ServerNode(application=application, services=services, upkeep=upkeep, deliveries=deliveries, rooms=rooms)

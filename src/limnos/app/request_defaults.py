@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from limnos.config.active_rooms import rooms_of
 from limnos.config.audit import AuditSection
 from limnos.config.maintenance import MaintenanceSection
 from limnos.config.settings import Settings
@@ -89,7 +90,7 @@ def defaults_of(
         session_refresh_s=settings.access.session_refresh_s,
         console_idle_s=_console_idle_s(settings, is_tls=is_tls),
         console_session_s=settings.console.session_s,
-        has_console=settings.console.enabled,
+        has_console=rooms_of(settings).is_on("console"),
         public_url=settings.server.public_url,
         is_tls=is_tls,
     )

@@ -30,6 +30,7 @@ from limnos.app.serving import serve, settle_memory
 from limnos.app.startup_errors import damaged_store_error, explain_startup_errors, masked_address
 from limnos.app.upkeep import LEASE_MS
 from limnos.app.worker_supervisor import Supervisor
+from limnos.config.active_rooms import rooms_of
 from limnos.config.loading import LoadedSettings
 from limnos.config.local_server import TOKEN_FILE, write_address
 from limnos.config.secrets import secrets_of
@@ -364,7 +365,7 @@ def _how_to_connect(settings: Settings, url: str) -> str:
 
 def _console_line(settings: Settings, url: str) -> str:
     """Return the line with the console's URL; "" if the console is disabled."""
-    if not settings.console.enabled:
+    if not rooms_of(settings).is_on("console"):
         return ""
     return f"  Console         {settings.server.public_url or url}/console/   (limnos console opens it signed in)\n"
 

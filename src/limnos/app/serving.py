@@ -21,18 +21,15 @@ import uvloop
 
 from limnos.app.bootstrap import bootstrap
 from limnos.app.certificates import CertificateReloader
-from limnos.app.engines import engine_of, has_engine
-from limnos.app.executor import executor_of
 from limnos.app.forced_exit import exit_within, handle_signals_on_thread
 from limnos.app.listening import bind_address
-from limnos.app.maintenance_process import maintenance_process_of
 from limnos.app.node_beats import NodeBeats
 from limnos.app.node_builder import ServerNode, build
+from limnos.app.room_parts import LoopStart, loops_of
 from limnos.config.loading import LoadedSettings
 from limnos.config.settings import Settings
 from limnos.http.admission_protocol import AdmissionProtocol
 from limnos.http.connection import FastPathProtocol
-from limnos.services.sqlpp.execution.engine import ENGINE
 from limnos.telemetry.logs import get_logger
 
 log = get_logger("limnos.server")
@@ -141,27 +138,17 @@ async def _serve(
 ) -> None:
     settings = loaded.settings
     built = build(settings, loaded.origins)
-    has_processes = has_engine(settings) or settings.maintenance.executor == "local"
-    needs_inner = has_processes and (certificates is not None or settings.server.workers > 1)
-    inner = bind_address("127.0.0.1", 0) if needs_inner else None
-    ENGINE.put(built.services, engine_of(settings, inner or sockets[0]))
+    is_inner_needed = certificates is not None or settings.server.workers > 1
+    inner = _InnerSocket(sockets[0], is_needed=is_inner_needed)
     background_tasks: list[asyncio.Task[None]] = []
     try:
-        ENGINE.of(built.services).begin()
         await bootstrap(built.services, settings)
-        background_tasks += (asyncio.create_task(built.upkeep.run()), asyncio.create_task(built.deliveries.run()))
-        background_tasks.append(asyncio.create_task(NodeBeats(built.services).run()))
-        if built.indexing is not None:
-            background_tasks.append(asyncio.create_task(built.indexing.run()))
-        maintenance = maintenance_process_of(settings, built.services, bound=inner or sockets[0])
-        if maintenance is not None:
-            background_tasks.append(asyncio.create_task(maintenance.run()))
-        executor = executor_of(settings, built.services)
-        if executor is not None:
-            background_tasks.append(asyncio.create_task(executor.run()))
+        loops = loops_of(built.rooms.on, LoopStart(built.services, settings, inner.open))
+        kernel_loops = (built.upkeep.run(), built.deliveries.run(), NodeBeats(built.services).run())
+        background_tasks += map(asyncio.create_task, (*kernel_loops, *loops))
         server = _NodeServer(_config(built, settings))
         server.drain_timeout_s = settings.server.drain_timeout_s
-        server.handshake_s, server.inner = settings.server.head_timeout_s, inner
+        server.handshake_s, server.inner = settings.server.head_timeout_s, inner.own
         if certificates is not None:
             certificates.reload_if_changed()
             server.tls = certificates.context
@@ -175,6 +162,22 @@ async def _serve(
     finally:
         await _end(background_tasks)
         await built.close()
+
+
+class _InnerSocket:
+    """The socket on which the processes that this one starts reach it: a loopback socket of its own if `is_needed`,
+    which is opened by the first call, otherwise the first listening socket.
+    """
+
+    def __init__(self, first: socket.socket, *, is_needed: bool) -> None:
+        self.own: socket.socket | None = None
+        self._first, self._is_needed = first, is_needed
+
+    def open(self) -> socket.socket:
+        """Return the socket."""
+        if self._is_needed and self.own is None:
+            self.own = bind_address("127.0.0.1", 0)
+        return self.own or self._first
 
 
 async def _end(tasks: list[asyncio.Task[None]]) -> None:

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 
 import msgspec
 
+from limnos.config.report import dumped
 from limnos.config.secrets import secrets_of
-from limnos.config.settings import Settings, is_secret, keys
+from limnos.config.settings import Settings, is_secret, keys, sections
 from limnos.model.secrets import MASK
 from limnos.services.upkeep.effective_settings import SettingLine
 
@@ -18,7 +19,8 @@ def setting_lines(settings: Settings, origins: Mapping[str, str]) -> tuple[Setti
 
     `origins` maps a setting to its origin, as `LoadedSettings` does; settings without one have their defaults.
     """
-    own, default = settings.model_dump(mode="json"), Settings().model_dump(mode="json")
+    own = dumped(settings)
+    default = {name: model().model_dump(mode="json") for name, model in sections().items()}
     secrets = [msgspec.json.encode(text)[1:-1] for text in secrets_of(settings)]
     return tuple(
         _line(key, own, default=default, secrets=secrets)._replace(origin=origins.get(key, "default")) for key in keys()

@@ -9,13 +9,13 @@ that none delays or ends another.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 
-from limnos.app.task_kinds import KINDS, LONG, TaskKind, TaskOutcome
+from limnos.app.task_kind import TaskKind, TaskOutcome
+from limnos.app.task_kinds import KINDS
 from limnos.files import AllowedStorage
 from limnos.model.permits import upkeep_permit
-from limnos.services.maintenance.rewriting.pauses import REFRESH_EVERY_S, pauses_refresh
 from limnos.services.request.audit_lines import AuditLines
 from limnos.services.request.concurrency.background_loops import BackgroundLoops
 from limnos.services.request.concurrency.lease_holders import has_ended, new_holder
@@ -56,7 +56,10 @@ TASKS = Counter("limnos_tasks_total", "Tasks that this node ran, by kind and out
 
 
 class Upkeep:
-    """Runs due tasks of the store, when woken and at least every `IDLE_S` seconds."""
+    """Runs due tasks of the store, when woken and at least every `IDLE_S` seconds.
+
+    `kinds` are the kinds of tasks by name, and `others` the names of those that are left to other nodes.
+    """
 
     def __init__(
         self,
@@ -68,7 +71,13 @@ class Upkeep:
         warehouse: str,
         keep_runs_ms: int,
         debris_ms: int = 0,
+        kinds: Mapping[str, TaskKind] = KINDS,
+        others: tuple[str, ...] = (),
     ) -> None:
+        self.kinds = kinds
+        long = tuple(kind.name for kind in kinds.values() if kind.takes_long)
+        self._leased = {True: long, False: (*long, *others)}
+        """The kinds of tasks that the loop of long tasks leases (True), and those that the other loop leaves out."""
         self.allowed = allowed
         self.warehouse = warehouse
         self.store = store
@@ -107,8 +116,6 @@ class Upkeep:
         ]
         if not self.store.inline:
             steps.append(("statistics of tables", self.refresh_statistics, REPAIR_EVERY_S))
-        if services is not None:
-            steps.append(("maintenance pauses", partial(pauses_refresh, services), REFRESH_EVERY_S))
         added = {name: loops.add(name, every_s=every_s) for name, _, every_s in steps}
         self._progress = {
             False: added["tasks"].record_progress,
@@ -149,7 +156,7 @@ class Upkeep:
         while await self.store.submit(self._permit, lambda tx: tx.documents.fill_digests()):
             pass
         await self.store.submit(self._permit, lambda tx: tx.tasks.forget(keep_ms=DONE_MS))
-        await self.store.submit(self._permit, _insert_periodic_tasks)
+        await self.store.submit(self._permit, self._insert_periodic_tasks)
         if self.services is not None:
             await locations_refresh(self.services)
         await self.count()
@@ -171,7 +178,7 @@ class Upkeep:
         now_ms = self.store.time.now_ms()
         moves = {}
         for task in await self.gate.look_up(lambda: later_tasks_read(now_ms)):
-            every_s = KINDS[task.kind].every_s if task.kind in KINDS else None
+            every_s = self.kinds[task.kind].every_s if task.kind in self.kinds else None
             every_ms = None if every_s is None else round(every_s * 1000)
             moved = task.moved(now_ms, every_ms=every_ms, retry_ms=RETRY_MS_MAX)
             if moved != task:
@@ -198,6 +205,12 @@ class Upkeep:
         while self.audit is not None and await self.audit.collect():
             pass
 
+    def _insert_periodic_tasks(self, tx: Tx) -> None:
+        """Insert the periodic tasks that are missing in the store."""
+        for kind in self.kinds.values():
+            if kind.every_s is not None:
+                tx.tasks.ensure(kind.name, kind.first, delay_ms=0)
+
     def _expire_audit(self, tx: Tx) -> int:
         return 0 if self.audit is None else lines_expire(tx, keep_ms=self.audit.rules.keep_ms)
 
@@ -208,11 +221,13 @@ class Upkeep:
         """
         await self._release_unrecorded()
         now_ms = self.store.time.now_ms()
-        if not await self.gate.look_up(lambda: task_due(now_ms, kinds=LONG, among=among_long)):
+        if not await self.gate.look_up(lambda: task_due(now_ms, kinds=self._leased[among_long], among=among_long)):
             return False
         task = await self.store.submit(
             self._permit,
-            lambda tx: tx.tasks.lease(lease_ms=LEASE_MS, kinds=LONG, among=among_long, holder=self.holder),
+            lambda tx: tx.tasks.lease(
+                lease_ms=LEASE_MS, kinds=self._leased[among_long], among=among_long, holder=self.holder
+            ),
         )
         if task is None:
             return False
@@ -232,7 +247,7 @@ class Upkeep:
 
     async def _run_leased(self, task: LeasedTask) -> None:
         """Run a leased task and record its outcome. Raises the errors of the store."""
-        kind = KINDS.get(task.kind)
+        kind = self.kinds.get(task.kind)
         if kind is None:
             log.warning("task of a kind that this release does not have", task=task.id, kind=task.kind)
             await self.store.submit(
@@ -299,10 +314,3 @@ def _complete(tx: Tx, task: LeasedTask, kind: TaskKind, *, outcome: TaskOutcome)
         tx.tasks.end(task.id, error=None, result=outcome.result)
     else:
         tx.tasks.done(task.id)
-
-
-def _insert_periodic_tasks(tx: Tx) -> None:
-    """Insert the periodic tasks that are missing in the store."""
-    for kind in KINDS.values():
-        if kind.every_s is not None:
-            tx.tasks.ensure(kind.name, kind.first, delay_ms=0)

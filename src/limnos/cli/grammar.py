@@ -27,8 +27,10 @@ from limnos.cli.operations import (
     VERB_ALIASES,
     VERBS,
     Operation,
+    absence_of,
     plural,
 )
+from limnos.manifests.switches import VARIABLE
 
 HELP: Final = ("--help", "-h")
 _ALONE: Final = frozenset({"audit", "create"})
@@ -114,6 +116,8 @@ def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
         raise UsageError("the command is missing: there are only options", hint=hint)
     lowered = [word.lower() if _PLAIN.fullmatch(word) else word for word in words]
     lowered[0] = VERB_ALIASES.get(lowered[0], lowered[0])
+    if lowered[0] not in COMMANDS or len(lowered) > 1:
+        _check_absence(lowered)
     if not is_help:
         _check_phrase(lowered, words, flags=rest)
     known = _operation_words(lowered, words, flags=rest) or _group_words(lowered, () if is_help else rest)
@@ -131,6 +135,12 @@ def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
             raise _sql_grant(lowered[0], words[1:], flags=rest)
         return [lowered[0], *_without(tokens, words[:1])]
     raise unknown_command(words, rest)
+
+
+def _check_absence(lowered: Sequence[str]) -> None:
+    """Raise UsageError for a command of a room that is switched off."""
+    if reason := absence_of(lowered):
+        raise UsageError(reason, hint=f"leave it out of the environment variable {VARIABLE}")
 
 
 def _check_phrase(lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]) -> None:

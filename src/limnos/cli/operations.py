@@ -7,8 +7,12 @@ operation, `help_page` prints them, `completion` offers them.
 
 from __future__ import annotations
 
+import os
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from limnos.manifests.switches import VARIABLE, room_set
 from limnos.model.kinds import Kind
 
 DECLARED: Final = tuple(kind.word for kind in Kind if kind.is_declared)
@@ -28,9 +32,10 @@ class CommandEntry(NamedTuple):
     module: str
 
 
-OBJECTS, ACCESS, WORK, SERVER = "Objects", "Users and access", "Work", "Server"
+TOPICS: Final = ("Objects", "Users and access", "Work", "Server")
+OBJECTS, ACCESS, WORK, SERVER = TOPICS
 
-COMMANDS: Final[dict[str, CommandEntry]] = {
+_KERNEL_COMMANDS: Final[dict[str, CommandEntry]] = {
     "list": CommandEntry(
         OBJECTS, "List catalogs, what is in one, or users, roles, runs and more.", "limnos.cli.catalog.tree:ls"
     ),
@@ -38,7 +43,6 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
         OBJECTS, "Show what is below a catalog or namespace, as a tree.", "limnos.cli.catalog.tree:tree"
     ),
     "show": CommandEntry(OBJECTS, "Show everything about one object.", "limnos.cli.catalog.tree:describe"),
-    "find": CommandEntry(OBJECTS, "Search objects by name, words, tag or owner.", "limnos.cli.catalog.find:find"),
     "create": CommandEntry(
         OBJECTS, "Create a catalog, namespace, user, role and more.", "limnos.cli.catalog.create:app"
     ),
@@ -58,9 +62,6 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "table": CommandEntry(
         OBJECTS, "Check a table's files and metadata, and mend its metadata.", "limnos.cli.catalog.table:app"
     ),
-    "lineage": CommandEntry(
-        OBJECTS, "Show where an object's data comes from, and goes.", "limnos.cli.pipeline.lineage:app"
-    ),
     "reports": CommandEntry(OBJECTS, "List scans of a table and commits to it.", "limnos.cli.pipeline.reports:reports"),
     "changes": CommandEntry(
         OBJECTS, "Show committed changes, and follow new ones.", "limnos.cli.catalog.changes:changes"
@@ -68,8 +69,6 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "names": CommandEntry(
         OBJECTS, "Change names of namespaces so that they can nest.", "limnos.cli.catalog.nesting:app"
     ),
-    "export": CommandEntry(OBJECTS, "Export a metalake to a file.", "limnos.cli.catalog.exchange:export"),
-    "import": CommandEntry(OBJECTS, "Create a metalake from an export.", "limnos.cli.catalog.exchange:import_"),
     "login": CommandEntry(ACCESS, "Sign in with a password, or in a browser.", "limnos.cli.identity.login:login"),
     "logout": CommandEntry(ACCESS, "End a session.", "limnos.cli.identity.login:logout"),
     "whoami": CommandEntry(ACCESS, "Show your user name on the server.", "limnos.cli.catalog.tree:whoami"),
@@ -97,14 +96,6 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "audit": CommandEntry(
         ACCESS, "Show who did what to which object, by which privilege.", "limnos.cli.operation.audit:app"
     ),
-    "console": CommandEntry(ACCESS, "Open the console in a browser, signed in.", "limnos.cli.identity.console:console"),
-    "pipeline": CommandEntry(WORK, "Pipelines and their runs.", "limnos.cli.pipeline.pipelines:app"),
-    "job": CommandEntry(WORK, "Programs and Spark applications that the server runs.", "limnos.cli.pipeline.jobs:app"),
-    "sql": CommandEntry(WORK, "Run SQL++ statements, or an SQL++ shell.", "limnos.cli.sqlpp.sql:sql"),
-    "maintenance": CommandEntry(
-        WORK, "Show and run the maintenance that tables need.", "limnos.cli.operation.maintenance:app"
-    ),
-    "lance": CommandEntry(WORK, "List, serve or register directories of Lance tables.", "limnos.cli.catalog.lance:app"),
     "spark": CommandEntry(WORK, "What Spark needs.", "limnos.cli.operation.spark:app"),
     "demo": CommandEntry(WORK, "Run the demonstration pipeline on real data.", "limnos.cli.operation.spark:demo"),
     "server": CommandEntry(
@@ -118,13 +109,12 @@ COMMANDS: Final[dict[str, CommandEntry]] = {
     "webhook": CommandEntry(SERVER, "Send committed changes to a URL.", "limnos.cli.operation.webhooks:app"),
     "completion": CommandEntry(SERVER, "Print the completion script of a shell.", "limnos.cli.completion:completion"),
 }
-"""Every command, in the order of the help page. Modules are below `limnos.cli`."""
+"""The commands of the kernel, in the order of the help page."""
 
-GROUPS: Final[dict[str, tuple[str, ...]]] = {
+_KERNEL_GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "create": ("metalake", "catalog", "namespace", "fileset", "model", *DECLARED),
     "trash": ("list", "delete"),
     "table": ("check", "mend"),
-    "lineage": ("up", "down"),
     "names": ("check", "plan", "show", "migrate", "undo", "confirm"),
     "profile": ("list", "use"),
     "user": ("add", "remove", "list", "describe", "password", "disable", "enable", "secret"),
@@ -136,25 +126,6 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "tag": ("create", "delete", "list", "describe", "add", "remove"),
     "restriction": ("set", "show", "remove"),
     "token": ("create", "list", "revoke"),
-    "pipeline": (
-        "check",
-        "plan",
-        "schema",
-        "run",
-        "resume",
-        "publish",
-        "discard",
-        "diff",
-        "list",
-        "runs",
-        "show",
-        "cancel",
-        "findings",
-        "drop",
-    ),
-    "job": ("register", "templates", "run", "list", "show", "cancel", "delete"),
-    "maintenance": ("plan", "explain", "run", "cancel", "work", "status"),
-    "lance": ("list", "describe", "import", "serve"),
     "spark": ("jars",),
     "server": ("start", "check", "migrate", "janitor", "backup", "restore", "config"),
     "node": ("list", "settings"),
@@ -162,18 +133,16 @@ GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "storage": ("check", "keys", "rotate-key"),
     "webhook": ("create", "list", "drop", "retry"),
 }
-"""The commands of each group."""
+"""The commands of each group of the kernel."""
 
-GROUP_ALIASES: Final = {
+_KERNEL_ALIASES: Final = {
     "trash ls": "trash list",
     "trash rm": "trash delete",
     "trash remove": "trash delete",
-    "lance ls": "lance list",
     "user create": "user add",
     "user delete": "user remove",
     "token delete": "token revoke",
     "webhook delete": "webhook drop",
-    "pipeline delete": "pipeline drop",
     "restriction delete": "restriction remove",
     "restriction create": "restriction set",
     "restriction list": "restriction show",
@@ -182,10 +151,8 @@ GROUP_ALIASES: Final = {
     "group show": "group describe",
     "role show": "role describe",
     "tag show": "tag describe",
-    "lance show": "lance describe",
-    "job create": "job register",
 }
-"""Other spellings of groups' commands: one set of verbs, and those of former releases."""
+"""Other spellings of commands of the kernel's groups: one set of verbs, and those of former releases."""
 
 
 class Operation(NamedTuple):
@@ -201,7 +168,7 @@ def _operations(verb: str, kinds: str, *, arguments: str, command: str) -> list[
     return [Operation(verb, kind, arguments, command.replace("KIND", kind)) for kind in kinds.split()]
 
 
-OPERATIONS: Final[tuple[Operation, ...]] = (
+_KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("create", "metalake catalog", arguments="NAME", command="create KIND"),
     *_operations(
         "create", " ".join(("namespace", "fileset", "model", *DECLARED)), arguments="PATH", command="create KIND"
@@ -212,23 +179,17 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("create", "secret", arguments="USER", command="user secret create"),
     *_operations("create", "restriction", arguments="NAME PATH", command="restriction set"),
     *_operations("create", "webhook", arguments="URL", command="webhook create"),
-    *_operations("create", "template", arguments="NAME EXECUTABLE", command="job register"),
     *_operations("list", "metalake", arguments="", command="list --kind metalake"),
     *_operations("list", "catalog", arguments="", command="list"),
     *_operations("list", "namespace table view fileset model topic", arguments="[PATH]", command="list --only KIND"),
-    *_operations("list", "user group role token pipeline webhook node task profile", arguments="", command="KIND list"),
+    *_operations("list", "user group role token webhook node task profile", arguments="", command="KIND list"),
     *_operations("list", "tag", arguments="[PATH]", command="tag list"),
     *_operations("list", "secret", arguments="USER", command="user secret list"),
     *_operations("list", "account", arguments="", command="user secret accounts"),
     *_operations("list", "restriction", arguments="PATH", command="restriction show"),
-    *_operations("list", "run", arguments="[PIPELINE]", command="pipeline runs"),
-    *_operations("list", "finding", arguments="PIPELINE", command="pipeline findings"),
-    *_operations("list", "job", arguments="[TEMPLATE]", command="job list"),
-    *_operations("list", "template", arguments="", command="job templates"),
     *_operations("list", "file", arguments="PATH [DIRECTORY]", command="files"),
     *_operations("list", "report", arguments="TABLE", command="reports"),
     *_operations("list", "trash", arguments="[PATH]", command="trash list"),
-    *_operations("list", "operation", arguments="CATALOG", command="maintenance status"),
     *_operations("list", "change", arguments="", command="changes"),
     *_operations("list", "key", arguments="", command="storage keys"),
     *_operations("list", "setting", arguments="", command="node settings"),
@@ -241,11 +202,7 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("show", "user group role tag", arguments="NAME", command="KIND describe"),
     *_operations("show", "owner", arguments="PATH", command="owner show"),
     *_operations("show", "restriction", arguments="PATH", command="restriction show"),
-    *_operations("show", "lineage", arguments="PATH", command="lineage up"),
-    *_operations("show", "run", arguments="RUN", command="pipeline show"),
-    *_operations("show", "job", arguments="JOB", command="job show"),
     *_operations("show", "task", arguments="ID", command="task show"),
-    *_operations("show", "maintenance", arguments="TABLE", command="maintenance explain"),
     *_operations(
         "set", "metalake catalog namespace table view fileset model", arguments="PATH", command="set --kind KIND"
     ),
@@ -272,11 +229,49 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("delete", "restriction", arguments="NAME PATH", command="restriction remove"),
     *_operations("delete", "protection", arguments="PATH", command="unprotect"),
     *_operations("delete", "webhook", arguments="ID", command="webhook drop"),
-    *_operations("delete", "pipeline", arguments="PIPELINE", command="pipeline drop"),
-    *_operations("delete", "template", arguments="TEMPLATE", command="job delete"),
-    *_operations("delete", "run", arguments="RUN", command="pipeline discard"),
     *_operations("delete", "trash", arguments="CATALOG ID", command="trash delete"),
 )
+"""The operations of the kernel, in the order of the help pages of verbs."""
+
+ROOMS: Final = room_set([word.strip() for word in os.environ.get(VARIABLE, "").split(",")])
+"""The rooms that are installed here, without those that the environment variable of `rooms.off` names. The server's
+settings are not known here: if it lacks a room, its answer says so.
+"""
+
+
+def _commands() -> dict[str, CommandEntry]:
+    """Return all commands in the order of the help page."""
+    counts: Counter[str] = Counter()
+    placed: list[tuple[int, int, str, CommandEntry]] = []
+    for name, entry in _KERNEL_COMMANDS.items():
+        counts[entry.topic] += 10
+        placed.append((TOPICS.index(entry.topic), counts[entry.topic], name, entry))
+    for room in ROOMS.on:
+        for each in room.commands:
+            topic = each.topic if each.topic in TOPICS else WORK
+            placed.append((TOPICS.index(topic), each.place, each.name, CommandEntry(topic, each.summary, each.code)))
+    return {name: entry for _, _, name, entry in sorted(placed, key=lambda each: each[:2])}
+
+
+def _all_operations() -> tuple[Operation, ...]:
+    """Return all operations in the order of the help pages."""
+    placed = [(number * 10, each) for number, each in enumerate(_KERNEL_OPERATIONS, 1)]
+    placed += [
+        (each.place, Operation(each.verb, each.kind, each.arguments, each.command))
+        for room in ROOMS.on
+        for each in room.operations
+    ]
+    return tuple(each for _, each in sorted(placed, key=lambda pair: pair[0]))
+
+
+_ADDED: Final = [each for room in ROOMS.on for each in room.commands]
+COMMANDS: Final = _commands()
+"""Every command, in the order of the help page."""
+GROUPS: Final = _KERNEL_GROUPS | {each.name: each.group for each in _ADDED if each.group}
+"""The commands of each group."""
+GROUP_ALIASES: Final = _KERNEL_ALIASES | dict(pair for each in _ADDED for pair in each.aliases)
+"""Other spellings of groups' commands: one set of verbs, and those of former releases."""
+OPERATIONS: Final = _all_operations()
 """Every operation, in the order of the help pages of verbs."""
 
 BY_VERB_AND_KIND: Final = {(each.verb, each.kind): each for each in OPERATIONS}
@@ -320,3 +315,18 @@ KIND_WORDS: Final = {
     **KIND_ALIASES,
 }
 """Every word for a kind, in the singular and plural, and the kind."""
+
+
+def absence_of(words: Sequence[str]) -> str:
+    """Return why typed words are no command here, if they are one of a room that is switched off; otherwise empty."""
+    verb = VERB_ALIASES.get(words[0], words[0]) if words else ""
+    for off in ROOMS.off:
+        typed = [each.name for each in off.manifest.commands if each.name == verb]
+        typed += [
+            f"{each.verb} {words[1]}"
+            for each in off.manifest.operations
+            if each.verb == verb and len(words) > 1 and words[1] in (each.kind, plural(each.kind))
+        ]
+        if typed:
+            return f"'limnos {typed[0]}' belongs to {off.manifest.name}, which is off here: {off.why}"
+    return ""

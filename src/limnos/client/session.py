@@ -10,7 +10,7 @@ import asyncio
 import base64
 import ssl
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Generic, Self, TypeVar, cast
@@ -66,10 +66,20 @@ from limnos.client.operation.sqlpp import Statements
 from limnos.client.operation.storage import Storage
 from limnos.client.operation.tasks import Tasks
 from limnos.client.server import Server
+from limnos.manifests.installed import installed_rooms
+from limnos.manifests.manifest import ClientEntry, load
 from limnos.model.declared_kinds import DashboardFields, DeclaredKind, ObjectFields
 
 T = TypeVar("T")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+def added_resources(own: Collection[str]) -> tuple[ClientEntry, ...]:
+    """Return the resources that rooms of other packages bring. `own` are the attributes that exist already, and
+    `lance`.
+    """
+    entries = [entry for room in installed_rooms().manifests for entry in room.client]
+    return tuple(entry for entry in entries if entry.attribute not in {*own, "lance"})
 
 
 class _Resources(Generic[S]):
@@ -123,6 +133,10 @@ class _Resources(Generic[S]):
         self.job_templates = JobTemplates(sender, scope)
         self.jobs = Jobs(sender, scope)
         self.sqlpp = Statements(sender, scope)
+        for entry in added_resources(vars(self)):
+            setattr(
+                self, entry.attribute, cast("Callable[[S, ClientScope], object]", load(entry.resource))(sender, scope)
+            )
 
     def declared(self, declared: DeclaredKind) -> DeclaredObjects[S, ObjectFields]:
         """Return the calls on the objects of a declared kind."""

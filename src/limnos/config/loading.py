@@ -14,7 +14,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from limnos.config.settings import ConfigError, Settings, is_secret, keys
+from limnos.config.section import SettingsSection
+from limnos.config.settings import ConfigError, Settings, is_secret, keys, sections
 from limnos.model.secrets import hide_secrets, passwords_of_url
 
 PREFIX = "LIMNOS__"
@@ -139,15 +140,31 @@ def _build(winners: Mapping[str, _SettingValue], origins: Mapping[str, str]) -> 
     for item in winners.values():
         section, _, key = item.key.partition(".")
         tree.setdefault(section, {})[key] = item.value
+    known = sections()
+    added = {
+        name: _checked_section(known[name], tree.pop(name, {}), name=name, origins=origins)
+        for name in known
+        if name not in Settings.model_fields
+    }
     try:
-        return Settings.model_validate(tree)
+        return Settings.model_validate(tree | ({"added": added} if added else {}))
     except ValidationError as error:
         raise ConfigError("\n".join(_explain(error, origins))) from None  # pydantic's own message repeats values
 
 
-def _explain(error: ValidationError, origins: Mapping[str, str]) -> Iterator[str]:
+def _checked_section(
+    model: type[SettingsSection], values: Mapping[str, object], *, name: str, origins: Mapping[str, str]
+) -> SettingsSection:
+    """Check the values of a section of another package. Raises ConfigError."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(error, origins, within=(name,)))) from None
+
+
+def _explain(error: ValidationError, origins: Mapping[str, str], *, within: tuple[str, ...] = ()) -> Iterator[str]:
     for problem in error.errors(include_url=False):
-        key = ".".join(str(part) for part in problem["loc"][:2])
+        key = ".".join(str(part) for part in (*within, *problem["loc"])[:2])
         text = hide_secrets(problem["msg"].removeprefix("Value error, "), passwords_of_url(str(problem["input"])))
         if key in origins:
             yield f"setting '{key}' ({origins[key]}): {text}{_not_value(problem['input'], kind=problem['type'], key=key)}"

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 from pydantic_core import PydanticUndefined
 
 from limnos.config.loading import FLAGS, PREFIX, LoadedSettings
-from limnos.config.settings import is_secret, keys, sections
+from limnos.config.settings import Settings, is_secret, keys, sections
 from limnos.model.secrets import Secret
 
 MASK = "*****"
@@ -31,14 +31,20 @@ class SettingRow:
 
 def rows(loaded: LoadedSettings) -> tuple[SettingRow, ...]:
     """Return every setting in effect, in the order of the reference page."""
-    dump = loaded.settings.model_dump(mode="json")
+    settings = loaded.settings
+    dump = dumped(settings)
     results = []
     for key in keys():
         section, _, name = key.partition(".")
         value = dump[section][name]
-        value = show_value(getattr(getattr(loaded.settings, section), name)) if is_secret(key) else mask_value(value)
+        value = show_value(getattr(settings.section(section), name)) if is_secret(key) else mask_value(value)
         results.append(SettingRow(key=key, value=value, origin=loaded.origins[key]))
     return tuple(results)
+
+
+def dumped(settings: Settings) -> dict[str, dict[str, object]]:
+    """Return the values of all settings as JSON has them, by section and name."""
+    return {name: settings.section(name).model_dump(mode="json") for name in sections()}
 
 
 def show_value(value: object) -> object:

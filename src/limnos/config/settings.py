@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
+from pydantic import Field, InstanceOf, NonNegativeInt, PositiveFloat, PositiveInt
 from pydantic.functional_validators import AfterValidator, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
@@ -19,6 +19,7 @@ from limnos.config.engine import EngineSection, SqlppSection
 from limnos.config.jobs import JobsSection
 from limnos.config.maintenance import MaintenanceSection
 from limnos.config.planning import PlanningSection
+from limnos.config.room_settings import RoomsSection, added_sections, unknown_rooms
 from limnos.config.secrets import SecretText, holds_secret, open_passwords
 from limnos.config.section import SettingsSection
 from limnos.config.server import ConsoleSection, ServerSection, TlsSection
@@ -287,6 +288,16 @@ class Settings(BaseSettings):
     log: LogSection = LogSection()
     telemetry: TelemetrySection = TelemetrySection()
     spark: SparkSection = SparkSection()
+    rooms: RoomsSection = RoomsSection()
+    added: dict[str, InstanceOf[SettingsSection]] = Field(default_factory=dict)
+    """The sections of rooms that other packages bring, by name."""
+
+    def section(self, name: str) -> SettingsSection:
+        """Return a section by its name. Raises KeyError for an unknown one."""
+        if name in type(self).model_fields and name != "added":
+            section: SettingsSection = getattr(self, name)
+            return section
+        return self.added[name] if name in self.added else sections()[name]()
 
     @classmethod
     def settings_customise_sources(
@@ -306,6 +317,12 @@ class Settings(BaseSettings):
             raise ValueError(
                 f"setting '{named[0]}' contains a password inside a URL, and its value is shown in logs and reports: leave user and password out"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _names_rooms(self) -> Settings:
+        if wrong := unknown_rooms(self.rooms.off):
+            raise ValueError(f"setting 'rooms.off': {wrong}")
         return self
 
     @model_validator(mode="after")
@@ -333,7 +350,10 @@ def sections() -> dict[str, type[SettingsSection]]:
         model = field.annotation
         if isinstance(model, type) and issubclass(model, SettingsSection):
             results[name] = model
-    return results
+    try:
+        return results | added_sections(results)
+    except Exception as error:
+        raise ConfigError(f"a room of another package has settings that cannot be used: {error}") from error
 
 
 def keys() -> tuple[str, ...]:

@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """The target of a request: finds the protocol and the route of a path, and builds that protocol's refusals.
 
-Must not know particular protocols or the application.
+Adds the routes of rooms, and refuses those of rooms that are off.
+
+Must not know particular protocols, rooms or the application.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Coroutine, Iterable, Sequence
+from typing import Any, Final, cast
 from typing import Protocol as Interface
 
 from limnos.http import health
@@ -15,6 +17,8 @@ from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import Response
 from limnos.http.routing import SHORT_BODY_BYTES, Route, RouteBodyKind, Router
+from limnos.manifests.installed import installed_rooms
+from limnos.manifests.manifest import Manifest, load
 from limnos.model.errors import LimnosError, NotFound, UnsupportedOperation
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
@@ -32,6 +36,7 @@ class Protocol(Interface):
     anonymous: frozenset[str]
     """Operations that need no credential: health, metrics, public configuration."""
     # Optional attribute `takes_key`: if true, a token may also come in the header `x-api-key`.
+    # Optional attribute `refusal`: why the server serves none of its routes; every request for them is refused.
     # Optional attribute `narrows`: if true, every right is decided by the request view, so active roles are supported.
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
@@ -90,10 +95,11 @@ class RouteTarget:
 
 
 UNKNOWN_ROUTE: Final = "unknown-route"
-
-
 UNKNOWN_METHOD: Final = "unknown-method"
-"""The operation names of requests without a route, and of requests with an unsupported method."""
+ROOM_OFF: Final = "room-off"
+"""The operation names of requests without a route, with an unsupported method, and for a part of the product that the
+server does not serve.
+"""
 
 
 def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_bytes_max: int) -> RouteTarget:
@@ -103,6 +109,8 @@ def find_target(protocols: Sequence[Protocol], *, method: str, raw: bytes, body_
         match = protocol.router.find(segments)
         if match is None:
             continue
+        if getattr(protocol, "refusal", ""):
+            return RouteTarget(protocol, ROOM_OFF, route=None, params=(), body_bytes_max=body_bytes_max)
         routes, params = match
         route = routes.get(method) or (routes.get("GET") if method == "HEAD" else None)
         operation = UNKNOWN_METHOD if route is None else route.operation
@@ -137,4 +145,65 @@ def unknown_target(target: RouteTarget) -> LimnosError:
     """Return the error for a path without a route, or a route without this method."""
     if target.operation == UNKNOWN_METHOD:
         return UnsupportedOperation("This address does not support this method")
+    if target.operation == ROOM_OFF:
+        return NotFound(getattr(target.protocol, "refusal", ""), kind="route")
     return NotFound("This address does not exist", kind="route")
+
+
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+
+
+class ErrorResponse(Interface):
+    """A function that converts an error to a protocol's response."""
+
+    def __call__(self, error: LimnosError, /, *, request_id: str, operation: str) -> Response:
+        """Return the response."""
+
+
+def routes_of(protocol: str, rooms: Iterable[Manifest] | None = None) -> list[Route[Handler]]:
+    """Return the routes that rooms add to a protocol; by default those of all installed rooms."""
+    manifests = installed_rooms().manifests if rooms is None else rooms
+    return [
+        route
+        for room in manifests
+        for entry in room.routes
+        if entry.protocol == protocol
+        for route in cast("Sequence[Route[Handler]]", load(entry.routes))
+    ]
+
+
+def refusing_router(paths: Iterable[str], handler: Callable[..., object]) -> Router[Callable[..., object]]:
+    """Return a router that finds every path which begins with one of the patterns, by every method."""
+    patterns = dict.fromkeys(text for path in paths for text in (path, f"{path}/{{rest...}}"))
+    return Router(
+        "",
+        [
+            Route(method=method, path=pattern, handler=handler, operation=ROOM_OFF)
+            for pattern in patterns
+            for method in METHODS
+        ],
+    )
+
+
+class RefusingProtocol:
+    """Refuses all paths of a room that is off, in the error format of the protocol that would serve them."""
+
+    def __init__(self, name: str, paths: Iterable[str], *, reason: str, error: ErrorResponse) -> None:
+        self.name = name
+        self.refusal = reason
+        self.anonymous: frozenset[str] = frozenset()
+        self.router: Router[Handler] = cast("Router[Handler]", refusing_router(paths, _unused))
+        self._error = error
+
+    def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
+        """Return the server as the scope of every path."""
+        return RequestScope(), None, ()
+
+    def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:
+        """Return the response of the protocol for an error."""
+        return self._error(error, request_id=request_id, operation=operation)
+
+
+async def _unused(_request: Request, _ctx: Context) -> Response:
+    """Stand for a handler: `route_targets` refuses the request before."""
+    raise AssertionError("a refused route has no handler")

@@ -7,10 +7,11 @@ Must not know protocols. A route's path is `/a/{b}/c`; a literal takes precedenc
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Generic, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Iterable
+from typing import Any, Final, Generic, Literal, NamedTuple, TypeVar
 
 from limnos.access.actions import Action
+from limnos.services.request.request_scope import RequestScope
 
 H = TypeVar("H")
 SHORT_BODY_BYTES: Final = 1 << 16
@@ -31,6 +32,7 @@ class Route(NamedTuple, Generic[H]):
     - `takes`: the kind of body; a body with another Content-Type is refused.
     - `asks`: the actions that it may need. A body over 64 KiB, up to `body_bytes_max`, is read only if the caller may
       take one of them; a route without actions accepts no such body.
+    - `scope`: returns the scope of a request and its context, for a path that does not name the metalake.
     """
 
     method: str
@@ -45,6 +47,7 @@ class Route(NamedTuple, Generic[H]):
     query_ignored: tuple[str, ...] = ()
     query_repeatable: tuple[str, ...] = ()
     query_refused: tuple[str, ...] = ()
+    scope: Callable[[Any, Any], RequestScope] | None = None
 
     @property
     def body_limit(self) -> int:

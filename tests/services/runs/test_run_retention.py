@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from limnos.app.task_kinds import KINDS, PRUNE_RUNS, RUNS_AT_ONCE
+from limnos.app.task_kinds import KINDS
 from limnos.files import allow_everything
 from limnos.model.permits import upkeep_permit
+from limnos.rooms.pipelines.tasks import PRUNE_RUNS, RUNS_AT_ONCE
 from limnos.services.request.task_context import TaskContext
 from limnos.services.runs.pipelines import pipeline_put
 from limnos.services.runs.runs import RunBegin, run_finish, run_start

@@ -6,8 +6,10 @@ It is the last protocol and handles the errors of unknown paths.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from limnos.http.admin import documentation, pages, service
-from limnos.http.admin.activity import audit, changes, exchange, jobs, lineage, pipelines, reports, runs, webhooks
+from limnos.http.admin.activity import audit, changes, reports, webhooks
 from limnos.http.admin.catalog import (
     children,
     declared_objects,
@@ -15,7 +17,6 @@ from limnos.http.admin.catalog import (
     moves,
     nesting,
     previews,
-    searches,
     table_checks,
     transactions,
     trash,
@@ -23,13 +24,14 @@ from limnos.http.admin.catalog import (
 from limnos.http.admin.errors import error_response
 from limnos.http.admin.governance import protection, restrictions
 from limnos.http.admin.identity import access, console_codes, groups, logins, service_accounts, tokens, users
-from limnos.http.admin.operation import maintenance, nodes, rewrites, storage, tasks
+from limnos.http.admin.operation import nodes, storage, tasks
 from limnos.http.idempotency import IdempotencyTerms, IdempotentRoute, make_idempotent
 from limnos.http.parameters import scope_of_path
 from limnos.http.request import Request
 from limnos.http.response import Response
-from limnos.http.route_targets import Handler
+from limnos.http.route_targets import Handler, routes_of
 from limnos.http.routing import Route, Router
+from limnos.manifests.manifest import Manifest
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
@@ -42,8 +44,6 @@ _MODULES = (
     service,
     changes,
     children,
-    searches,
-    exchange,
     webhooks,
     moves,
     nesting,
@@ -54,14 +54,8 @@ _MODULES = (
     filesets,
     declared_objects,
     table_checks,
-    maintenance,
-    rewrites,
-    pipelines,
-    runs,
-    lineage,
     trash,
     groups,
-    jobs,
     users,
     tokens,
     storage,
@@ -94,8 +88,10 @@ class AdminProtocol:
     name = "admin"
     anonymous = service.ANONYMOUS | pages.ANONYMOUS | documentation.ANONYMOUS | logins.ANONYMOUS
 
-    def __init__(self) -> None:
-        routes = [route for module in _MODULES for route in module.ROUTES]
+    def __init__(self, rooms: Iterable[Manifest] | None = None) -> None:
+        """Build the protocol with the routes of rooms; by default those of all installed rooms."""
+        routes = [*(route for module in _MODULES for route in module.ROUTES), *routes_of(self.name, rooms)]
+        self._scopes = {route.path: route.scope for route in routes if route.scope is not None}
         self.router: Router[Handler] = Router(
             "", [_make_idempotent(route) if route.operation in KEYED else route for route in routes]
         )
@@ -104,8 +100,8 @@ class AdminProtocol:
         """Return the scope of a path (the server, a metalake or a catalog), with no object: kind None and an empty
         path.
         """
-        if path in lineage.ANY_METALAKE:
-            return RequestScope(lineage.metalake_of(request, ctx)), None, ()
+        if path in self._scopes:
+            return self._scopes[path](request, ctx), None, ()
         return scope_of_path(path, request), None, ()
 
     def error(self, error: LimnosError, *, request_id: str, operation: str) -> Response:

@@ -7,36 +7,35 @@ that cookie.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Final
+from typing import Final, cast
 
 import msgspec
 
-from limnos.http.console import audit, home, issuer_sign_in, objects, searches, sessions, static_files
+from limnos.http.console import audit, home, issuer_sign_in, objects, sessions, static_files
 from limnos.http.console.access import changes, members, people, person_changes, person_drops, restrictions
 from limnos.http.console.access import objects as access_objects
 from limnos.http.console.credentials import secrets, tokens
 from limnos.http.console.errors import error_page
 from limnos.http.console.governance import attachments
-from limnos.http.console.lineage import graph as lineage_graph
-from limnos.http.console.operation import accounts, jobs, server_state, storage, tasks
-from limnos.http.console.page_requests import ConsoleRoute, PageRequest, serve
-from limnos.http.console.pipelines import pipelines, runs
+from limnos.http.console.operation import accounts, server_state, storage, tasks
+from limnos.http.console.page_requests import ConsoleRoute, PageHandler, PageRequest, serve
 from limnos.http.console.rendering import render, static_version
 from limnos.http.console.responses import HSTS, SAFE
 from limnos.http.console.site import ROOT, ConsoleSite
-from limnos.http.console.table_parts import health, maintenance_overview
 from limnos.http.console.trash import drops, trash
 from limnos.http.console.tree_changes import creations, edits, renames
-from limnos.http.console.worksheet import statements
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.request import Request
 from limnos.http.response import NO_STORE, Response
-from limnos.http.route_targets import Handler
+from limnos.http.route_targets import ROOM_OFF, Handler
 from limnos.http.routing import Route, Router
+from limnos.manifests.installed import installed_rooms
+from limnos.manifests.manifest import Manifest, load
+from limnos.manifests.switches import RoomOff, RoomSet, room_set
 from limnos.model.errors import AuthenticationFailed, LimnosError, NotFound
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
@@ -57,28 +56,32 @@ _MODULES = (
     person_changes,
     person_drops,
     restrictions,
-    lineage_graph,
-    pipelines,
-    runs,
     attachments,
-    health,
-    maintenance_overview,
-    jobs,
     tasks,
     server_state,
     storage,
     accounts,
     tokens,
     secrets,
-    searches,
     audit,
     trash,
-    statements,
     sessions,
     issuer_sign_in,
     static_files,
 )
-CONSOLE_ROUTES: tuple[ConsoleRoute, ...] = tuple(route for module in _MODULES for route in module.ROUTES)
+
+
+def _routes_of(rooms: Iterable[Manifest]) -> tuple[ConsoleRoute, ...]:
+    """Return the routes of the kernel's pages, and of the pages of rooms."""
+    own = [route for module in _MODULES for route in module.ROUTES]
+    added = [
+        route for room in rooms for entry in room.pages for route in cast("Sequence[ConsoleRoute]", load(entry.routes))
+    ]
+    return (*own, *added)
+
+
+CONSOLE_ROUTES: Final = _routes_of(installed_rooms().manifests)
+"""The routes of all pages, of installed rooms as well."""
 
 
 class PlainErrorPage(msgspec.Struct, frozen=True):
@@ -91,10 +94,14 @@ class PlainErrorPage(msgspec.Struct, frozen=True):
 
 
 class ConsoleRouter(Router[Handler]):
-    """The routes of the console, and one more for all other addresses below its root."""
+    """The routes of the console, one more for all other addresses below its root, and those of pages of rooms that are
+    off, which are refused.
+    """
 
-    def __init__(self, routes: Iterable[Route[Handler]], *, unknown: Route[Handler]) -> None:
-        super().__init__("", routes)
+    def __init__(
+        self, routes: Iterable[Route[Handler]], *, unknown: Route[Handler], refused: Iterable[Route[Handler]] = ()
+    ) -> None:
+        super().__init__("", routes, refused)
         self.unknown = unknown
 
     def find(self, segments: list[bytes]) -> tuple[dict[str, Route[Handler]], tuple[bytes, ...]] | None:
@@ -112,6 +119,26 @@ async def unknown_page(page_request: PageRequest) -> Response:
     raise NotFound("The console has no page at this address", kind="route")
 
 
+def _refusal(off: RoomOff) -> PageHandler:
+    """Return the handler for the pages of a room that is off. A signed-in user sees the navigation."""
+
+    async def refused_page(page_request: PageRequest) -> Response:
+        with suppress(AuthenticationFailed):
+            await page_request.identify()
+        raise NotFound(off.reason, kind="route")
+
+    return refused_page
+
+
+def _refused_routes(rooms: RoomSet) -> Iterator[ConsoleRoute]:
+    for off in rooms.off:
+        handler = _refusal(off)
+        for path in dict.fromkeys(path for entry in off.manifest.pages for path in entry.paths):
+            for method in ("GET", "POST"):
+                for pattern in (path, f"{path}/{{path...}}"):
+                    yield ConsoleRoute(method=method, path=pattern, handler=handler, operation=ROOM_OFF, is_public=True)
+
+
 UNKNOWN: Final = ConsoleRoute(
     method="GET", path="/{path...}", handler=unknown_page, operation="unknown-console-page", is_public=True
 )
@@ -122,11 +149,19 @@ class ConsoleProtocol:
 
     name = "console"
 
-    def __init__(self, site: ConsoleSite) -> None:
+    def __init__(self, site: ConsoleSite, rooms: RoomSet | None = None) -> None:
+        """Build the console with the pages of the rooms that are on; by default of those that the site does not
+        exclude.
+        """
+        room_parts = room_set(site.rooms_off) if rooms is None else rooms
         self.site = site
-        routes = [self._route(route) for route in CONSOLE_ROUTES]
-        self.router: Router[Handler] = ConsoleRouter(routes, unknown=self._route(UNKNOWN))
-        self.anonymous = frozenset(route.operation for route in (*CONSOLE_ROUTES, UNKNOWN))
+        own = _routes_of(room_parts.on)
+        self.router: Router[Handler] = ConsoleRouter(
+            [self._route(route) for route in own],
+            unknown=self._route(UNKNOWN),
+            refused=[self._route(route) for route in _refused_routes(room_parts)],
+        )
+        self.anonymous = frozenset({ROOM_OFF, *(route.operation for route in (*own, UNKNOWN))})
         """All operations are anonymous for the application, which reads no Authorization header for them; the pages
         read the cookie.
         """
@@ -151,7 +186,9 @@ class ConsoleProtocol:
     def _has_page(self, path: str) -> bool:
         """Return whether the path of a URL has a page."""
         match = self.router.find(path.strip("/").encode().split(b"/"))
-        return match is not None and "GET" in match[0] and match[0]["GET"].operation != UNKNOWN.operation
+        return (
+            match is not None and "GET" in match[0] and match[0]["GET"].operation not in (UNKNOWN.operation, ROOM_OFF)
+        )
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Return the server as the scope of every path."""

@@ -36,8 +36,13 @@ class ConsoleSite(NamedTuple):
     origin: str | None = None
     is_tls: bool = False
     allows_name_only: bool = False
-    has_sqlpp: bool = True
-    """Whether the server runs statements of SQL++."""
+    rooms_off: frozenset[str] = frozenset()
+    """The names of the rooms that the server does not serve."""
+
+    @property
+    def has_sqlpp(self) -> bool:
+        """Whether the server runs statements of SQL++."""
+        return "sqlpp" not in self.rooms_off
 
     @property
     def base(self) -> str:

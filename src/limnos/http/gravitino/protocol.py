@@ -6,6 +6,8 @@ Has no business rules.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from limnos.http.gravitino import (
     bulk_users,
     catalogs,
@@ -13,7 +15,6 @@ from limnos.http.gravitino import (
     filesets,
     functions,
     groups,
-    jobs,
     metalakes,
     models,
     owners,
@@ -30,12 +31,12 @@ from limnos.http.gravitino import (
     views,
 )
 from limnos.http.gravitino.errors import error_response
-from limnos.http.gravitino.maintenance import table_operations
 from limnos.http.parameters import scope_of_path
 from limnos.http.request import Request
 from limnos.http.response import Response
-from limnos.http.route_targets import Handler
+from limnos.http.route_targets import Handler, routes_of
 from limnos.http.routing import Router
+from limnos.manifests.manifest import Manifest
 from limnos.model.errors import LimnosError
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
@@ -64,8 +65,6 @@ _MODULES = (
     filesets,
     functions,
     topics,
-    jobs,
-    table_operations,
 )
 
 
@@ -76,8 +75,10 @@ class GravitinoProtocol:
     anonymous = service.ANONYMOUS
     narrows = True
 
-    def __init__(self) -> None:
-        self.router: Router[Handler] = Router(ROOT, [route for module in _MODULES for route in module.ROUTES])
+    def __init__(self, rooms: Iterable[Manifest] | None = None) -> None:
+        """Build the protocol with the routes of rooms; by default those of all installed rooms."""
+        own = [route for module in _MODULES for route in module.ROUTES]
+        self.router: Router[Handler] = Router(ROOT, [*own, *routes_of(self.name, rooms)])
 
     def place_of(self, path: str, request: Request, *, ctx: Context) -> tuple[RequestScope, Kind | None, Levels]:
         """Return the scope of a path (the server, a metalake or a catalog), with no object: kind None and an empty

@@ -8,10 +8,11 @@ Must not know servers: it runs before a node serves.
 from __future__ import annotations
 
 import fcntl
+import importlib
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -163,6 +164,39 @@ def migrate(database: str) -> tuple[str | None, str]:
             return before, head
     finally:
         engine.dispose()
+
+
+def migrate_rooms(database: str, packages: Mapping[str, str]) -> None:
+    """Migrate the tables of rooms of other packages, in the given order: room → package with its migrations.
+
+    Each room has a chain of its own, whose position is in the table `room_NAME_version`. The kernel's chain neither
+    knows nor needs it, so a room may be uninstalled and installed again. Raises WrongSchema for tables of a newer
+    version of the room.
+    """
+    if not packages:
+        return
+    engine = _engine(database)
+    try:
+        with engine.connect() as connection, _migration_lock(connection):
+            for room, package in packages.items():
+                connection.rollback()
+                with connection.begin():
+                    _migrate_room(connection, room, package=package)
+    finally:
+        engine.dispose()
+
+
+def _migrate_room(connection: Connection, room: str, *, package: str) -> None:
+    config = _config()
+    config.set_main_option("path_separator", "newline")
+    config.set_main_option("version_locations", str(Path(importlib.import_module(package).__file__ or "").parent))
+    table = f"room_{room}_version"
+    config.attributes |= {"connection": connection, "version_table": table}
+    position = MigrationContext.configure(connection, opts={"version_table": table}).get_current_revision()
+    known = {each.revision for each in ScriptDirectory.from_config(config).walk_revisions()}
+    if position is not None and position not in known:
+        raise WrongSchema(f"The tables of room {room} have schema {position}, made by a newer version of that package")
+    command.upgrade(config, "head")
 
 
 def stored_authentication(database: str) -> str | None:

@@ -10,6 +10,12 @@ from alembic import context
 
 from limnos.store.schema import metadata
 
-context.configure(connection=context.config.attributes["connection"], target_metadata=metadata, render_as_batch=True)
+attributes = context.config.attributes
+context.configure(
+    connection=attributes["connection"],
+    target_metadata=metadata,
+    render_as_batch=True,
+    version_table=attributes.get("version_table", "alembic_version"),
+)
 with context.begin_transaction():
     context.run_migrations()

@@ -42,7 +42,7 @@ def test_navigation_entries_depend_on_the_user_and_open(lake: DriverNode) -> Non
 
 def test_worksheet_entry_is_hidden_without_statements(lake: DriverNode) -> None:
     """The entry of the worksheet is left out if the server runs no statements."""
-    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))
+    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, rooms_off=frozenset({"sqlpp"})))
     application = lake.built.application
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
 

@@ -229,7 +229,7 @@ def test_cancelled_statement_reports_its_cancellation(lake: DriverNode) -> None:
 def test_worksheet_is_missing_without_sqlpp(admin: ConsoleVisitor) -> None:
     """A server without SQL++ has no worksheet."""
     application = admin.node.built.application
-    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))
+    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, rooms_off=frozenset({"sqlpp"})))
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
 
     assert admin.get(PAGE).status == 404

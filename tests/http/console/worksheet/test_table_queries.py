@@ -108,7 +108,7 @@ def test_query_link_needs_the_read_privilege(lake: DriverNode) -> None:
 def test_query_link_and_command_are_missing_without_sqlpp(admin: ConsoleVisitor) -> None:
     """A server without SQL++ has neither the link nor the command."""
     application = admin.node.built.application
-    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, has_sqlpp=False))
+    protocol = ConsoleProtocol(ConsoleSite(allows_name_only=True, rooms_off=frozenset({"sqlpp"})))
     application.protocols = [protocol if each.name == "console" else each for each in application.protocols]
     page = admin.read(f"{HOPS}?tab=connect")
 

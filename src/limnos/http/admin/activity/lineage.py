@@ -33,17 +33,20 @@ from limnos.services.activity.lineage_graph import (
     lineage_graph,
 )
 from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
 
 PAGE_MAX = 1000
 """The maximum number of edges in one response."""
-ANY_METALAKE = frozenset({"/api/lineage", "/api/v1/lineage"})
-"""Routes whose path has no metalake."""
 
 
 def metalake_of(request: Request, ctx: Context) -> str:
     """Return the metalake of an event: from the path or the query, otherwise the server's default."""
     names = names_of(request)
     return names[0] if names else request.query("metalake") or ctx.services.defaults.metalake
+
+
+def _scope_of(request: Request, ctx: Context) -> RequestScope:
+    return RequestScope(metalake_of(request, ctx))
 
 
 async def events_receive(request: Request, ctx: Context) -> Response:
@@ -164,6 +167,7 @@ def _receive_route(path: str, operation: str, *query: str) -> Route[Handler]:
         body_bytes_max=LONG_BODY_BYTES,
         asks=(Action.TABLE_COMMIT, Action.VIEW_ALTER),
         query=query,
+        scope=_scope_of if query else None,
     )
 
 

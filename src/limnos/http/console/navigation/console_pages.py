@@ -6,10 +6,11 @@ The services make all access decisions.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Final, cast
 
-from limnos.http.console.site import ConsoleSite
-from limnos.names.percent import quote
+from limnos.http.console.navigation.console_page import ConsolePage
+from limnos.manifests.installed import installed_rooms
+from limnos.manifests.manifest import load
 from limnos.services.activity.webhooks import may_manage_webhooks
 from limnos.services.identity.service_accounts import may_manage_secrets
 from limnos.services.request.request_view import RequestView
@@ -19,58 +20,10 @@ from limnos.services.upkeep.tasks import may_manage_tasks
 OPERATIONS: Final = "operations"
 INSPECTION: Final = "inspection"
 SECRETS: Final = "secrets"
-WORKSHEET: Final = "worksheet"
 
 
-class ConsolePage(NamedTuple):
-    """A page of the console.
-
-    - `path`: its path below the console's root, with a query or without.
-    - `section`: its name in the navigation; empty for a page that is only in the palette.
-    - `key`: its keyboard shortcut.
-    - `words`: further words by which the palette finds it.
-    - `needs`: the name of the right that opens it; empty for pages that every user may open.
-    """
-
-    path: str
-    text: str
-    icon: str
-    section: str = ""
-    key: str = ""
-    words: str = ""
-    needs: str = ""
-
-    def is_openable(self, site: ConsoleSite, *, needs: frozenset[str]) -> bool:
-        """Return whether a caller who has the rights `needs` may open the page on this server."""
-        if self.needs == WORKSHEET:
-            return site.has_sqlpp
-        return not self.needs or self.needs in needs
-
-    def href(self, base: str, metalake: str) -> str:
-        """Return the URL of the page for a metalake."""
-        return f"{base}{self.path}{'&' if '?' in self.path else '?'}metalake={quote(metalake)}"
-
-
-CONSOLE_PAGES: Final = (
+_KERNEL_PAGES: Final = (
     ConsolePage(path="/", text="Home", icon="home", section="home"),
-    ConsolePage(path="/pipelines", text="Pipelines", icon="run", section="pipelines", key="g p", words="runs"),
-    ConsolePage(
-        path="/worksheet",
-        text="Worksheet",
-        icon="function",
-        section="worksheet",
-        words="sql query statements",
-        needs=WORKSHEET,
-    ),
-    ConsolePage(path="/jobs", text="Jobs", icon="list", section="jobs"),
-    ConsolePage(
-        path="/maintenance",
-        text="Maintenance",
-        icon="wrench",
-        section="maintenance",
-        key="g m",
-        words="compaction snapshots",
-    ),
     ConsolePage(path="/audit", text="Audit", icon="clock", section="audit", key="g a", words="log history"),
     ConsolePage(
         path="/people", text="Users and roles", icon="person", section="people", key="g u", words="groups people"
@@ -95,7 +48,23 @@ CONSOLE_PAGES: Final = (
     ConsolePage(path="/sessions", text="Your sessions", icon="person", words="sign out"),
     ConsolePage(path="/tokens", text="API tokens", icon="key", words="your credentials"),
 )
-"""All pages that need no object, in the order of the navigation."""
+
+
+def _pages() -> tuple[ConsolePage, ...]:
+    """Return the pages of the kernel and of all installed rooms, in the order of the navigation."""
+    kernel = [page._replace(place=number * 10) for number, page in enumerate(_KERNEL_PAGES, 1)]
+    added = [
+        page._replace(room=room.name)
+        for room in installed_rooms().manifests
+        for entry in room.pages
+        if entry.navigation
+        for page in cast("tuple[ConsolePage, ...]", load(entry.navigation))
+    ]
+    return tuple(sorted((*kernel, *added), key=lambda page: page.place))
+
+
+CONSOLE_PAGES: Final = _pages()
+"""All pages that need no object, of installed rooms as well, in the order of the navigation."""
 
 
 def openable_needs(request_view: RequestView) -> frozenset[str]:

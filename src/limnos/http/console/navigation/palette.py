@@ -11,7 +11,8 @@ from typing import Final
 import msgspec
 
 from limnos.http.console.addresses import segment_of
-from limnos.http.console.navigation.console_pages import CONSOLE_PAGES, ConsolePage, openable_needs
+from limnos.http.console.navigation.console_page import ConsolePage
+from limnos.http.console.navigation.console_pages import CONSOLE_PAGES, openable_needs
 from limnos.http.console.page_requests import PageRequest
 from limnos.model.errors import NotInUse, PermissionDenied
 from limnos.model.kinds import Kind

@@ -23,7 +23,7 @@ from limnos.http.console.worksheet.samples import sample_statement
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent
 from limnos.http.response import NO_STORE, Response
-from limnos.model.errors import LimnosError, NotFound
+from limnos.model.errors import LimnosError
 from limnos.services.sqlpp.worksheet import (
     ENGINE_STARTS,
     WorksheetRequest,
@@ -90,7 +90,6 @@ async def worksheet_page(page_request: PageRequest) -> Response:
 
 async def run(page_request: PageRequest) -> Response:
     """Execute the statements, and show the first results, or return them as a CSV file."""
-    _require_sqlpp(page_request)
     fields = await page_request.form()
     text, view = fields.get("text", ""), fields.get("view", "table")
     request = WorksheetRequest(
@@ -113,14 +112,8 @@ async def run(page_request: PageRequest) -> Response:
 
 async def cancel(page_request: PageRequest) -> Response:
     """Cancel the statements that this worksheet is executing, and redirect to an empty worksheet."""
-    _require_sqlpp(page_request)
     await worksheet_cancel(page_request.ctx, (await page_request.form()).get("id", ""))
     return redirect(f"{page_request.base}/worksheet?done=The+statement+was+cancelled")
-
-
-def _require_sqlpp(page_request: PageRequest) -> None:
-    if not page_request.site.has_sqlpp:
-        raise NotFound("This server does not run statements: sqlpp.enabled is false", kind="route")
 
 
 async def _worksheet_response(
@@ -130,7 +123,6 @@ async def _worksheet_response(
     result: WorksheetResult | None = None,
     failure: LimnosError | None = None,
 ) -> Response:
-    _require_sqlpp(page_request)
     metalake = page_request.ctx.services.defaults.metalake
     frame = await frame_of(page_request, "Worksheet", metalake=metalake, section="worksheet")
     view, mode = fields.get("view", "table"), fields.get("mode", "read")

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest of a room: one value that says everything that the room adds.
+
+A reference is a text `module:name`, as in entry points. `load` imports what it names. Reading a manifest imports no
+code of the room.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import NamedTuple
+
+
+class RoutesEntry(NamedTuple):
+    """Routes that a room adds to a protocol of another part.
+
+    - `protocol`: the name of that protocol, `admin` for the own API.
+    - `routes`: a reference to a sequence of `limnos.http.routing.Route`.
+    - `paths`: patterns with which the paths of these routes begin, from the server's root. A server without the room
+      answers 404 with the reason there. `{name}` stands for one segment.
+    """
+
+    protocol: str
+    routes: str
+    paths: tuple[str, ...]
+
+
+class ProtocolEntry(NamedTuple):
+    """A protocol that a room serves.
+
+    - `name`: its name in metrics and logs.
+    - `protocol`: a reference to a function of the settings that returns a `limnos.http.route_targets.Protocol`.
+    - `paths`: patterns with which its paths begin, as in `RoutesEntry`.
+    - `error`: a reference to a function (error, request_id=, operation=) that returns the protocol's error response.
+    """
+
+    name: str
+    protocol: str
+    paths: tuple[str, ...]
+    error: str
+
+
+class TasksEntry(NamedTuple):
+    """Background tasks of the store: a reference to a tuple of `limnos.app.task_kind.TaskKind`, and their names.
+
+    A server without the room leaves tasks of these names to other nodes.
+    """
+
+    kinds: str
+    names: tuple[str, ...]
+
+
+class SectionEntry(NamedTuple):
+    """A section of the settings: its name, and a reference to its class, a `limnos.config.section.SettingsSection`."""
+
+    name: str
+    section: str
+
+
+class ClientEntry(NamedTuple):
+    """A resource of the client: the attribute of the client, and a reference to the class of the resource."""
+
+    attribute: str
+    resource: str
+
+
+class Command(NamedTuple):
+    """A command of the command line.
+
+    - `name`: the word after `limnos`.
+    - `topic`: the heading under which the help page has it.
+    - `place`: its place below that heading; the kernel's commands have 10, 20, 30 and so on.
+    - `summary`: its line on the help page.
+    - `code`: a reference to its function, or to the `cyclopts.App` of a group.
+    - `group`: the commands of the group; empty for a single command.
+    - `aliases`: other spellings of the group's commands, each with the command.
+    """
+
+    name: str
+    topic: str
+    place: int
+    summary: str
+    code: str
+    group: tuple[str, ...] = ()
+    aliases: tuple[tuple[str, str], ...] = ()
+
+
+class CommandOperation(NamedTuple):
+    """What `limnos VERB KIND ARGUMENTS` does: the command that performs it. `place` orders the kinds of a verb, as
+    `Command.place` orders commands.
+    """
+
+    verb: str
+    kind: str
+    arguments: str
+    command: str
+    place: int = 1000
+
+
+class PagesEntry(NamedTuple):
+    """Pages of the console: references to a sequence of its routes and to its pages in the navigation ("" for none),
+    and patterns of paths below `/console`, as in `RoutesEntry`.
+    """
+
+    routes: str
+    paths: tuple[str, ...]
+    navigation: str = ""
+
+
+class ConnectorEntry(NamedTuple):
+    """A connector: the provider of its catalogs, their type, and a reference to its `Connector`."""
+
+    provider: str
+    connector: str
+
+
+class Manifest(NamedTuple):
+    """Everything that a room adds to the product. A room without a part leaves out its field.
+
+    - `name`: the word in settings and messages; lower case, unique among the installed rooms.
+    - `about`: what the room does, as one clause for messages and documentation.
+    - `needs`: the names of rooms without which it does not work.
+    - `switch`: a setting `section.key` of an earlier release that switches it off as well, if false.
+    - `protocols`, `routes`: what it serves over HTTP.
+    - `kinds`: words of the kinds of objects that only this room creates.
+    - `tables`: names of its tables in the store.
+    - `migrations`: the package with the migrations of its tables, if these are not those of the kernel (decision
+      record 0246).
+    - `tasks`: its background tasks.
+    - `parts`: a reference to a function (services, settings) that registers components before the first request, such
+      as processes for offloaded work.
+    - `loops`: references to functions of a `limnos.app.room_parts.LoopStart` that return a coroutine, which runs
+      beside requests, or None.
+    - `close`: a reference to a coroutine function of the services, which ends what `parts` began.
+    - `settings`: its sections of the settings.
+    - `client`: its resources of the client.
+    - `commands`, `operations`: its commands.
+    - `pages`: its pages of the console.
+    - `docs`: its pages of the documentation, below docs/.
+    - `connectors`: catalogs of external systems.
+    """
+
+    name: str
+    about: str
+    needs: tuple[str, ...] = ()
+    switch: str = ""
+    protocols: tuple[ProtocolEntry, ...] = ()
+    routes: tuple[RoutesEntry, ...] = ()
+    kinds: tuple[str, ...] = ()
+    tables: tuple[str, ...] = ()
+    migrations: str = ""
+    tasks: tuple[TasksEntry, ...] = ()
+    parts: str = ""
+    loops: tuple[str, ...] = ()
+    close: str = ""
+    settings: tuple[SectionEntry, ...] = ()
+    client: tuple[ClientEntry, ...] = ()
+    commands: tuple[Command, ...] = ()
+    operations: tuple[CommandOperation, ...] = ()
+    pages: tuple[PagesEntry, ...] = ()
+    docs: tuple[str, ...] = ()
+    connectors: tuple[ConnectorEntry, ...] = ()
+
+
+def load(reference: str) -> object:
+    """Return what a reference `module:name` names. Raises ImportError or AttributeError if it does not exist."""
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)

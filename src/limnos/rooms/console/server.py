@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The server's part of the room `console`: the protocol."""
+
+from __future__ import annotations
+
+from limnos.app.console_site import console_site_of
+from limnos.config.settings import Settings
+from limnos.http.console.protocol import ConsoleProtocol
+from limnos.manifests.switches import RoomSet
+
+
+def protocol(settings: Settings, rooms: RoomSet) -> ConsoleProtocol:
+    """Return the console with the pages of the rooms that are on."""
+    return ConsoleProtocol(console_site_of(settings, rooms), rooms)

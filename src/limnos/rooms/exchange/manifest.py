@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest of the room `exchange`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from limnos.manifests.manifest import ClientEntry, Command, Manifest, RoutesEntry, TasksEntry
+
+MANIFEST: Final = Manifest(
+    name="exchange",
+    about="exports and imports of metalakes",
+    routes=(
+        RoutesEntry(
+            protocol="admin",
+            routes="limnos.http.admin.activity.exchange:ROUTES",
+            paths=(
+                "/api/limnos/v1/metalakes/{m}/export",
+                "/api/limnos/v1/imports",
+            ),
+        ),
+    ),
+    tables=(
+        "metalake_import",
+        "import_object",
+    ),
+    tasks=(
+        TasksEntry(
+            kinds="limnos.rooms.exchange.tasks:KINDS",
+            names=(
+                "prune-import",
+                "prune-imports",
+            ),
+        ),
+    ),
+    client=(ClientEntry(attribute="imports", resource="limnos.client.activity.exchange:Imports"),),
+    commands=(
+        Command(
+            name="export",
+            topic="Objects",
+            place=151,
+            summary="Export a metalake to a file.",
+            code="limnos.cli.catalog.exchange:export",
+        ),
+        Command(
+            name="import",
+            topic="Objects",
+            place=152,
+            summary="Create a metalake from an export.",
+            code="limnos.cli.catalog.exchange:import_",
+        ),
+    ),
+    docs=("guides/export.md",),
+)

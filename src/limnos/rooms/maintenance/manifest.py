@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest of the room `maintenance`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from limnos.manifests.manifest import (
+    ClientEntry,
+    Command,
+    CommandOperation,
+    Manifest,
+    PagesEntry,
+    RoutesEntry,
+    SectionEntry,
+    TasksEntry,
+)
+
+MANIFEST: Final = Manifest(
+    name="maintenance",
+    about="maintenance of tables",
+    routes=(
+        RoutesEntry(
+            protocol="admin",
+            routes="limnos.http.admin.operation.maintenance:ROUTES",
+            paths=("/api/limnos/v1/metalakes/{m}/catalogs/{c}/maintenance",),
+        ),
+        RoutesEntry(
+            protocol="admin",
+            routes="limnos.http.admin.operation.rewrites:ROUTES",
+            paths=("/api/limnos/v1/metalakes/{m}/maintenance",),
+        ),
+        RoutesEntry(
+            protocol="gravitino",
+            routes="limnos.http.gravitino.maintenance.table_operations:ROUTES",
+            paths=("/api/maintenance",),
+        ),
+    ),
+    tables=(
+        "maintenance_finding",
+        "maintenance_checkpoint",
+        "maintenance_operation",
+        "maintenance_orphan_file",
+        "maintenance_orphan_check",
+        "maintenance_rewrite",
+        "maintenance_lease",
+    ),
+    tasks=(
+        TasksEntry(
+            kinds="limnos.rooms.maintenance.tasks:KINDS",
+            names=(
+                "assess-tables",
+                "expire-snapshots",
+                "maintain-tables",
+                "maintain-lance-table",
+                "maintain-lance-tables",
+                "check-orphan-files",
+                "remove-orphan-files",
+            ),
+        ),
+    ),
+    parts="limnos.rooms.maintenance.server:register_deletions",
+    loops=(
+        "limnos.rooms.maintenance.server:executor_loop",
+        "limnos.rooms.maintenance.server:pauses_loop",
+    ),
+    settings=(SectionEntry(name="maintenance", section="limnos.config.maintenance:MaintenanceSection"),),
+    client=(ClientEntry(attribute="maintenance", resource="limnos.client.operation.maintenance:Maintenance"),),
+    commands=(
+        Command(
+            name="maintenance",
+            topic="Work",
+            place=4,
+            summary="Show and run the maintenance that tables need.",
+            code="limnos.cli.operation.maintenance:app",
+            group=(
+                "plan",
+                "explain",
+                "run",
+                "cancel",
+                "work",
+                "status",
+            ),
+        ),
+    ),
+    operations=(
+        CommandOperation(verb="list", kind="operation", arguments="CATALOG", command="maintenance status", place=371),
+        CommandOperation(verb="show", kind="maintenance", arguments="TABLE", command="maintenance explain", place=561),
+    ),
+    pages=(
+        PagesEntry(
+            routes="limnos.http.console.table_parts.health:ROUTES",
+            paths=(
+                "/maintain",
+                "/maintain-cancel",
+            ),
+        ),
+        PagesEntry(
+            routes="limnos.http.console.table_parts.maintenance_overview:ROUTES",
+            paths=("/maintenance",),
+            navigation="limnos.rooms.maintenance.navigation:PAGES",
+        ),
+    ),
+    docs=("guides/maintenance.md",),
+)

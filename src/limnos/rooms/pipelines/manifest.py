@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manifest of the room `pipelines`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from limnos.manifests.manifest import (
+    ClientEntry,
+    Command,
+    CommandOperation,
+    Manifest,
+    PagesEntry,
+    RoutesEntry,
+    TasksEntry,
+)
+
+MANIFEST: Final = Manifest(
+    name="pipelines",
+    about="pipelines and lineage",
+    routes=(
+        RoutesEntry(
+            protocol="admin",
+            routes="limnos.http.admin.activity.pipelines:ROUTES",
+            paths=("/api/limnos/v1/metalakes/{m}/pipelines",),
+        ),
+        RoutesEntry(
+            protocol="admin",
+            routes="limnos.http.admin.activity.runs:ROUTES",
+            paths=(
+                "/api/limnos/v1/metalakes/{m}/pipelines/{p}/runs",
+                "/api/limnos/v1/metalakes/{m}/runs",
+            ),
+        ),
+        RoutesEntry(
+            protocol="admin",
+            routes="limnos.http.admin.activity.lineage:ROUTES",
+            paths=(
+                "/api/limnos/v1/metalakes/{m}/lineage",
+                "/api/lineage",
+                "/api/v1/lineage",
+            ),
+        ),
+    ),
+    tables=(
+        "pipeline_version",
+        "pipeline_run",
+        "run_step",
+        "run_finding",
+        "lineage_edge",
+        "lineage_column",
+    ),
+    tasks=(TasksEntry(kinds="limnos.rooms.pipelines.tasks:KINDS", names=("prune-runs",)),),
+    client=(
+        ClientEntry(attribute="pipelines", resource="limnos.client.activity.runs:Pipelines"),
+        ClientEntry(attribute="runs", resource="limnos.client.activity.runs:Runs"),
+        ClientEntry(attribute="lineage", resource="limnos.client.activity.lineage:Lineage"),
+    ),
+    commands=(
+        Command(
+            name="lineage",
+            topic="Objects",
+            place=121,
+            summary="Show where an object's data comes from, and goes.",
+            code="limnos.cli.pipeline.lineage:app",
+            group=(
+                "up",
+                "down",
+            ),
+        ),
+        Command(
+            name="pipeline",
+            topic="Work",
+            place=1,
+            summary="Pipelines and their runs.",
+            code="limnos.cli.pipeline.pipelines:app",
+            group=(
+                "check",
+                "plan",
+                "schema",
+                "run",
+                "resume",
+                "publish",
+                "discard",
+                "diff",
+                "list",
+                "runs",
+                "show",
+                "cancel",
+                "findings",
+                "drop",
+            ),
+            aliases=(("pipeline delete", "pipeline drop"),),
+        ),
+    ),
+    operations=(
+        CommandOperation(verb="list", kind="pipeline", arguments="", command="pipeline list", place=261),
+        CommandOperation(verb="list", kind="run", arguments="[PIPELINE]", command="pipeline runs", place=341),
+        CommandOperation(verb="list", kind="finding", arguments="PIPELINE", command="pipeline findings", place=342),
+        CommandOperation(verb="show", kind="lineage", arguments="PATH", command="lineage up", place=551),
+        CommandOperation(verb="show", kind="run", arguments="RUN", command="pipeline show", place=552),
+        CommandOperation(verb="delete", kind="pipeline", arguments="PIPELINE", command="pipeline drop", place=941),
+        CommandOperation(verb="delete", kind="run", arguments="RUN", command="pipeline discard", place=943),
+    ),
+    pages=(
+        PagesEntry(routes="limnos.http.console.lineage.graph:ROUTES", paths=("/lineage",)),
+        PagesEntry(
+            routes="limnos.http.console.pipelines.pipelines:ROUTES",
+            paths=(
+                "/pipelines",
+                "/pipeline",
+            ),
+            navigation="limnos.rooms.pipelines.navigation:PAGES",
+        ),
+        PagesEntry(routes="limnos.http.console.pipelines.runs:ROUTES", paths=("/run",)),
+    ),
+    docs=(
+        "start/pipelines.md",
+        "guides/run-pipelines.md",
+        "guides/pipeline-sources.md",
+        "guides/expectations.md",
+        "guides/lineage.md",
+        "guides/from-pipeline-tools.md",
+        "reference/pipeline-file.md",
+        "reference/run-records.md",
+        "explain/increments.md",
+    ),
+)
