@@ -45,6 +45,7 @@ UPWARDS = {
     "http": "app",
     "app": "cli",
     "cli": "rooms",
+    "rooms": "testing",
 }
 """Each room and one above or beside it, which it must not import."""
 

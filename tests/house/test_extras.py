@@ -50,6 +50,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.sources": "server",
         "limnos.store": "server",
         "limnos.telemetry": "server",
+        "limnos.testing": "server",
         "limnos.view": "server",
         "limnos.model.proto": "server",
         "limnos.model.records": "server",

@@ -22,6 +22,7 @@ ENTRY_POINTS = {
     "limnos.cli.main",  # the `limnos` command
     "limnos.__main__",  # `python -m limnos`
     "limnos.store.migrations.env",  # loaded by alembic, by path
+    "limnos.testing.connector",  # imported by packages of connectors
 }
 
 Rule = Callable[[SourceFile], list[str]]

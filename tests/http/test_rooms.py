@@ -73,6 +73,17 @@ def test_a_room_that_is_off_is_refused_with_the_reason(fresh: Callable[[str], Pa
         assert node.get(f"{OWN}/whoami").status == 200
 
 
+def test_catalogs_of_external_systems_are_refused_without_connectors(fresh: Callable[[str], Path]) -> None:
+    """Connectors have no addresses of their own: their catalogs are not created, and say why."""
+    properties = {"uri": "http://127.0.0.1:1"}
+    body = {"name": "far", "type": "RELATIONAL", "provider": "iceberg-rest", "properties": properties}
+    with node_at(fresh("data"), off=("connectors",)) as node:
+        answer = node.post(f"{API}/lake/catalogs", body)
+
+    assert answer.status == 405
+    assert "rooms.off" in answer.json()["message"]
+
+
 def test_an_older_setting_switches_off_with_its_own_reason(tmp_path: Path) -> None:
     """`sqlpp.enabled` and `console.enabled` still switch their rooms off, and the reason names them."""
     settings = Settings.model_validate({"sqlpp": {"enabled": False}, "console": {"enabled": False}})

@@ -140,3 +140,10 @@ An external object gets a placeholder node only when it is needed.
 """
 REST_PROVIDERS: Final = frozenset({REST_PROVIDER})
 """Connector providers that show another Iceberg catalog: Iceberg clients are served, and namespaces nest."""
+FURTHER_PROVIDER: Final = "x-"
+"""The beginning of the providers that other packages add. Names without it are the product's, or Gravitino's."""
+
+
+def is_source_provider(provider: str) -> bool:
+    """Return whether catalogs of a provider show an external system, also if its connector is not installed."""
+    return provider in SOURCE_PROVIDERS or provider.startswith(FURTHER_PROVIDER)

@@ -15,7 +15,7 @@ from limnos.client.flow import ClientScope, Flow, Resource, S, call, verb
 from limnos.client.paths import metalake_url, parts_of
 from limnos.client.values import Catalog, Json, Parts, SourceTable
 from limnos.model.kind_table import ONLY_KINDS
-from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS
+from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS, is_source_provider
 
 
 class Identifier(msgspec.Struct):
@@ -44,9 +44,9 @@ def find_schema_content(scope: ClientScope, catalog: str) -> Flow[str]:
     if kind is not None:
         return kind.word
     # Tables of REST providers are Iceberg tables, like the server's own.
-    if provider is None or provider not in SOURCE_PROVIDERS or provider in REST_PROVIDERS:
+    if provider is None or not is_source_provider(provider) or provider in REST_PROVIDERS:
         return ""
-    return "topic" if SOURCE_PROVIDERS[provider] == "STREAM" else "table"
+    return "topic" if SOURCE_PROVIDERS.get(provider) == "STREAM" else "table"
 
 
 class Schemas(Resource[S]):

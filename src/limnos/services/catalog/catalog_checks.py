@@ -29,6 +29,7 @@ from limnos.services.request.named_storages import MetalakeLabel
 from limnos.services.request.property_edits import PropertyEdits
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
+from limnos.sources.connectors.further import further_providers
 from limnos.sources.vending import check_credential_issuers
 from limnos.store.objects.setting_names import setting_name_read
 from limnos.store.objects.successors import check_successors
@@ -43,7 +44,7 @@ PROVIDERS = {
     kinds.MESSAGING_PROVIDER: "STREAM",
     **kinds.SOURCE_PROVIDERS,
 }
-"""The supported providers, with the catalog type of each."""
+"""The providers of this distribution, with the catalog type of each."""
 _TYPES = {"FILESET": "FILE", "MODEL": "ML", "MESSAGING": "STREAM"}
 """Gravitino's names of catalog types, where they differ from ours."""
 _BUILT_IN = {"FILE": kinds.FILESET_PROVIDER, "ML": kinds.MODEL_PROVIDER, "STREAM": kinds.MESSAGING_PROVIDER}
@@ -82,10 +83,11 @@ def catalog_check(
     check_catalog_name(name)
     requested = None if catalog_type is None else _TYPES.get(catalog_type.upper(), catalog_type.upper())
     provider = _FORMER_NAMES.get(provider or "", provider) or _BUILT_IN.get(requested or "")
-    if provider is None or provider not in PROVIDERS:
+    known = PROVIDERS | further_providers()
+    if provider is None or provider not in known:
         what = "needs a provider" if provider is None else f"cannot have the provider {provider}"
-        raise BadRequest(f"Catalog {name} {what}: use one of {', '.join(PROVIDERS)}")
-    expected = PROVIDERS[provider]
+        raise BadRequest(f"Catalog {name} {what}: use one of {', '.join(known)}")
+    expected = known[provider]
     if requested not in (None, expected):
         words = {current: word.lower() for word, current in _TYPES.items()}
         text = words.get(expected, expected.lower())
@@ -166,7 +168,7 @@ async def catalog_test(
         metalake=await metalake_label(ctx, metalake),
     )
     check_backend(record.provider, record.properties)
-    if record.provider in kinds.SOURCE_PROVIDERS:
+    if kinds.is_source_provider(record.provider):
         SOURCES.of(ctx.services).check(record.provider, record.properties)
         await SOURCES.of(ctx.services).check_connection(record.provider, record.properties, hops=await next_hops(ctx))
     else:
@@ -192,7 +194,7 @@ async def catalog_test_edited(ctx: Context, *, metalake: str, name: str, edits: 
     record, catalog_id = await ctx.read(RequestScope(metalake, name), read)
     record = replace(record, properties=ctx.services.defaults.storages.keys.opened(record.properties))
     properties = edits.over(record.properties)
-    if record.provider in kinds.SOURCE_PROVIDERS:
+    if kinds.is_source_provider(record.provider):
         _refuse_other_address(record, properties, edits=edits)
         SOURCES.of(ctx.services).check(record.provider, properties)
         await SOURCES.of(ctx.services).check_connection(record.provider, properties, hops=await next_hops(ctx))

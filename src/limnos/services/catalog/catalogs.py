@@ -20,7 +20,7 @@ from limnos.formats.iceberg.class_properties import refuse_catalog_classes
 from limnos.model.decisions import ChainLink
 from limnos.model.entities import Node
 from limnos.model.errors import AlreadyExists, InUse
-from limnos.model.kinds import SOURCE_PROVIDERS, TABLE_FORMATS, Kind
+from limnos.model.kinds import TABLE_FORMATS, Kind, is_source_provider
 from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.names.path import check_catalog_name
@@ -165,7 +165,7 @@ async def catalog_create(
     def decide(request_view: RequestView) -> Permit[CatalogCreate]:
         request_view.require_in_use()
         decision = request_view.require(Action.CATALOG_CREATE, request_view.settled.outer)
-        if record.provider in SOURCE_PROVIDERS:
+        if is_source_provider(record.provider):
             SOURCES.of(ctx.services).check(record.provider, properties)
         if (
             require_fact(request_view.view, name_key(request_view.metalake.id, "catalog", name), zone=request_view.zone)
@@ -322,7 +322,7 @@ def catalog_delete(tx: Tx, permit: Permit[CatalogDrop]) -> None:
         if cast("CatalogRecord", node.record).in_use and not permit.command.in_use_too:
             raise InUse(f"Catalog {node.name} is enabled: disable it first, or force the drop", kind="catalog")
         # catalogs of external systems contain only placeholder nodes
-        if cast("CatalogRecord", node.record).provider not in SOURCE_PROVIDERS:
+        if not is_source_provider(cast("CatalogRecord", node.record).provider):
             tx.nodes.require_empty(node, ", or force the drop")
     tx.places.clear_roots(node.id)
     tx.nodes.drop(node)

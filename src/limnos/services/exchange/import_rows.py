@@ -20,7 +20,7 @@ from limnos.formats.lance_manifests import SCHEMES, check_branch, is_staged_name
 from limnos.model.attachments import check_tag_value
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import may_contain, row_of
-from limnos.model.kinds import METALAKE_OBJECTS, ROOT_ID, SOURCE_PROVIDERS, Kind
+from limnos.model.kinds import METALAKE_OBJECTS, ROOT_ID, Kind, is_source_provider
 from limnos.model.privileges import check_binding, parse_privilege
 from limnos.model.proto.limnos.v1.export_pb2 import Link
 from limnos.model.records import CatalogRecord, MetalakeRecord, PolicyRecord, RoleRecord, ViewRecord, encode
@@ -400,7 +400,7 @@ def _field_id(sent: int) -> int:
 
 def _check_held(kind: Kind, above: ImportedObject) -> None:
     """Raise BadRequest if a catalog of this provider has no objects of the kind."""
-    is_placeholder = bool(row_of(kind).placeholder) and above.provider in SOURCE_PROVIDERS
+    is_placeholder = bool(row_of(kind).placeholder) and is_source_provider(above.provider)
     if not is_placeholder and not may_contain(kind, above.provider):
         raise BadRequest(f"a catalog of provider {above.provider} cannot contain {kind.word}s")
     if above.kind is not Kind.NAMESPACE:

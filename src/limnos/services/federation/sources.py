@@ -165,9 +165,22 @@ class SourceConnectors:
             self._open.popitem()[1].connector.close()
 
 
-def no_sources() -> SourceConnectors:
-    """Return connectors without allowed hosts, so that every source is refused."""
-    return SourceConnectors(SourceLimits((), timeout_s=10.0))
+class NoSources(SourceConnectors):
+    """Stands for the connectors of a server without the room `connectors`: every call is refused."""
+
+    def __init__(self) -> None:
+        super().__init__(SourceLimits((), timeout_s=10.0))
+
+    def check(self, provider: str, properties: Mapping[str, str]) -> None:
+        """Raise UnsupportedOperation."""
+        raise _not_served()
+
+    def _connector(self, origin: CatalogSource) -> BaseCatalog:
+        raise _not_served()
+
+
+def _not_served() -> UnsupportedOperation:
+    return UnsupportedOperation("This server does not serve catalogs of external systems: see the setting rooms.off")
 
 
 class _SourceTimeout(LimnosError):
@@ -255,4 +268,4 @@ async def shown_after_change(result: Awaitable[T]) -> T:
         ) from error
 
 
-SOURCES: ComponentKey[SourceConnectors] = ComponentKey("sources", lambda _: no_sources())
+SOURCES: ComponentKey[SourceConnectors] = ComponentKey("sources", lambda _: NoSources())

@@ -16,7 +16,7 @@ import msgspec
 
 from limnos.model.entities import Node
 from limnos.model.errors import BadRequest
-from limnos.model.kinds import SOURCE_PROVIDERS
+from limnos.model.kinds import is_source_provider
 from limnos.model.records import CatalogRecord
 from limnos.model.sealed_secrets import SEALED
 
@@ -129,7 +129,7 @@ def catalog_mask(node: Node, *, may_alter: bool) -> Node:
         properties_for_owner
         if may_alter
         else _no_properties
-        if record.provider in SOURCE_PROVIDERS
+        if is_source_provider(record.provider)
         else properties_for_reader
     )
     return msgspec.structs.replace(node, record=replace(record, properties=show(record.properties)))

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from limnos.model.errors import BadRequest
 from limnos.model.kind_table import ONLY_KINDS, name_space_of
-from limnos.model.kinds import REST_PROVIDERS, SOURCE_PROVIDERS, TABLE_FORMATS, Kind
+from limnos.model.kinds import REST_PROVIDERS, TABLE_FORMATS, Kind, is_source_provider
 from limnos.model.records import CatalogRecord
 from limnos.names.parts import quote_for_message
 
@@ -47,7 +47,7 @@ def traits_of(record: CatalogRecord) -> CatalogTraits:
         record=record,
         spaces=spaces_of(provider),
         table_format=_table_format(provider),
-        is_sourced=provider in SOURCE_PROVIDERS,
+        is_sourced=is_source_provider(provider),
         is_federated=provider in REST_PROVIDERS,
         shows_directory=bool(record.properties.get(DIRECTORY)),
     )
@@ -60,7 +60,7 @@ def spaces_of(provider: str) -> Mapping[Kind, str]:
 
 
 def _table_format(provider: str) -> str:
-    if provider in SOURCE_PROVIDERS:
+    if is_source_provider(provider):
         return SOURCE
     return NO_TABLES if provider in ONLY_KINDS else TABLE_FORMATS.get(provider, ICEBERG)
 

@@ -14,7 +14,14 @@ import sqlalchemy as sa
 
 from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.model.extras import missing_part
-from limnos.model.kinds import HIVE_PROVIDER, KAFKA_PROVIDER, MYSQL_PROVIDER, POSTGRESQL_PROVIDER, REST_PROVIDER
+from limnos.model.kinds import (
+    FURTHER_PROVIDER,
+    HIVE_PROVIDER,
+    KAFKA_PROVIDER,
+    MYSQL_PROVIDER,
+    POSTGRESQL_PROVIDER,
+    REST_PROVIDER,
+)
 from limnos.sources.connectors.addresses import (
     DatabaseUrl,
     SourceAddress,
@@ -24,6 +31,7 @@ from limnos.sources.connectors.addresses import (
     require_allowed,
 )
 from limnos.sources.connectors.capabilities import BaseCatalog
+from limnos.sources.connectors.further import further_connector
 from limnos.sources.connectors.iceberg_rest import RestSource
 from limnos.sources.connectors.kafka_settings import KafkaSettings, kafka_settings
 from limnos.sources.connectors.postgresql import PostgresqlSource
@@ -224,7 +232,10 @@ _CHECKED: Final[Mapping[str, Callable[[Mapping[str, str], SourceLimits], object]
 
 def check_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> None:
     """Raise BadRequest for properties that are invalid, or name a host to which the server may not connect."""
-    _CHECKED[provider](properties, limits)
+    if provider.startswith(FURTHER_PROVIDER):
+        further_connector(provider).check_properties(properties, addresses=limits.addresses)
+    else:
+        _CHECKED[provider](properties, limits)
 
 
 def open_source(provider: str, properties: Mapping[str, str], *, limits: SourceLimits) -> BaseCatalog:
@@ -232,4 +243,8 @@ def open_source(provider: str, properties: Mapping[str, str], *, limits: SourceL
 
     Raises BadRequest for invalid properties, UnsupportedOperation if the connector's library is not installed.
     """
+    if provider.startswith(FURTHER_PROVIDER):
+        connector = further_connector(provider)
+        connector.check_properties(properties, addresses=limits.addresses)
+        return connector(properties, timeout_s=limits.timeout_s)
     return _OPENED[provider](properties, limits)

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The base classes of connectors that other packages bring by the entry point `limnos.connectors`.
+
+A connector shows an external system as a catalog. It implements the protocols of `capabilities` that fit the system:
+callers test for them, and answer 405 for what is missing. Calls block, run in a thread of the catalog, and should end
+within `timeout_s`. They raise the errors of `limnos.model.errors`; nothing they return is cached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import ClassVar
+
+from limnos.formats.gravitino.tables import GravitinoCreate, TableChange
+from limnos.model.errors import UnsupportedOperation
+from limnos.names.path import Levels
+from limnos.sources.connectors.capabilities import SourceSchemaInfo, SourceTableInfo
+
+
+class Connector:
+    """A connector of another package: one catalog of a provider, with its connections."""
+
+    catalog_type: ClassVar[str] = "RELATIONAL"
+    """Gravitino's type of its catalogs: `RELATIONAL` for schemas with tables."""
+
+    def __init__(self, properties: Mapping[str, str], *, timeout_s: float) -> None:
+        """Store the catalog's properties, which have been checked. Must not connect."""
+        self.properties = properties
+        self.timeout_s = timeout_s
+
+    @classmethod
+    def check_properties(cls, properties: Mapping[str, str], *, addresses: Collection[str]) -> None:
+        """Check the properties of a catalog. Whoever may create catalogs chooses them, so a connector must refuse what
+        the server's operator has not allowed: hosts that are not among `addresses` (the setting
+        `sources.allowed_addresses`), files, programs. Raises BadRequest.
+        """
+        del properties, addresses
+        raise UnsupportedOperation("This connector does not check the properties of catalogs, so none can be created")
+
+    def check(self) -> None:
+        """Check that the source answers. Raises SourceFailed, or BadRequest for properties that the source rejects."""
+
+    def close(self) -> None:
+        """Close the connections. Calls in progress may still finish."""
+
+
+class ReadOnlyTables(Connector):
+    """A connector of schemas with tables that are only read: six methods remain to be written."""
+
+    def schema_names(self, parent: Levels) -> list[str]:
+        """Return the sorted names of the schemas in `parent`, which is empty for the top level. Raises NotFound."""
+        raise _unwritten("schema_names")
+
+    def schema_exists(self, schema: Levels) -> bool:
+        """Return whether the source has a schema."""
+        raise _unwritten("schema_exists")
+
+    def schema_load(self, schema: Levels) -> SourceSchemaInfo:
+        """Return a schema's comment and properties. Raises NotFound."""
+        raise _unwritten("schema_load")
+
+    def table_names(self, schema: Levels) -> list[str]:
+        """Return the sorted names of all tables of a schema. Raises NotFound for the schema."""
+        raise _unwritten("table_names")
+
+    def table_exists(self, schema: Levels, table: str) -> bool:
+        """Return whether the source has a table."""
+        raise _unwritten("table_exists")
+
+    def table_load(self, schema: Levels, table: str) -> SourceTableInfo:
+        """Return a table's columns in Gravitino's JSON, and its properties. Raises NotFound."""
+        raise _unwritten("table_load")
+
+    def schema_create(self, schema: Levels, *, comment: str | None, properties: dict[str, str]) -> None:
+        """Refuse: the source is only read."""
+        raise _read_only()
+
+    def schema_alter(self, schema: Levels, *, sets: dict[str, str], removes: Sequence[str]) -> None:
+        """Refuse: the source is only read."""
+        raise _read_only()
+
+    def schema_drop(self, schema: Levels) -> None:
+        """Refuse: the source is only read."""
+        raise _read_only()
+
+    def table_create(self, schema: Levels, table: str, *, definition: GravitinoCreate) -> None:
+        """Refuse: the source is only read."""
+        raise _read_only()
+
+    def table_alter(self, schema: Levels, table: str, *, changes: Sequence[TableChange]) -> None:
+        """Refuse: the source is only read."""
+        raise _read_only()
+
+    def table_rename(self, schema: Levels, table: str, *, target: Levels) -> None:
+        """Refuse: the source is only read."""
+        raise _read_only()
+
+    def table_drop(self, schema: Levels, table: str, *, purge: bool) -> None:
+        """Refuse: the source is only read."""
+        raise _read_only()
+
+
+def _read_only() -> UnsupportedOperation:
+    return UnsupportedOperation("The external system of this catalog is only read here: change it there")
+
+
+def _unwritten(name: str) -> UnsupportedOperation:
+    return UnsupportedOperation(f"This connector has no {name}")
