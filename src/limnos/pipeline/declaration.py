@@ -269,6 +269,36 @@ class Load:
 StepBody = Sql | PythonStep | Load
 
 
+TestCell = Scalar
+"""A value of a row of a unit test. Lists and mappings are JSON text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitTestRows:
+    """Rows of a unit test: of an input, or those that the step must make. A column that a row lacks is NULL."""
+
+    rows: tuple[Mapping[str, TestCell], ...]
+    columns: tuple[str, ...]
+    schema: str | None = None
+    """Spark's column list; if None, the types are those of the input, or follow from the values."""
+    is_text: bool = False
+    """Whether all values are texts of a CSV file, so that their types do not tell anything."""
+    at: SourcePosition | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnitTest:
+    """A test of a step: given rows of its inputs, the step makes the expected rows."""
+
+    name: str
+    expected: UnitTestRows
+    given: Mapping[Parts, UnitTestRows] = field(default_factory=dict)
+    """The rows by input: a source's name as one part, or a table's parts as the step writes them."""
+    given_at: Mapping[Parts, SourcePosition] = field(default_factory=dict, compare=False)
+    parameters: Mapping[str, Scalar] = field(default_factory=dict)
+    at: SourcePosition | None = field(default=None, compare=False)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDeclaration:
     """A step: the table that it creates, its body, and its write mode.
@@ -289,6 +319,9 @@ class StepDeclaration:
     comment: str | None = None
     allowed: AllowedChanges = field(default_factory=AllowedChanges)
     expectations: tuple[Expectation, ...] = ()
+    tags: tuple[str, ...] = ()
+    """Words by which selections find the step. They affect neither its rows nor its table."""
+    tests: tuple[UnitTest, ...] = ()
     after: tuple[Parts, ...] = ()
     """Steps that must be done before this one although it does not read their tables."""
     at: SourcePosition | None = field(default=None, compare=False)

@@ -16,7 +16,8 @@ from limnos.pipeline.declaration import Pipeline
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-_UNTOLD = ("at", "callable")
+_UNTOLD = ("at", "callable", "tests")
+"""Fields that affect neither a step's rows nor its table, or that have no JSON form."""
 
 
 def encode_declaration(pipeline: Pipeline) -> dict[str, object]:

@@ -18,6 +18,7 @@ from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.keys import FILE
 from limnos.pipeline.node_schemas import InvalidNode, ProblemNotes, Schema
 from limnos.pipeline.problems import InvalidPipeline, Problem
+from limnos.pipeline.readable_file import ReadableFile, read_readable
 from limnos.pipeline.yaml import BYTES_MAX, parse
 
 SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
@@ -45,6 +46,18 @@ def read(text: str, *, file: str, directory: Path) -> Pipeline:
     if notes.problems or not isinstance(pipeline, Pipeline):
         raise InvalidPipeline(notes.problems)
     return pipeline
+
+
+def load_readable(path: str | Path) -> ReadableFile | None:
+    """Read what can be read of an invalid file; None if that is too little, or if the file is Python."""
+    path = Path(path)
+    if path.suffix not in {".yaml", ".yml"}:
+        return None
+    try:
+        text = _text(path)
+    except InvalidPipeline:
+        return None
+    return read_readable(text, file=str(path), directory=path.parent)
 
 
 def schema() -> Schema:

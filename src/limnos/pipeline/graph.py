@@ -39,6 +39,25 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
     return _levels(pipeline.steps, needs(pipeline, reads))
 
 
+def steps_by_inputs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tuple[StepDeclaration, ...]:
+    """Return all steps, each after those that it reads as far as that is possible, also if there is no valid order."""
+    before = needs(pipeline, reads)
+    steps = {step.table: step for step in pipeline.steps}
+    ordered: dict[Parts, StepDeclaration] = {}
+    visited: set[Parts] = set()
+    for first in steps:
+        stack = [(first, False)]
+        while stack:  # depth first, without recursion: a step is added when its inputs are
+            table, is_done = stack.pop()
+            if is_done:
+                ordered.setdefault(table, steps[table])
+            elif table not in visited:
+                visited.add(table)
+                stack.append((table, True))
+                stack += [(other, False) for other in sorted(before.get(table, ()))]
+    return tuple(ordered.values())
+
+
 def needs(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> Needs:
     """Return the dependencies of each step: the steps that create its inputs, and the steps named in `after`."""
     results = {step.table for step in pipeline.steps}

@@ -7,8 +7,8 @@ in a JVM that it starts if there is no session. It writes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -22,15 +22,19 @@ from limnos.pipeline.declaration import (
     Parts,
     Pipeline,
     PythonSource,
+    PythonStep,
     StepDeclaration,
     TableSource,
 )
 from limnos.pipeline.definitions import DEFINITION, declared_change
+from limnos.pipeline.engine.analysis import AnalyzedColumn, query_analyzer
+from limnos.pipeline.engine.column_checks import ColumnChecker
 from limnos.pipeline.engine.output_columns import column_problems
+from limnos.pipeline.engine.parser import grammar_of
 from limnos.pipeline.engine.relations import QueryNames, query_names
-from limnos.pipeline.graph import order_steps
+from limnos.pipeline.graph import order_steps, steps_by_inputs
 from limnos.pipeline.problems import InvalidPipeline, Problem
-from limnos.pipeline.reads import StepReads, all_reads, tables
+from limnos.pipeline.reads import StepReads, collect_reads, tables
 from limnos.pipeline.rights import (
     MissingRight,
     TableLookup,
@@ -42,6 +46,7 @@ from limnos.pipeline.rights import (
     written_tables,
 )
 from limnos.pipeline.side_tables import tables_of
+from limnos.pipeline.table_columns import spark_columns
 from limnos.pipeline.table_conflicts import declared_by_others
 
 if TYPE_CHECKING:
@@ -63,6 +68,13 @@ class CheckResult:
     missing: tuple[MissingRight, ...] = ()
     catalogs: frozenset[str] = frozenset()
     """The metalake's catalogs that the caller may see."""
+    unreadable: frozenset[Parts] = frozenset()
+    """Tables of steps, and sources by one part, whose declarations cannot be read."""
+
+    @property
+    def skipped(self) -> frozenset[str]:
+        """The steps whose queries cannot be read, so that their columns are not analyzed."""
+        return frozenset(step.name for step in self.pipeline.steps if step.name not in (self.reads or {}))
 
     @property
     def holds(self) -> bool:
@@ -104,49 +116,86 @@ def check(
     spark: Session | None = None,
     client: Client | None = None,
     unasked: str = "without a server",
+    unreadable: frozenset[Parts] = frozenset(),
 ) -> CheckResult:
     """Check names and the order of steps; with a client also tables and rights. Nothing is changed.
 
-    `unasked` is the reason why there is no client, for `unchecked`. Raises the client's errors, for example
+    `unasked` is the reason why there is no client, for `unchecked`; `unreadable` are tables of steps, and sources,
+    whose declarations cannot be read. All problems are found in one pass. Raises the client's errors, for example
     UnavailableError.
     """
     catalogs = frozenset(one.name for one in client.catalogs.list()) if client is not None else frozenset()
-    problems = _foreign(pipeline, catalogs)
+    problems = [*_foreign(pipeline, catalogs)]
     if client is not None:
-        problems = (*problems, *unwritable_catalogs(client, pipeline))
+        problems += unwritable_catalogs(client, pipeline)
+    reads, unchecked, read_problems = _reads(pipeline, spark, catalogs=catalogs)
+    problems += read_problems
+    levels: tuple[tuple[StepDeclaration, ...], ...] = ()
     try:
-        reads, unchecked = _reads(pipeline, spark, catalogs=catalogs)
-        problems = (*problems, *(column_problems(pipeline, spark=spark) if reads is not None else ()))
-        levels = order_steps(pipeline, tables(reads)) if reads is not None else order_steps(pipeline, {})
+        levels = order_steps(pipeline, tables(reads) if reads is not None else {})
     except InvalidPipeline as error:
-        return CheckResult(pipeline=pipeline, problems=(*problems, *error.problems))
+        problems += error.problems
+    partial_result = CheckResult(
+        pipeline=pipeline, unchecked=unchecked, reads=reads, levels=levels, catalogs=catalogs, unreadable=unreadable
+    )
     if client is None or reads is None:
         result = () if client is not None else (f"tables and rights: {unasked}",)
-        return CheckResult(
-            pipeline=pipeline, problems=problems, unchecked=(*unchecked, *result), reads=reads, levels=levels
-        )
-    named = {table for one in reads.values() for table in (*one.tables, *one.past)}
+        problems += _column_problems(partial_result, spark=spark, lookups={})
+        return replace(partial_result, problems=_unique(problems), unchecked=(*unchecked, *result))
     if pipeline.catalog not in catalogs:
         message = unseen_catalog_problem(client, pipeline.catalog)
-        return CheckResult(
-            pipeline=pipeline,
-            problems=(*problems, Problem(message.message, pipeline.at)) if isinstance(message, Problem) else problems,
+        if isinstance(message, Problem):
+            problems.append(Problem(message.message, pipeline.at))
+        problems += _column_problems(partial_result, spark=spark, lookups={})
+        return replace(
+            partial_result,
+            problems=_unique(problems),
             missing=() if isinstance(message, Problem) else (message,),
             unchecked=(*unchecked, "tables and rights: they are in that catalog"),
-            reads=reads,
-            levels=levels,
         )
+    named = {table for one in reads.values() for table in (*one.tables, *one.past)}
     lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
-    return CheckResult(
-        pipeline=pipeline,
-        problems=(*problems, *absent_tables(reads, lookups, pipeline=pipeline), *declared_by_others(client, pipeline)),
-        unchecked=unchecked,
-        reads=reads,
-        levels=levels,
+    problems += absent_tables(reads, lookups, pipeline=pipeline)
+    problems += declared_by_others(client, pipeline)
+    problems += _column_problems(partial_result, spark=spark, lookups=lookups)
+    return replace(
+        partial_result,
+        problems=_unique(problems),
         table_lookups=lookups,
         missing=missing_rights(client, pipeline, reads=reads, lookups=lookups),
-        catalogs=catalogs,
     )
+
+
+def _column_problems(
+    result: CheckResult, *, spark: Session | None, lookups: Mapping[Parts, TableLookup]
+) -> list[Problem]:
+    """Return the problems of columns: reserved and repeated names, and columns and types that queries get wrong."""
+    reads = result.reads
+    if reads is None:
+        return []
+    pipeline = result.pipeline
+    problems = column_problems(pipeline, spark=spark)
+    has_python = any(isinstance(step.body, PythonStep) for step in pipeline.steps)
+    analyzer = query_analyzer(grammar_of(spark), only_builtin=spark is None and not has_python)
+    known = {
+        table: tuple(AnalyzedColumn(*each) for each in columns)
+        for table, one in lookups.items()
+        if (columns := spark_columns(one.metadata)) is not None
+    }
+    checker = ColumnChecker(
+        pipeline=pipeline,
+        analyzer=analyzer,
+        tables=known,
+        catalogs=result.catalogs,
+        unreadable=result.unreadable,
+    )
+    levels = result.levels or (steps_by_inputs(pipeline, tables(reads)),)
+    return [*problems, *checker.problems(levels, skipped=result.skipped)]
+
+
+def _unique(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """Return the problems in the order of the file, each once."""
+    return InvalidPipeline(dict.fromkeys(problems)).problems
 
 
 def plan(checked: CheckResult) -> tuple[StepPlan, ...]:
@@ -173,13 +222,16 @@ def _side_tables(checked: CheckResult, step: StepDeclaration) -> tuple[Parts, ..
 
 def _reads(
     pipeline: Pipeline, spark: Session | None, *, catalogs: frozenset[str]
-) -> tuple[dict[str, StepReads] | None, tuple[str, ...]]:
-    """Return the reads of all steps, or None with the reason if Spark's grammar is unavailable."""
+) -> tuple[dict[str, StepReads] | None, tuple[str, ...], list[Problem]]:
+    """Return the reads of all steps, reasons for skipped checks, and problems. The reads are None if Spark's grammar is
+    unavailable.
+    """
     queries: Callable[[str], QueryNames] = partial(query_names, spark)
     try:
-        return all_reads(pipeline, queries=queries, catalogs=catalogs), ()
+        reads, problems = collect_reads(pipeline, queries=queries, catalogs=catalogs)
     except (UnsupportedOperation, ServiceUnavailable) as error:
-        return None, (f"queries, what they read, and their order: {error.message}",)
+        return None, (f"queries, what they read, and their order: {error.message}",), []
+    return reads, (), problems
 
 
 def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...]:

@@ -80,6 +80,16 @@ def table_of(parts: Parts, *, catalog: str, catalogs: frozenset[str]) -> Parts:
 
 def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str]) -> dict[str, StepReads]:
     """Return the inputs of each step by its name. Raises InvalidPipeline with the problems of all steps."""
+    reads, problems = collect_reads(pipeline, queries=queries, catalogs=catalogs)
+    if problems:
+        raise InvalidPipeline(problems)
+    return reads
+
+
+def collect_reads(
+    pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str]
+) -> tuple[dict[str, StepReads], list[Problem]]:
+    """Return the inputs of each step by its name, as far as they can be read, and the problems of all steps."""
     scope = _NameScope(
         catalog=pipeline.catalog,
         catalogs=catalogs,
@@ -89,10 +99,7 @@ def all_reads(pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str])
         queries=queries,
     )
     problems: list[Problem] = []
-    reads = {step.name: _reads(scope, step, problems=problems) for step in pipeline.steps}
-    if problems:
-        raise InvalidPipeline(problems)
-    return reads
+    return {step.name: _reads(scope, step, problems=problems) for step in pipeline.steps}, problems
 
 
 def tables(reads: Mapping[str, StepReads]) -> dict[str, frozenset[Parts]]:

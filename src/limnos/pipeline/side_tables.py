@@ -33,7 +33,7 @@ def tables_of(
     if any(rule.action is declaration.ExpectationAction.QUARANTINE for rule in step.expectations):
         results.append(side_table(step.table, QUARANTINE))
     names = [source.name for source in pipeline.sources if _keeps_rows_aside(source)]
-    if any(_may_keep_texts(step, name) if sources is None else name in sources for name in names):
+    if any(names_source(step, name) if sources is None else name in sources for name in names):
         results.append(side_table(step.table, MALFORMED))
     return tuple(results)
 
@@ -43,7 +43,8 @@ def _keeps_rows_aside(source: declaration.DeclaredSource) -> bool:
     return isinstance(files, declaration.Files) and files.malformed is declaration.MalformedRowPolicy.KEEP
 
 
-def _may_keep_texts(step: declaration.StepDeclaration, source: str) -> bool:
+def names_source(step: declaration.StepDeclaration, source: str) -> bool:
+    """Return whether a step names a source. Of a query, every occurrence of the word counts."""
     if isinstance(step.body, declaration.Load):
         return step.body.source == source
     if isinstance(step.body, declaration.Sql):

@@ -16,9 +16,9 @@ from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
-from limnos.cli.failures import ExitCode
+from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.output import Format, to_json, visible
-from limnos.cli.pipeline.pipeline_runs import LOCAL, ConnectFlag, MasterFlag
+from limnos.cli.pipeline.pipeline_runs import LOCAL, ConnectFlag, ExcludeFlag, MasterFlag, SelectFlag
 from limnos.client.errors import UnavailableError
 from limnos.names import display
 
@@ -52,6 +52,8 @@ def plan(
     no_columns: Annotated[
         bool, Parameter(negative="", help="Start no Spark, and show no changes of tables' columns.")
     ] = False,
+    select: SelectFlag = None,
+    exclude: ExcludeFlag = None,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
     common: CommonFlags = DEFAULTS,
@@ -67,10 +69,15 @@ def plan(
         The pipeline, a file that ends in .yaml or .py.
     """
     pipeline = _check_pipeline(file, offline=False, common=common)
+    selected = _selected(pipeline, select=select, exclude=exclude, common=common)
     previews: Mapping[str, StepPreview] = {}
     if not no_columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
         previews = _previews(file, pipeline, master=master, connect=connect, common=common)
-    return _show_check(file, pipeline, planned=True, output_format=common.output_format, previews=previews)
+        if selected is not None:
+            previews = {name: one for name, one in previews.items() if name in selected}
+    return _show_check(
+        file, pipeline, planned=True, output_format=common.output_format, previews=previews, selected=selected
+    )
 
 
 def schema() -> None:
@@ -79,25 +86,77 @@ def schema() -> None:
 
 
 def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckResult | tuple[Problem, ...]:
-    """Return the check's result, or the problems of a file that is not a valid declaration."""
+    """Return the check's result, or the problems of a file that is not a valid declaration.
+
+    Of an invalid file the readable steps are checked too, so that one check reports all mistakes.
+    """
     problems = import_extra("limnos.pipeline.problems", extra="pipelines")
     try:
         declaration: Pipeline = import_extra("limnos.pipeline.file", extra="pipelines").load(file)
     except problems.InvalidPipeline as error:
-        result: tuple[Problem, ...] = error.problems
-        return result
-    rules = import_extra("limnos.pipeline.plan", extra="pipelines")
+        return _check_readable(file, error.problems, offline=offline, common=common)
+    checked = _check_declaration(declaration, offline=offline, common=common)
     if offline:
-        checked: CheckResult = rules.check(declaration)
+        return checked
+    return replace(checked, unchecked=(*checked.unchecked, *_missing_files(declaration, file.parent.absolute())))
+
+
+def _check_readable(
+    file: Path, problems: tuple[Problem, ...], *, offline: bool, common: CommonFlags
+) -> tuple[Problem, ...]:
+    """Return the problems of an invalid file: of its keys, and of what can be read of it."""
+    rules = import_extra("limnos.pipeline.problems", extra="pipelines")
+    readable = import_extra("limnos.pipeline.file", extra="pipelines").load_readable(file)
+    if readable is None:
+        return problems
+    checked = _check_declaration(readable.pipeline, offline=offline, common=common, unreadable=readable.unreadable)
+    every: tuple[Problem, ...] = rules.InvalidPipeline(
+        dict.fromkeys([*problems, *readable.problems, *checked.problems])
+    ).problems
+    return every
+
+
+def _check_declaration(
+    declaration: Pipeline, *, offline: bool, common: CommonFlags, unreadable: frozenset[tuple[str, ...]] = frozenset()
+) -> CheckResult:
+    rules = import_extra("limnos.pipeline.plan", extra="pipelines")
+    checked: CheckResult
+    if offline:
+        checked = rules.check(declaration, unreadable=unreadable)
         return checked
     try:
         with common.client() as client:
-            checked = rules.check(declaration, client=client)
+            checked = rules.check(declaration, client=client, unreadable=unreadable)
     except UnavailableError as error:
         if error.sent:
             raise
-        checked = rules.check(declaration, unasked=error.message)
-    return replace(checked, unchecked=(*checked.unchecked, *_missing_files(declaration, file.parent.absolute())))
+        checked = rules.check(declaration, unasked=error.message, unreadable=unreadable)
+    return checked
+
+
+def _selected(
+    result: CheckResult | tuple[Problem, ...],
+    *,
+    select: list[str] | None,
+    exclude: list[str] | None,
+    common: CommonFlags,
+) -> frozenset[str] | None:
+    """Return the names of the selected steps; None for all of them. Raises BadRequest for an invalid selection."""
+    if isinstance(result, tuple) or not (select or exclude):
+        return None
+    rules = import_extra("limnos.pipeline.run.options", extra="spark")
+    options = rules.RunOptions(select=tuple(select or ()), exclude=tuple(exclude or ()))
+    rules.require_known_steps(result.pipeline, options)
+    if result.reads is None or not result.levels:
+        raise UsageError("steps cannot be selected before the problems are solved", hint="run `limnos pipeline check`")
+    reads = {name: one.tables for name, one in result.reads.items()}
+    needs = import_extra("limnos.pipeline.run.attempt", extra="spark").needs_of(result.pipeline, reads)
+    compare = import_extra("limnos.pipeline.modified_steps", extra="pipelines").modified_steps
+    with common.client() as client:
+        names: tuple[str, ...] = rules.select_steps(
+            result.pipeline, options, needs=needs, modified=lambda: compare(client, result.pipeline, reads=reads)
+        )
+    return frozenset(names)
 
 
 def _missing_files(declaration: Pipeline, directory: Path) -> Iterator[str]:
@@ -144,6 +203,7 @@ def _show_check(
     planned: bool,
     output_format: Format,
     previews: Mapping[str, StepPreview] | None = None,
+    selected: frozenset[str] | None = None,
 ) -> int:
     previews = previews or {}
     if isinstance(result, tuple):
@@ -151,6 +211,7 @@ def _show_check(
         lines = list(_problem_lines(result))
     else:
         steps: tuple[StepPlan, ...] = import_extra("limnos.pipeline.plan", extra="pipelines").plan(result)
+        steps = tuple(one for one in steps if selected is None or one.step.name in selected)
         document = _document(file, result.problems, planned=steps, previews=previews) | _check_fields(result)
         lines = [
             *_lines(result, steps, planned=planned, previews=previews),

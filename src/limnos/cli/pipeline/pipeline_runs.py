@@ -40,6 +40,11 @@ SinceFlag = Annotated[
     list[str] | None,
     Parameter(name="--from", negative="", help="Run this step and all steps that depend on it; may be repeated."),
 ]
+SelectFlag = Annotated[
+    list[str] | None,
+    Parameter(negative="", help="Steps to take: NAME, raw.*, +NAME, NAME+, tag:T, source:S, state:modified."),
+]
+ExcludeFlag = Annotated[list[str] | None, Parameter(negative="", help="Steps to leave out, written as for --select.")]
 Backfill = Annotated[
     str | None,
     Parameter(help="NAME=FIRST..LAST[/STEP]: a run for each day or number in the range, in order, until one fails."),
@@ -55,6 +60,8 @@ def run(
     param: Param = None,
     only: OnlyFlag = None,
     since: SinceFlag = None,
+    select: SelectFlag = None,
+    exclude: ExcludeFlag = None,
     full: Annotated[bool, Parameter(negative="", help="Incremental steps read their whole sources.")] = False,
     backfill: Backfill = None,
     dry_run: DryRunFlag = False,
@@ -83,6 +90,8 @@ def run(
     options = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         only=tuple(only or ()),
         since=tuple(since or ()),
+        select=tuple(select or ()),
+        exclude=tuple(exclude or ()),
         full=full,
         hold=hold,
         wait_s=wait,

@@ -205,3 +205,6 @@ for _module, _names in {
 }.items():
     for _name, _help in _names.items():
         app.command(f"{_module}:{_name}", name=_name, help=_help)
+app.command(
+    "limnos.cli.pipeline.pipeline_tests:unit_test", name="test", help="Run the unit tests of a pipeline's steps."
+)

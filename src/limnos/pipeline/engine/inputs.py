@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, LimnosError
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Load, Parts, Pipeline, PythonStep, Sql, StepDeclaration, Stream, WriteMode
 from limnos.pipeline.engine import pinned_reads
@@ -26,6 +26,8 @@ from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.engine.source_opening import OpenedSource, SourceOpener
 from limnos.pipeline.engine.sources import MalformedRows
 from limnos.pipeline.engine.sources.fingerprints import EACH_MAX
+from limnos.pipeline.engine.spark_failures import failure_of
+from limnos.pipeline.engine.user_code import place_in_function
 from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
@@ -233,7 +235,7 @@ class _InputReader:
             else opened[argument]
             for name, argument in body.inputs.items()
         }
-        return _call_function(self.spark, body, step=self.step, frames=frames, values=self.values)
+        return call_function(self.spark, body, step=self.step, frames=frames, values=self.values)
 
     def _mentioned(self) -> list[Parts]:
         """Return the names of tables and sources in the step's body, as written there."""
@@ -278,7 +280,7 @@ def _pins(named: Iterable[Parts], context: StepContext) -> dict[Parts, ReadPin]:
     return known if any(pin.fingerprint is not None for pin in results.values()) else results
 
 
-def _call_function(
+def call_function(
     spark: SparkSession,
     body: PythonStep,
     *,
@@ -297,7 +299,15 @@ def _call_function(
     further = {
         name: value for name, value in {**values, "spark": spark}.items() if name in parameters and name not in frames
     }
-    frame = function(**frames, **further)
+    try:
+        frame = function(**frames, **further)
+    except LimnosError:
+        raise
+    except Exception as error:
+        failure = failure_of(error)
+        if (place := place_in_function(error, function)) is not None:
+            failure.message = f"{place}\n{failure.message}"
+        raise failure from error
     if not isinstance(frame, DataFrame):
         raise BadRequest(
             f"Step {step.name}: {body.function} returned {type(frame).__name__}, and a step must return a DataFrame."

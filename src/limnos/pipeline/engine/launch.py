@@ -71,8 +71,6 @@ def spark_for(
     with connection.client() as client:
         listed = RetryPolicy(away_s, stop=StopSignal()).call(client.catalogs.list)
         catalogs = sorted(each.name for each in listed if each.provider == PROVIDER)
-    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and only in the extra
-
     with _quiet():
         spark = (
             _start_session(connection, catalogs, master=master, config=config)
@@ -87,15 +85,26 @@ def spark_for(
                 config=config,
             )
         )
-    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(
-        logging.CRITICAL
-    )  # errors are reported by this package, without Java's stack
+    _silence_query_errors()
     try:
         yield spark
     finally:
         if connect is not None:  # do not retry for ten minutes to close a session whose server is gone
             connected: Any = spark
             connected.client.set_retry_policies([])
+        spark.stop()
+
+
+@contextmanager
+def local_spark(master: str = "local[2]") -> Iterator[SparkSession]:
+    """Open a session without catalogs, for unit tests: few partitions, because their rows are few."""
+    config = {**_SETTINGS, "spark.sql.shuffle.partitions": "1", "spark.default.parallelism": "1"}
+    with _quiet():
+        spark = session(catalogs=(), master=master, app_name="limnos-pipeline-test", config=config, lance=False)
+    _silence_query_errors()
+    try:
+        yield spark
+    finally:
         spark.stop()
 
 
@@ -113,6 +122,14 @@ def _start_session(
         config={**_SETTINGS, **(config or {})},
         ca_file=connection.ca_file,
     )
+
+
+def _silence_query_errors() -> None:
+    """Turn off PySpark's log of errors of queries and DataFrames: this package reports them, without Java's stack."""
+    from pyspark.logger import PySparkLogger  # noqa: PLC0415 - heavy, and only in the extra
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @contextmanager

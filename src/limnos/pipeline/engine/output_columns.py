@@ -83,7 +83,10 @@ def _query_columns(grammar: SparkGrammar, body: Sql) -> Iterator[OutputColumn]:
     result.
     """
     try:
-        clause = _select_clause(grammar.tree(body.text).root.statement().query())
+        statement = grammar.tree(body.text).root.statement()
+        if statement is None or str(statement.getClass().getSimpleName()) != "StatementDefaultContext":
+            return  # not a query, which is reported where the query's names are read
+        clause = _select_clause(statement.query())
     except InvalidQuery:
         return  # it is reported where the query's names are read
     if clause is None:

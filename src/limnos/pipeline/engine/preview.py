@@ -23,6 +23,7 @@ from limnos.pipeline.reads import table_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 _SAMPLES: Mapping[declaration.ParameterType, object] = {
     declaration.ParameterType.STRING: "",
@@ -71,6 +72,30 @@ def preview(
         work.end()
 
 
+def resolve_columns(
+    spark: SparkSession,
+    pipeline: declaration.Pipeline,
+    *,
+    levels: Sequence[Sequence[declaration.StepDeclaration]],
+    catalogs: frozenset[str],
+) -> dict[declaration.Parts, StructType]:
+    """Return the columns of sources and of steps' tables that follow from the declaration, without data or a server.
+
+    Sources have one part. Names whose columns are not known are left out. Python steps must be imported.
+    """
+    work = _Previewer(spark, pipeline, catalogs=catalogs)
+    bound = {step.table: step for step in pipeline.steps}
+    try:
+        known: dict[declaration.Parts, StructType | None] = {
+            (source.name,): work.source_columns(source.name) for source in pipeline.sources
+        }
+        for level in levels:
+            known |= {step.table: work.step_columns(bound[step.table]) for step in level}
+        return {name: columns for name, columns in known.items() if columns is not None}
+    finally:
+        work.end()
+
+
 class _Previewer:
     """Registers the DataFrames of steps and sources as temporary views with unique names, and analyzes the steps."""
 
@@ -102,6 +127,23 @@ class _Previewer:
             return StepPreview(step=step.name, refused=_first_line(error))
         self._keep(step.table, frame)
         return StepPreview(step=step.name, statements=needed.statements, drops=needed.columns_to_drop)
+
+    def source_columns(self, name: str) -> StructType | None:
+        """Return the columns of a source; None if they are not declared or not valid."""
+        try:
+            return self._spark.table(self._text((name,))).schema
+        except Exception:  # noqa: BLE001  (a table of a catalog, or an invalid schema, which a check reports)
+            return None
+
+    def step_columns(self, step: declaration.StepDeclaration) -> StructType | None:
+        """Return the columns of a step's table; None if they are not known. Later steps read them."""
+        try:
+            frame = _with_history_columns(self._frame(step), step)
+        except Exception as error:  # noqa: BLE001  (an error of Spark or of a step's function)
+            self._why[step.table] = f"{step.name}: {_first_line(error)}"
+            return None
+        self._keep(step.table, frame)
+        return frame.schema
 
     def end(self) -> None:
         for view in self._views.values():
@@ -168,6 +210,20 @@ class _Previewer:
             self._why[(name,)] = f"the columns of source {display.render((name,))}, which has no 'schema'"
             raise _UnknownColumns(f"its inputs are not known: {self._why[(name,)]}")
         return self._keep((name,), self._spark.createDataFrame([], schema))
+
+
+def _with_history_columns(frame: DataFrame, step: declaration.StepDeclaration) -> DataFrame:
+    """Return the frame with the columns that a history adds."""
+    write = step.write
+    if write.mode is not declaration.WriteMode.HISTORY:
+        return frame
+    quoted = {name: f"`{name.replace('`', '``')}`" for name in (write.valid_from, write.valid_to, write.current)}
+    return frame.selectExpr(
+        "*",
+        f"CAST(NULL AS TIMESTAMP) AS {quoted[write.valid_from]}",
+        f"CAST(NULL AS TIMESTAMP) AS {quoted[write.valid_to]}",
+        f"CAST(NULL AS BOOLEAN) AS {quoted[write.current]}",
+    )
 
 
 def _first_line(error: Exception) -> str:

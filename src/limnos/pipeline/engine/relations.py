@@ -87,13 +87,13 @@ class _WithClause:
         return name in visible
 
 
-def query_names(spark: SparkSession | None, sql: str) -> QueryNames:
+def query_names(spark: SparkSession | None, sql: str, *, grammar: SparkGrammar | None = None) -> QueryNames:
     """Find the names in a query. If `spark` is None, a JVM is started for parsing.
 
     Raises InvalidQuery if the text is not a query, or has a name that is only determined when it runs.
     """
     _refuse_variables(sql)
-    grammar = grammar_of(spark)
+    grammar = grammar or grammar_of(spark)
     tree = grammar.tree(sql)
     _require_query(tree)
     parameters, stamps = _parameters(tree)
@@ -121,6 +121,18 @@ def splice_names(
     Names without a text, and names with their own AS OF, stay unchanged. Tables in `renamed` get an alias, by which
     columns are then qualified: `la.t.column` becomes `t.column`.
     """
+    pieces: list[str] = []
+    end = 0
+    for start, stop, text in sorted(set(query_edits(relations, texts=texts, renamed=renamed))):
+        pieces += [sql[end:start], text]
+        end = stop
+    return "".join([*pieces, sql[end:]])
+
+
+def query_edits(
+    relations: Sequence[NamedRelation], *, texts: Mapping[Parts, str], renamed: frozenset[Parts]
+) -> list[tuple[int, int, str]]:
+    """Return the replacements that `splice_names` makes: each with its start, its end and the new text."""
     edits: list[tuple[int, int, str]] = []
     for one in relations:
         if one.parts not in texts or one.travels:
@@ -130,12 +142,7 @@ def splice_names(
             alias = engine.render_spark((one.alias or one.parts[-1],))
             edits.append((one.alias_at, one.alias_at, f" AS {alias}"))
             edits += [(start, stop, alias) for start, stop in one.qualifiers if one.alias is not None]
-    pieces: list[str] = []
-    end = 0
-    for start, stop, text in sorted(set(edits)):
-        pieces += [sql[end:start], text]
-        end = stop
-    return "".join([*pieces, sql[end:]])
+    return edits
 
 
 def _refuse_variables(sql: str) -> None:

@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 
 from limnos.model.errors import AuthenticationFailed, LimnosError, NoSpace, PermissionDenied, ServiceUnavailable
+from limnos.pipeline.engine.user_code import python_cause
 from limnos.pipeline.failures import StepAway, StepDenied, StepError, StepFailed
 
 _DENIED = re.compile(r"ForbiddenException|NotAuthorizedException|Not authorized|\bForbidden\b")
@@ -43,7 +44,7 @@ def failure_of(error: BaseException) -> StepError:
     if isinstance(error, LimnosError):
         return StepFailed(error.message)
     text = _text(error)
-    message = _shorten_text(text)
+    message = python_cause(text) or _shorten_text(text)
     if _is_remote(error):
         if _DENIED.search(text):
             return StepDenied(message)

@@ -14,6 +14,7 @@ from limnos.pipeline.keys.parameters import PARAMETER
 from limnos.pipeline.keys.shared import PIPELINE_NAME, TEXT, WORD, pairs
 from limnos.pipeline.keys.sources import SOURCE
 from limnos.pipeline.keys.steps import STEP, StepDraft
+from limnos.pipeline.keys.unit_tests import named_tests
 from limnos.pipeline.node_schemas import NodeSite, ProblemNotes, TableName, Values
 from limnos.pipeline.problems import nearest_word
 from limnos.pipeline.reads import RUN_PARAMETERS
@@ -94,6 +95,8 @@ def _build_step(
         columns=tuple(dataclasses.replace(column, name=name) for name, column, _ in values.get("columns", ())),
         allowed=values.get("allow", declaration.AllowedChanges()),
         expectations=values.get("expect", ()),
+        tags=values.get("tags", ()),
+        tests=named_tests(values.get("tests", ())),
         after=tuple((catalog, *name) for name in values.get("after", ())),
         at=at,
         **same,

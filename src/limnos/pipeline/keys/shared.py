@@ -34,6 +34,11 @@ TRANSFORM = Text(
     pattern=r"(`[^`]+`|[A-Za-z_][\w.]*|(years?|months?|days?|hours?|date|date_hour|bucket|truncate)\s*\([^()]*\))",
     rule="write a column, or years(c), months(c), days(c), hours(c), bucket(16, c), truncate(10, c)",
 )
+TAG = Text(
+    word="a tag",
+    pattern=r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}",
+    rule="write up to 64 letters, digits, '_', '-' and '.', beginning with a letter or digit",
+)
 ORDER = Text(
     word="a column",
     pattern=r"\S.*?(\s+([Aa][Ss][Cc]|[Dd][Ee][Ss][Cc]))?(\s+[Nn][Uu][Ll][Ll][Ss]\s+([Ff][Ii][Rr][Ss][Tt]|[Ll][Aa][Ss][Tt]))?",

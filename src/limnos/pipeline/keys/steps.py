@@ -13,7 +13,19 @@ from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, Recor
 from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, SourcePosition, Sql, StepBody
 from limnos.pipeline.directory import FunctionArgument
 from limnos.pipeline.keys.rules import RULE
-from limnos.pipeline.keys.shared import COLUMNS, FUNCTION, OPTIONS, ORDER, SQL, TEXT, TRANSFORM, WORD, require_function
+from limnos.pipeline.keys.shared import (
+    COLUMNS,
+    FUNCTION,
+    OPTIONS,
+    ORDER,
+    SQL,
+    TAG,
+    TEXT,
+    TRANSFORM,
+    WORD,
+    require_function,
+)
+from limnos.pipeline.keys.unit_tests import UNIT_TESTS
 from limnos.pipeline.keys.writes import WRITE
 from limnos.pipeline.node_schemas import Boolean, NodeSite, ProblemNotes, TableName, Text, Values
 from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode
@@ -184,6 +196,16 @@ _TABLE = {
     ),
     "expect": RecordKey(
         value_schema=ListOf(RULE), description="Rules for the rows.", example="expect: [delay >= -120]"
+    ),
+    "tests": RecordKey(
+        value_schema=UNIT_TESTS,
+        description="Unit tests of the step's body, for `limnos pipeline test`.",
+        example="tests: {one order: {given: {orders: [{id: 1}]}, expect: [{id: 1}]}}",
+    ),
+    "tags": RecordKey(
+        value_schema=ListOf(TAG, single=True),
+        description="Words by which `--select tag:NAME` finds the step.",
+        example="tags: [nightly, finance]",
     ),
     "after": RecordKey(
         value_schema=ListOf(TableName(), single=True),

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping
 from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import WriteDeclaration, WriteMode
 from limnos.pipeline.keys.shared import COLUMNS, SQL, TEXT
-from limnos.pipeline.node_schemas import Boolean, Choice, NodeSite, ProblemNotes, Values
+from limnos.pipeline.node_schemas import Boolean, Choice, NodeSite, ProblemNotes, Values, describe_node
+from limnos.pipeline.problems import nearest_word
 from limnos.pipeline.yaml import ScalarNode, YamlNode
 
 _KEYS = RecordKey(
@@ -57,6 +58,9 @@ class _ShortMode(Choice):
     def read(self, node: YamlNode, notes: ProblemNotes) -> str:
         if isinstance(node, ScalarNode) and node.value in {"merge", "history"}:
             raise notes.bad(f"'{node.value}' needs keys: write {{mode: {node.value}, keys: [id]}}", node.at)
+        if isinstance(node, ScalarNode) and node.text not in self.words:
+            advice = nearest_word(node.text, self.words) or "; merge and history need keys: {mode: merge, keys: [id]}"
+            raise notes.bad(f"{describe_node(node)} is not one of {', '.join(self.words)}{advice}", node.at)
         return super().read(node, notes)
 
 

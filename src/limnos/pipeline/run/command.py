@@ -24,7 +24,7 @@ from limnos.pipeline.project import Project, load
 from limnos.pipeline.run.backfill import BackfillResult, parse_range, run_range
 from limnos.pipeline.run.events import Listener, ignore_event
 from limnos.pipeline.run.held_runs import branches_of, tables_of_run
-from limnos.pipeline.run.options import RunOptions
+from limnos.pipeline.run.options import RunOptions, require_known_steps
 from limnos.pipeline.run.refs import inspected_tables
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.resume import resume
@@ -56,6 +56,7 @@ def run_file(
     Raises InvalidPipeline, BadRequest or ClientError for problems found before the run begins.
     """
     project = load(file)
+    require_known_steps(project.declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
     with opened as (pipeline, means):
         return start(
@@ -80,6 +81,7 @@ def backfill(
 ) -> BackfillResult:
     """Run the pipeline of a file once for each value of a parameter, in one Spark session."""
     project = load(file)
+    require_known_steps(project.declaration, options)
     values = parse_range(project.declaration, over)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
     with opened as (pipeline, means):
@@ -101,6 +103,7 @@ def dry_run(
 ) -> tuple[StepIntent, ...]:
     """Return the steps that a run of the file would execute, in order. Nothing is written or registered."""
     project = load(file)
+    require_known_steps(project.declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=ignore_event, away_s=options.away_s)
     with opened as (pipeline, means):
         return intents(pipeline, means, parameters=parameters, options=options)

@@ -83,7 +83,7 @@ def line_of(event: RunEvent) -> str:
 
 
 def _of_run(event: RunEvent) -> str:
-    words = [f"run {event.run}", event.state]
+    words = [f"run {event.run}".rstrip(), event.state]
     if event.seconds is not None:
         words.append(f"in {event.seconds:.1f} s")
     text = " ".join(words)

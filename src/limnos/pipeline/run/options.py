@@ -13,6 +13,14 @@ from dataclasses import dataclass
 from limnos.model.errors import BadRequest
 from limnos.pipeline.declaration import Pipeline
 from limnos.pipeline.run.schedule import steps_after
+from limnos.pipeline.selection import (
+    InvalidSelection,
+    ModifiedSteps,
+    SelectionTerm,
+    parse_selection,
+    require_known_words,
+    select,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +30,10 @@ class RunOptions:
     only: tuple[str, ...] = ()
     since: tuple[str, ...] = ()
     """The option `--from`: these steps and all of their dependents."""
+    select: tuple[str, ...] = ()
+    """Selectors of steps, such as `+marts.customers` or `tag:nightly`; see `selection`."""
+    exclude: tuple[str, ...] = ()
+    """Selectors of steps that are left out."""
     full: bool = False
     """Whether incremental steps read all of their input."""
     hold: bool = False
@@ -38,7 +50,14 @@ class RunOptions:
 
     def to_record(self) -> dict[str, object]:
         """Return the options that the run's record stores for a resume."""
-        return {"only": list(self.only), "from": list(self.since), "full": self.full, "hold": self.hold}
+        return {
+            "only": list(self.only),
+            "from": list(self.since),
+            "select": list(self.select),
+            "exclude": list(self.exclude),
+            "full": self.full,
+            "hold": self.hold,
+        }
 
 
 def options_of(fields: Mapping[str, object], *, like: RunOptions) -> RunOptions:
@@ -48,6 +67,8 @@ def options_of(fields: Mapping[str, object], *, like: RunOptions) -> RunOptions:
     return RunOptions(
         only=_names(fields.get("only")),
         since=_names(fields.get("from")),
+        select=_names(fields.get("select")),
+        exclude=_names(fields.get("exclude")),
         full=bool(fields.get("full")),
         hold=bool(fields.get("hold")) or like.hold,
         at_once=like.at_once,
@@ -62,14 +83,47 @@ def _names(value: object) -> tuple[str, ...]:
     return tuple(str(each) for each in value) if isinstance(value, list) else ()
 
 
-def select_steps(pipeline: Pipeline, options: RunOptions, *, needs: Mapping[str, frozenset[str]]) -> tuple[str, ...]:
-    """Return the names of the steps to run, in the order of the file. Raises BadRequest for an unknown step."""
+def select_steps(
+    pipeline: Pipeline,
+    options: RunOptions,
+    *,
+    needs: Mapping[str, frozenset[str]],
+    modified: ModifiedSteps = dict,
+) -> tuple[str, ...]:
+    """Return the names of the steps to run, in the order of the file. `modified` returns the steps that have changed
+    since they were published, with the reasons.
+
+    Raises BadRequest for an unknown step, tag or source, and if the options leave no step, except if none was changed.
+    """
+    require_known_steps(pipeline, options)
     names = [step.name for step in pipeline.steps]
-    only = frozenset(_require_step_name(each, names, flag="--only") for each in options.only)
-    since = steps_after(frozenset(_require_step_name(each, names, flag="--from") for each in options.since), needs)
+    if options.select or options.exclude:
+        terms, excluded = _terms(options)
+        chosen = select(pipeline, terms, excluded=excluded, needs=needs, modified=modified)
+        if not chosen and all(one.method != "state" for term in terms for one in term.selectors):
+            raise InvalidSelection("--exclude leaves out all selected steps; leave it out, or select more steps")
+        return chosen
+    only = frozenset(options.only)
+    since = steps_after(frozenset(options.since), needs)
     if not only and not since:
         return tuple(names)
     return tuple(name for name in names if name in only | since)
+
+
+def require_known_steps(pipeline: Pipeline, options: RunOptions) -> None:
+    """Check the names, tags and sources in the options without looking at queries. Raises BadRequest."""
+    names = [step.name for step in pipeline.steps]
+    if (options.select or options.exclude) and (options.only or options.since):
+        raise InvalidSelection("--select and --exclude replace --only and --from: write `STEP` and `STEP+`")
+    for flag, steps in (("--only", options.only), ("--from", options.since)):
+        for name in steps:
+            _require_step_name(name, names, flag=flag)
+    for terms in _terms(options):
+        require_known_words(pipeline, terms)
+
+
+def _terms(options: RunOptions) -> tuple[tuple[SelectionTerm, ...], tuple[SelectionTerm, ...]]:
+    return parse_selection(options.select, flag="--select"), parse_selection(options.exclude, flag="--exclude")
 
 
 def _require_step_name(name: str, names: Iterable[str], *, flag: str) -> str:

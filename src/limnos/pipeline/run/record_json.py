@@ -6,6 +6,7 @@ Encodes and decodes, so that another process than the runner's can resume, publi
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
@@ -27,7 +28,7 @@ def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
     sources = [plain(source) for source in pipeline.sources]
     functions = [getattr(one, "callable", None) for one in (step.body, *(source.kind for source in pipeline.sources))]
     code = [None if function is None else code_of(function) for function in functions]
-    text = json.dumps([plain(step), code, sources], sort_keys=True, default=str)
+    text = json.dumps([plain(dataclasses.replace(step, tags=())), code, sources], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 

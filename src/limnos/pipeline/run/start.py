@@ -21,6 +21,7 @@ from limnos.client.errors import ConflictError
 from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
 from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.graph import order_steps
+from limnos.pipeline.modified_steps import modified_steps, step_states
 from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.rights import grants_lacking_now
 from limnos.pipeline.run import record_json
@@ -33,6 +34,7 @@ from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.runner import AttemptRunner
 from limnos.pipeline.run.stop import RunStopped, StopSignal
+from limnos.pipeline.selection import ModifiedSteps
 from limnos.pipeline.side_tables import tables_of
 from limnos.pipeline.table_conflicts import find_declaration, put_declaration, require_own_tables
 
@@ -75,7 +77,9 @@ def start(
     patience = RetryPolicy(options.away_s, stop=means.stop)
     reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
-    names = select_steps(pipeline, options, needs=needs)
+    names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
+    if not names:
+        return _nothing_selected(pipeline, means.listener)
     patience.call(lambda: require_own_tables(means.client, pipeline))
     request = _RunRequest(
         pipeline=pipeline, names=names, reads=reads, values=values, options=options, file=file, run=str(uuid.uuid4())
@@ -153,6 +157,7 @@ class _RunRequest:
             "outputs": outputs.to_record(),
             "file": self.file,
             "digests": {step.name: record_json.step_digest(self.pipeline, step) for step in self.steps},
+            "states": {name: state for name, state in step_states(self.pipeline).items() if name in self.names},
         }
 
     def step_records(self) -> list[dict[str, object]]:
@@ -165,6 +170,17 @@ class _RunRequest:
             }
             for step in self.steps
         ]
+
+
+def _modified(pipeline: Pipeline, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]]) -> ModifiedSteps:
+    return lambda: modified_steps(means.client, pipeline, reads=reads)
+
+
+def _nothing_selected(pipeline: Pipeline, listener: Listener) -> RunResult:
+    """Return the result if the selection by state has no step. No run begins, and the exit code is 0."""
+    message = "no step is selected: nothing has changed since it was published, so nothing was run"
+    listener(RunEvent(run="", state="unchanged", message=message))
+    return RunResult(run="", pipeline=pipeline.name, attempt=0, state="unchanged", why=EndReason.DONE, message=message)
 
 
 def _begin_run(
@@ -224,7 +240,7 @@ def intents(
     patience = RetryPolicy(options.away_s, stop=means.stop)
     reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
-    names = select_steps(pipeline, options, needs=needs)
+    names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
     patience.call(lambda: require_own_tables(means.client, pipeline))
     results = {step.table for step in pipeline.steps if step.name in names}
     outside = {table for name in names for table in reads[name]} - results

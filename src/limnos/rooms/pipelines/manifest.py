@@ -77,6 +77,7 @@ MANIFEST: Final = Manifest(
             group=(
                 "check",
                 "plan",
+                "test",
                 "schema",
                 "run",
                 "resume",

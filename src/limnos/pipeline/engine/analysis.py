@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Analysis of queries by Spark's analyzer without a session: columns, types and functions, with positions.
+
+The analyzer runs in the JVM of the parser. Tables and sources are replaced by constant subqueries with their columns,
+so that no catalog is asked and no row is read. Must not know declarations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from limnos.names import engine
+from limnos.pipeline.declaration import Parts
+from limnos.pipeline.engine.parser import Java, SparkGrammar
+from limnos.pipeline.engine.relations import query_edits, query_names
+from limnos.pipeline.problems import InvalidQuery, nearest_word
+
+_CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_ANALYSIS_ERRORS = ("ExtendedAnalysisException", "AnalysisException", "ParseException")
+
+
+class AnalyzedColumn(NamedTuple):
+    """A column of a query's result: its name, and its type in Spark's SQL."""
+
+    name: str
+    type: str
+
+
+Columns = tuple[AnalyzedColumn, ...]
+
+
+class UnknownColumns(Exception):
+    """Raised if the analyzer cannot tell whether a query is right, for a reason that the message has."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueryAnalyzer:
+    """Spark's analyzer with its own functions and without tables."""
+
+    grammar: SparkGrammar
+    analyzer: Java
+    functions: Java
+    only_builtin: bool = True
+    """Whether queries can use only Spark's own functions: no Python code of the pipeline can register others."""
+
+    def columns(self, sql: str, *, tables: Mapping[Parts, Columns], parameters: Mapping[str, str]) -> Columns:
+        """Return the columns of a query whose names are all in `tables`. `parameters` maps names to SQL literals.
+
+        Raises InvalidQuery with the position in `sql`, UnknownColumns if the analyzer cannot decide.
+        """
+        names = query_names(None, sql, grammar=self.grammar)
+        texts = {parts: relation_text(columns) for parts, columns in tables.items()}
+        edits = [
+            *query_edits(names.relations, texts=texts, renamed=frozenset(texts)),
+            *_parameter_edits(self.grammar, sql, parameters),
+        ]
+        if self.only_builtin:
+            self._refuse_unknown_functions(sql)
+        text, origins = _edited(sql, sorted(set(edits)))
+        return self._analyzed(sql, text, origins)
+
+    def schema(self, text: str) -> Columns | None:
+        """Return the columns of a column list such as `id bigint, name string`; None if it is not one."""
+        try:
+            return _columns(self.grammar.sql_parser.parseTableSchema(text))
+        except Exception:  # noqa: BLE001  (not a list of columns: the source's reader says so)
+            return None
+
+    def _analyzed(self, sql: str, text: str, origins: Sequence[tuple[int, int]]) -> Columns:
+        jvm = self.grammar.jvm
+        try:
+            plan = self.grammar.sql_parser.parsePlan(text)
+            tracker = jvm.org.apache.spark.sql.catalyst.QueryPlanningTracker(jvm.scala.Option.empty())
+            return _columns(self.analyzer.executeAndCheck(plan, tracker).schema())
+        except Exception as error:
+            thrown = getattr(error, "_origin", None) or getattr(error, "java_exception", None)
+            if thrown is None:
+                raise
+            raise _refusal(thrown, sql=sql, text=text, origins=origins) from error
+
+    def _refuse_unknown_functions(self, sql: str) -> None:
+        """Raise InvalidQuery for a function of one part that Spark does not have."""
+        for context in self.grammar.tree(sql).find_contexts("functionName"):
+            token = context.getStart()
+            text = sql[token.getStartIndex() : context.getStop().getStopIndex() + 1]
+            if not re.fullmatch(r"[A-Za-z_]\w*", text) or self._has_function(text):
+                continue
+            known = [str(each) for each in self._function_names()]
+            raise InvalidQuery(
+                f"Spark has no function '{text}'{nearest_word(text.lower(), known)}",
+                line=token.getLine(),
+                column=token.getCharPositionInLine() + 1,
+            )
+
+    def _has_function(self, name: str) -> bool:
+        jvm = self.grammar.jvm
+        ident = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier(name.lower())
+        return bool(self.functions.functionExists(ident)) or name.upper() in _SYNTAX
+
+    def _function_names(self) -> list[str]:
+        listed = self.functions.listFunction()
+        return [str(listed.apply(index).funcName()) for index in range(listed.size())]
+
+
+_SYNTAX = frozenset({"FILTER", "LEFT", "RIGHT", "IF", "CAST", "TRY_CAST", "COALESCE", "STRUCT", "TIMESTAMP", "DATE"})
+"""Words that the grammar takes for functions, and that have rules of their own."""
+
+
+def query_analyzer(grammar: SparkGrammar, *, only_builtin: bool = True) -> QueryAnalyzer:
+    """Build an analyzer in the JVM of a grammar."""
+    jvm = grammar.jvm
+    catalyst = jvm.org.apache.spark.sql.catalyst
+    functions = catalyst.analysis.FunctionRegistry.builtin()
+    tables = catalyst.analysis.TableFunctionRegistry.builtin()
+    memory = catalyst.catalog.InMemoryCatalog(
+        jvm.org.apache.spark.SparkConf(False), jvm.org.apache.hadoop.conf.Configuration()
+    )
+    catalog = catalyst.catalog.SessionCatalog(memory, functions, tables)
+    return QueryAnalyzer(grammar, catalyst.analysis.Analyzer(catalog), functions, only_builtin)
+
+
+def relation_text(columns: Columns) -> str:
+    """Return a subquery without rows that has these columns."""
+    items = ", ".join(f"CAST(NULL AS {one.type}) AS {engine.render_spark((one.name,))}" for one in columns)
+    return f"(SELECT {items} WHERE false)"
+
+
+def _columns(schema: Java) -> Columns:
+    fields = schema.fields()
+    return tuple(AnalyzedColumn(str(field.name()), str(field.dataType().sql())) for field in fields)
+
+
+def _parameter_edits(grammar: SparkGrammar, sql: str, parameters: Mapping[str, str]) -> list[tuple[int, int, str]]:
+    edits = []
+    for context in grammar.tree(sql).find_contexts("namedParameterMarker"):
+        name = str(context.getText())[1:]
+        if name not in parameters:
+            raise UnknownColumns(f"parameter {name}")
+        edits.append((context.getStart().getStartIndex(), context.getStop().getStopIndex() + 1, parameters[name]))
+    return edits
+
+
+def _edited(sql: str, edits: Sequence[tuple[int, int, str]]) -> tuple[str, list[tuple[int, int]]]:
+    """Return the edited text, and pairs of positions in it with those of the original text at which pieces begin."""
+    pieces: list[str] = []
+    origins: list[tuple[int, int]] = []
+    length = end = 0
+    for start, stop, text in edits:
+        origins += [(length, end), (length + start - end, start)]
+        pieces += [sql[end:start], text]
+        length += start - end + len(text)
+        end = stop
+    origins.append((length, end))
+    return "".join([*pieces, sql[end:]]), origins
+
+
+def _refusal(thrown: Java, *, sql: str, text: str, origins: Sequence[tuple[int, int]]) -> Exception:
+    name = str(thrown.getClass().getSimpleName())
+    message = str(thrown.getMessage()).split("\n", 1)[0]
+    message = _CONDITION.sub("", message.split(" SQLSTATE:", 1)[0]).strip()
+    if name not in _ANALYSIS_ERRORS or "routine" in message:  # a function of a catalog, which is not asked
+        return UnknownColumns(message)
+    line, start = thrown.line(), thrown.startPosition()
+    index = _index(text, line.get() if line.isDefined() else 1, column=start.get() if start.isDefined() else 0)
+    origin = _origin(index, origins, length=len(sql))
+    before = sql[:origin]
+    return InvalidQuery(message, line=before.count("\n") + 1, column=origin - (before.rfind("\n") + 1) + 1)
+
+
+def _index(text: str, line: int, *, column: int) -> int:
+    at = 0
+    for _ in range(line - 1):
+        at = text.find("\n", at) + 1
+    return at + column
+
+
+def _origin(index: int, origins: Sequence[tuple[int, int]], *, length: int) -> int:
+    """Return the position in the original text; within a replacement, the position of what was replaced."""
+    result = index
+    for position, origin in origins:
+        if position > index:
+            break
+        result = origin + index - position
+    following = min((origin for position, origin in origins if position > index), default=length)
+    return min(result, following, length)

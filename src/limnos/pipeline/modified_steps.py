@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps that have changed since they were last published: their text, the inputs they declare, or columns of tables.
+
+A run records a digest of each step. `modified_steps` compares them with the declaration of now, and the columns of the
+input tables with those at the snapshots that the published run read. Reads only; must not know Spark.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from limnos.client import Client
+from limnos.client.activity.runs import Run
+from limnos.client.errors import DeniedError, NotFoundError
+from limnos.client.values import Json
+from limnos.names import display
+from limnos.pipeline.declaration import DeclaredSource, Parts, Pipeline, PythonSource, PythonStep, StepDeclaration
+from limnos.pipeline.declaration_json import plain
+from limnos.pipeline.definitions import digests
+from limnos.pipeline.modules import code_of, code_of_file
+from limnos.pipeline.selection import NEW
+from limnos.pipeline.side_tables import names_source
+
+RUNS_MAX = 100
+"""The number of published runs, newest first, in which a step is looked for."""
+_PARTS = ("its text", "its Python code", "a source that it reads")
+
+
+def step_states(pipeline: Pipeline) -> dict[str, str]:
+    """Return for each step the digests of its text, its Python code and its sources, joined by dots.
+
+    Tags do not count, because they do not affect a step's table.
+    """
+    directory = None if pipeline.at is None else Path(pipeline.at.file).parent
+    return {step.name: _state(pipeline, step, directory=directory) for step in pipeline.steps}
+
+
+def modified_steps(client: Client, pipeline: Pipeline, *, reads: Mapping[str, frozenset[Parts]]) -> dict[str, str]:
+    """Return the steps that differ from their last published run, with the reasons.
+
+    `reads` has the tables that each step reads, catalog first. Steps of runs that the caller may not see count as never
+    published. Raises the client's errors.
+    """
+    states = step_states(pipeline)
+    published = dict(_published_runs(client, pipeline))
+    lookup = _SchemaComparison(client)
+    reasons: dict[str, str] = {}
+    for name, state in states.items():
+        run = published.get(name)
+        reason = NEW if run is None else _difference(run, name=name, state=state)
+        if reason is None and run is not None:
+            reason = lookup.changed(run, reads.get(name, frozenset()))
+        if reason is not None:
+            reasons[name] = reason
+    return reasons
+
+
+def _published_runs(client: Client, pipeline: Pipeline) -> Iterator[tuple[str, Run]]:
+    """Yield each step with the newest published run that executed it."""
+    missing = {step.name for step in pipeline.steps}
+    try:
+        runs = client.runs.list(pipeline=pipeline.name, state="published", limit=RUNS_MAX)
+    except (DeniedError, NotFoundError):  # the pipeline was never run, or its runs are not visible
+        return
+    for listed in runs:
+        run = client.runs.load(listed.id)  # a list has no options
+        states = run.options.get("states")
+        for name in sorted(missing & frozenset(states if isinstance(states, dict) else ())):
+            missing.discard(name)
+            yield name, run
+        if not missing:
+            return
+
+
+def _difference(run: Run, *, name: str, state: str) -> str | None:
+    states = run.options.get("states")
+    before = str(states.get(name, "") if isinstance(states, dict) else "").split(".")
+    now = state.split(".")
+    if len(before) != len(now):
+        return "its state was recorded in another form"
+    changed = [part for part, old, new in zip(_PARTS, before, now, strict=True) if old != new]
+    return f"{' and '.join(changed)} changed" if changed else None
+
+
+def _state(pipeline: Pipeline, step: StepDeclaration, *, directory: Path | None) -> str:
+    sources = [source for source in pipeline.sources if names_source(step, source.name)]
+    parts = {
+        "text": plain(dataclasses.replace(step, tags=())),
+        "code": [_code(step.body, directory), *(_code(source.kind, directory) for source in sources)],
+        "sources": [_source_text(source) for source in sources],
+    }
+    return ".".join(digests(parts).values())
+
+
+def _source_text(source: DeclaredSource) -> object:
+    return [source.name, plain(source.kind)]
+
+
+def _code(owner: object, directory: Path | None) -> str | None:
+    if not isinstance(owner, (PythonStep, PythonSource)):
+        return None
+    module = owner.function.partition(":")[0]
+    text = None if directory is None else code_of_file(module, directory)
+    if text is not None:  # without an import, so that a check and a run compare the same text
+        return text
+    return None if owner.callable is None else code_of(owner.callable)
+
+
+class _SchemaComparison:
+    """Compares columns of tables, and loads each table once."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._metadata: dict[Parts, Json | None] = {}
+
+    def changed(self, run: Run, tables: frozenset[Parts]) -> str | None:
+        """Return which of the tables that the run pinned has other columns now; None if none has."""
+        pins = run.options.get("pins")
+        for pin in pins if isinstance(pins, list) else ():
+            table = tuple(map(str, pin.get("table") or ()))
+            snapshot = pin.get("snapshot")
+            if table in tables and snapshot is not None and (reason := self._reason(table, snapshot)):
+                return reason
+        return None
+
+    def _reason(self, table: Parts, snapshot: object) -> str | None:
+        name = display.render(table)
+        metadata = self._load(table)
+        if metadata is None:
+            return f"{name}, which it reads, is gone or not visible"
+        known = _list(metadata.get("snapshots"))
+        schema_id = next((one.get("schema-id") for one in known if one.get("snapshot-id") == snapshot), None)
+        if schema_id is None:
+            return f"the snapshot of {name} that it read has expired, so that its columns cannot be compared"
+        schemas = {one.get("schema-id"): one.get("fields") for one in _list(metadata.get("schemas"))}
+        if schemas.get(schema_id) == schemas.get(metadata.get("current-schema-id")):
+            return None
+        return f"columns of {name}, which it reads, changed"
+
+    def _load(self, table: Parts) -> Json | None:
+        if table not in self._metadata:
+            try:
+                self._metadata[table] = self._client.tables.load(table).metadata
+            except (DeniedError, NotFoundError):
+                self._metadata[table] = None
+        return self._metadata[table]
+
+
+def _list(value: object) -> list[dict[str, object]]:
+    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
