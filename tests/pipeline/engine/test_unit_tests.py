@@ -21,7 +21,11 @@ from limnos.pipeline.project import load
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.unit_test_results import UnitTestResult
 
-pytestmark = [pytest.mark.integration, pytest.mark.spark]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+]
 
 TEXT = """
 pipeline: shop
@@ -34,7 +38,7 @@ steps:
   raw.orders:
     load: orders
     tests:
-      loaded: {given: {orders: [{id: 1, tags: [a, b]}]}, expect: [{id: 1, tags: [a, b], at: null}]}
+      loaded: {parameters: {day: 2026-01-31}, given: {orders: [{id: 1, tags: [a, b]}]}, expect: [{id: 1, tags: [a, b], at: null}]}
   raw.history: {load: orders, write: {mode: history, keys: id}}
   marts.sums:
     sql: SELECT customer, sum(amount) AS total, max(at) AS last FROM raw.orders WHERE amount >= :least GROUP BY customer
