@@ -151,8 +151,8 @@ def test_results_of_all_tests_are_as_expected(results: dict[str, UnitTestResult]
         ("differs", ("ana", "7.00 (expected 8.00)")),
         ("missing", ("cem", "1.00")),
     ]
-    assert (results["broken"].message or "").startswith('functions.py:9, in broken: return sums.select("nmae")')
-    assert "JVM stacktrace" not in (results["broken"].message or "")
+    assert (results["broken"].message or "").startswith('functions.py:10, in broken: return sums.select("nmae")')
+    assert "Project" not in (results["broken"].message or "")
 
 
 def test_command_runs_tests_without_a_server(tmp_path: Path) -> None:

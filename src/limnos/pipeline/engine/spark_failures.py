@@ -29,7 +29,10 @@ _NO_SPACE = re.compile(
 _HELD_LOST = re.compile(r"CHECKPOINT_RDD_BLOCK_ID_NOT_FOUND|Checkpoint block rdd_\w+ not found")
 """Messages that staged rows were lost with their executors."""
 _MESSAGE_MAX = 2000
-_STACK = re.compile(r"\n\s*(at |== |\tat )|\nJVM stacktrace|\nDriver stacktrace", re.MULTILINE)
+_STACK = re.compile(
+    r"\n\s*(at |== |\tat )|\nJVM stacktrace|\nDriver stacktrace|;?\n'?[A-Z][^\n]*\n[ :]*\+- ", re.MULTILINE
+)
+"""The beginning of a stack trace, or of a plan: its first operator is followed by a line with `+-`."""
 _FRAME = re.compile(r"^(?:org|java|javax|scala|io|com)\.[\w.$]+(?:Exception|Error)?: ")
 
 
