@@ -50,8 +50,8 @@ def read_readable(text: str, *, file: str, directory: Path) -> ReadableFile | No
             continue
         kept = (
             value
-            if _is_valid(known.value_schema, value, beside)
-            else _pruned(key.text, known, value, beside, unreadable)
+            if _is_valid(known.value_schema, value, beside=beside)
+            else _pruned(key.text, known, value=value, beside=beside, unreadable=unreadable)
         )
         if kept is not None:
             entries.append((key, kept))
@@ -72,7 +72,7 @@ def read_readable(text: str, *, file: str, directory: Path) -> ReadableFile | No
     )
 
 
-def _is_valid(schema: NodeSchema, node: YamlNode, beside: PipelineDirectory) -> bool:
+def _is_valid(schema: NodeSchema, node: YamlNode, *, beside: PipelineDirectory) -> bool:
     notes = ProblemNotes(beside)
     try:
         schema.read(node, notes)
@@ -82,7 +82,7 @@ def _is_valid(schema: NodeSchema, node: YamlNode, beside: PipelineDirectory) -> 
 
 
 def _pruned(
-    name: str, known: RecordKey, value: YamlNode, beside: PipelineDirectory, unreadable: set[str]
+    name: str, known: RecordKey, *, value: YamlNode, beside: PipelineDirectory, unreadable: set[str]
 ) -> YamlNode | None:
     """Return a mapping of sources, steps or parameters with its readable entries; None for other keys."""
     placeholder = _PLACEHOLDERS.get(name)
@@ -92,9 +92,9 @@ def _pruned(
     entries: list[tuple[ScalarNode, YamlNode]] = []
     for key, each in value.entries:
         text = ScalarNode(at=key.at, text=key.text, value=key.text, text_at=key.text_at)
-        if not _is_valid(schema.key, text, beside):
+        if not _is_valid(schema.key, text, beside=beside):
             continue
-        if _is_valid(schema.value, each, beside):
+        if _is_valid(schema.value, each, beside=beside):
             entries.append((key, each))
         else:
             unreadable.add(key.text)

@@ -55,12 +55,12 @@ class QueryAnalyzer:
         texts = {parts: relation_text(columns) for parts, columns in tables.items()}
         edits = [
             *query_edits(names.relations, texts=texts, renamed=frozenset(texts)),
-            *_parameter_edits(self.grammar, sql, parameters),
+            *_parameter_edits(self.grammar, sql, parameters=parameters),
         ]
         if self.only_builtin:
             self._refuse_unknown_functions(sql)
         text, origins = _edited(sql, sorted(set(edits)))
-        return self._analyzed(sql, text, origins)
+        return self._analyzed(sql, text, origins=origins)
 
     def schema(self, text: str) -> Columns | None:
         """Return the columns of a column list such as `id bigint, name string`; None if it is not one."""
@@ -69,7 +69,7 @@ class QueryAnalyzer:
         except Exception:  # noqa: BLE001  (not a list of columns: the source's reader says so)
             return None
 
-    def _analyzed(self, sql: str, text: str, origins: Sequence[tuple[int, int]]) -> Columns:
+    def _analyzed(self, sql: str, text: str, *, origins: Sequence[tuple[int, int]]) -> Columns:
         jvm = self.grammar.jvm
         try:
             plan = self.grammar.sql_parser.parsePlan(text)
@@ -133,7 +133,7 @@ def _columns(schema: Java) -> Columns:
     return tuple(AnalyzedColumn(str(field.name()), str(field.dataType().sql())) for field in fields)
 
 
-def _parameter_edits(grammar: SparkGrammar, sql: str, parameters: Mapping[str, str]) -> list[tuple[int, int, str]]:
+def _parameter_edits(grammar: SparkGrammar, sql: str, *, parameters: Mapping[str, str]) -> list[tuple[int, int, str]]:
     edits = []
     for context in grammar.tree(sql).find_contexts("namedParameterMarker"):
         name = str(context.getText())[1:]
