@@ -159,6 +159,7 @@ BODIES: dict[str, object] = {
     "change-names": {"to": "planned"},
     "begin-import": {"name": "n"},
     "feed-import": b"",
+    "bulk": b'{"do": "drop", "kind": "table", "path": ["main", "a", "t"]}',
     "move": {"kind": "table", "source": ["a", "t"], "target": ["a", "n"]},
     "add-members": {"users": ["member"]},
     "enable-user": {"enabled": False},
@@ -270,6 +271,7 @@ BODIES: dict[str, object] = {
 
 QUERIES = {
     "feed-import": "?after=0",
+    "bulk": "?job=j&atomic=true",
     "search": "?q=t",
     "list-table-metrics": "?identifiers=main.a.t",
     "list-job-metrics": "?identifiers=maintenance-1",

@@ -269,6 +269,11 @@ WRITES: dict[str, Write] = {
     "plan-name-changes": Write("PUT", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {"replacement": "-"}),
     "change-names": Write("POST", f"{OWN}/metalakes/lake/catalogs/main/names/changes", {"to": "migrated"}),
     "confirm-name-changes": Write("DELETE", f"{OWN}/metalakes/lake/catalogs/main/names/changes"),
+    "bulk": Write(
+        "POST",
+        f"{OWN}/metalakes/lake/bulk?job=j&atomic=true",
+        b'{"do": "create-namespace", "path": ["main", "n"]}\n',
+    ),
     "begin-import": Write("POST", f"{OWN}/imports", {"name": "n"}),
     "feed-import": Write(
         "POST", f"{OWN}/imports/IMPORT/records?after=0", b'{"header": {"version": {"major_version": 1}}}\n'

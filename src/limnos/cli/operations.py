@@ -69,6 +69,12 @@ _KERNEL_COMMANDS: Final[dict[str, CommandEntry]] = {
     "names": CommandEntry(
         OBJECTS, "Change names of namespaces so that they can nest.", "limnos.cli.catalog.nesting:app"
     ),
+    "bulk": CommandEntry(
+        OBJECTS, "Execute a file of changes, each with its outcome.", "limnos.cli.migration.bulk:bulk"
+    ),
+    "migrate": CommandEntry(
+        OBJECTS, "Move tables in from another catalog, or out to one.", "limnos.cli.migration.migrate:app"
+    ),
     "login": CommandEntry(ACCESS, "Sign in with a password, or in a browser.", "limnos.cli.identity.login:login"),
     "logout": CommandEntry(ACCESS, "End a session.", "limnos.cli.identity.login:logout"),
     "whoami": CommandEntry(ACCESS, "Show your user name on the server.", "limnos.cli.catalog.tree:whoami"),
@@ -126,6 +132,7 @@ _KERNEL_GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "tag": ("create", "delete", "list", "describe", "add", "remove"),
     "restriction": ("set", "show", "remove"),
     "token": ("create", "list", "revoke"),
+    "migrate": ("from", "to"),
     "spark": ("jars",),
     "server": ("start", "check", "migrate", "janitor", "backup", "restore", "config"),
     "node": ("list", "settings"),

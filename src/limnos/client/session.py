@@ -20,6 +20,7 @@ import httpx2
 
 from limnos import __version__
 from limnos.client.activity.audit import Audit
+from limnos.client.activity.bulk import Bulk
 from limnos.client.activity.changes import Changes
 from limnos.client.activity.exchange import Imports, export_request
 from limnos.client.activity.jobs import Jobs, JobTemplates
@@ -119,6 +120,7 @@ class _Resources(Generic[S]):
         self.tasks = Tasks(sender, scope)
         self.nodes = Nodes(sender, scope)
         self.imports = Imports(sender, scope)
+        self.bulk = Bulk(sender, scope)
         self.trash = Trash(sender, scope)
         self.reports = Reports(sender, scope)
         self.audit = Audit(sender, scope)

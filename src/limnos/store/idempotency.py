@@ -18,6 +18,10 @@ FIND = Sql(
     "SELECT fingerprint, operation, status, object_id, body FROM idempotency"
     " WHERE zone = :zone AND caller = :caller AND key = :key AND expires_at > :now"
 )
+FIND_MANY = Sql(
+    "SELECT key, fingerprint FROM idempotency"
+    " WHERE zone = :zone AND caller = :caller AND key >= :first AND key <= :last AND expires_at > :now"
+)
 KEEP = Sql(
     "INSERT INTO idempotency (zone, caller, key, fingerprint, operation, status, object_id, body, expires_at) VALUES"
     " (:zone, :caller, :key, :fingerprint, :operation, :status, :object_id, :body, :expires_at)"
@@ -56,6 +60,11 @@ class RequestOutcome(NamedTuple):
 def outcome_query(key: IdempotencyKey, *, now_ms: int) -> Query:
     """Return the query for the outcome of a key."""
     return FIND, {"zone": key.zone, "caller": key.caller, "key": key.text, "now": now_ms}
+
+
+def fingerprints_query(first: IdempotencyKey, *, last: str, now_ms: int) -> Query:
+    """Return the query for the keys, and the fingerprints, from `first` to `last` of one caller in one zone."""
+    return FIND_MANY, {"zone": first.zone, "caller": first.caller, "first": first.text, "last": last, "now": now_ms}
 
 
 def outcome_of(rows: list[Row]) -> RequestOutcome | None:

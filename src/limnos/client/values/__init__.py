@@ -8,6 +8,7 @@ from limnos.client.values.activity import (
     AuditLine,
     AuditObject,
     AuditPage,
+    BulkOutcome,
     ChangeInfo,
     ChangesPage,
     ImportInfo,

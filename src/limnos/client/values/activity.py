@@ -216,3 +216,18 @@ class LineageReceipt(msgspec.Struct, frozen=True):
 
     kept: int
     left_out: tuple[SkippedDatasetInfo, ...] = ()
+
+
+class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
+    """The outcome of an item of a bulk job: `made`, `same` (nothing to do), `refused`, or `failed` for now.
+
+    `repeated`: an earlier request of the job has executed it. The other fields describe an error.
+    """
+
+    index: int
+    outcome: str
+    repeated: bool = False
+    status: int = 0
+    code: str = ""
+    message: str = ""
+    request_id: str = ""

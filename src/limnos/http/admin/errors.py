@@ -29,6 +29,12 @@ def error_response(failure: LimnosError, *, request_id: str) -> Response:
     return json_response({"error": body}, status, _headers(error, status))
 
 
+def error_fields(failure: LimnosError) -> dict[str, object]:
+    """Return status, code and message of an error that is a part of a response."""
+    error = hidden_metalake(failure)
+    return {"status": status_of(error), "code": error.code, "message": unescape_percent(str(error))}
+
+
 def _headers(error: LimnosError, status: int) -> tuple[tuple[bytes, bytes], ...]:
     if isinstance(error, errors.ServiceUnavailable):
         return ((b"retry-after", b"%d" % error.retry_after_s),)

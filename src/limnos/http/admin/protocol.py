@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from limnos.http.admin import documentation, pages, service
 from limnos.http.admin.activity import audit, changes, reports, webhooks
 from limnos.http.admin.catalog import (
+    bulk,
     children,
     declared_objects,
     filesets,
@@ -65,6 +66,7 @@ _MODULES = (
     tasks,
     nodes,
     transactions,
+    bulk,
     access,
     audit,
 )

@@ -40,7 +40,7 @@ from limnos.names.parts import check_part
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_checks import catalog_check
 from limnos.services.iceberg import views as iceberg_views
-from limnos.services.iceberg.registrations import table_read_registered
+from limnos.services.iceberg.tables import table_read_registered
 from limnos.services.request.catalog_storage import (
     PROVIDERS_WITH_WAREHOUSE,
     WAREHOUSE,
@@ -177,7 +177,7 @@ async def _table(ctx: Context, checked_record: CheckedRecord, *, place: CatalogS
         )
     paths: tuple[str, ...] = ()
     if message.format == ICEBERG:
-        document, _, paths = await table_read_registered(ctx, place, metadata_location=pointer.metadata_location)
+        document, _, paths, *_ = await table_read_registered(ctx, place, metadata_location=pointer.metadata_location)
         _check_uuid(document, pointer.uuid)
     else:
         document = MetadataDocument(

@@ -349,7 +349,7 @@ async def placeholder_make(
         decision = allowed(request_view, placeholder_find(request_view, kind, path=path)[1])
         return placeholder_permit(request_view, kind, path=path, decision=decision, made_here=False, record=record)
 
-    return await ctx.write(scope, decide, placeholder_insert)
+    return await ctx.without_key().write(scope, decide, placeholder_insert)
 
 
 def placeholder_permit(

@@ -6,39 +6,41 @@ Must not know any wire format. `tables` builds and checks new metadata.
 
 from __future__ import annotations
 
-import time
-from typing import NamedTuple, cast
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.files import is_local, is_within, normalise
 from limnos.formats.iceberg import metadata as iceberg_metadata
-from limnos.formats.iceberg.class_properties import refuse_class_properties
-from limnos.formats.iceberg.json_types import Json
-from limnos.formats.iceberg.named_paths import NamedPath, named_paths
-from limnos.formats.iceberg.registered_metadata import check_registrable
+from limnos.model.decisions import Decision
 from limnos.model.entities import MetadataDocument, Node
-from limnos.model.errors import CommitConflict, ServiceUnavailable
+from limnos.model.errors import AlreadyExists, CommitConflict, LimnosError, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.records import CatalogRecord
 from limnos.model.storage_locations import LocationKind
-from limnos.model.uuids import new_uuid
+from limnos.names.errors import InvalidName
+from limnos.names.parts import check_levels
 from limnos.names.path import Levels
-from limnos.services.catalog.tables import TableCreate, new_table_of, table_find
+from limnos.services.catalog.tables import NewTable, TableCreate, new_table_of, table_find, table_insert
 from limnos.services.iceberg import tables
-from limnos.services.iceberg.added_files import check_registered_paths
 from limnos.services.iceberg.dataset_fence import DatasetGuard, check_dataset_commit, dataset_guard_of
 from limnos.services.iceberg.former_columns import EndedNames, ended_names_of, restrictions_follow
 from limnos.services.iceberg.snapshot_pins import pins_check, removed_snapshots
+from limnos.services.iceberg.tables import RegisteredTable, table_read_new
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
-from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
+from limnos.services.request.files import AT_ONCE
+from limnos.services.request.idempotency import RepeatedRequest
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.storage.location_claims import location_move, locations_claim, locations_lock
+from limnos.store.idempotency import IdempotencyKey, RequestOutcome
 from limnos.store.tx import Tx
+from limnos.view.cache_miss import CacheMiss
+from limnos.view.keys import ABSENT, Key, name_key
 
 
 class TableReplace(msgspec.Struct, frozen=True, kw_only=True):
@@ -58,20 +60,19 @@ class TableReplace(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the new metadata's table existed before, at this location."""
 
 
-class RegisteredTable(NamedTuple):
-    """A metadata file that was read to register its table: the document, the decoded metadata (an outline of large
-    metadata), and the data locations outside of the table's own.
-    """
-
-    document: MetadataDocument
-    metadata: Json
-    data_paths: tuple[str, ...]
-
-
 async def table_register(
-    ctx: Context, scope: RequestScope, *, namespace: Levels, name: str, metadata_location: str, overwrite: bool
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    namespace: Levels,
+    name: str,
+    metadata_location: str,
+    overwrite: bool,
+    expected: str | None = None,
 ) -> tuple[MetadataDocument, CatalogRecord]:
     """Create a table from an existing metadata file; with `overwrite` point an existing table at it.
+
+    `expected` is the metadata location that the existing table must have.
 
     Raises NotFound, AlreadyExists without `overwrite`, CommitConflict, BadRequest for invalid metadata, OutsideRoots,
     MissingFile, PermissionDenied; for an existing table also ProtectedObject, OutsideWriter (a dataset of SQL++), and
@@ -91,12 +92,10 @@ async def table_register(
         return new_table_of(request_view, namespace, name, Action.TABLE_REGISTER).place, None, None
 
     place, replaced, guard = await ctx.read(scope, look)
-    document, metadata, paths = await table_read_registered(
+    _require_expected(replaced, expected)
+    document, metadata, paths, adopts, had_files = await table_read_new(
         ctx, place, metadata_location=metadata_location, replaced=replaced
     )
-    # A metadata file below the location shows that the files there are the registered table's.
-    adopts = is_within(document.metadata_location, [document.location])
-    had_files = not adopts and await place.has_unclaimed_files(ctx.services.files, document.location)
     if replaced is not None:
         document = msgspec.structs.replace(document, node_id=replaced.node_id, version=replaced.version + 1)
         if guard is not None:
@@ -110,6 +109,7 @@ async def table_register(
     def decide_again(request_view: RequestView) -> Permit[TableReplace]:
         node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
         current = request_view.document(node.id)
+        _require_expected(current, expected)
         if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
             raise CommitConflict("The table was changed concurrently: read it again and retry")
         after = msgspec.structs.replace(document, node_id=node.id, version=current.version + 1)
@@ -130,44 +130,12 @@ async def table_register(
     return await ctx.write(scope, decide_again, table_replace), place.catalog
 
 
-async def table_read_registered(
-    ctx: Context, place: CatalogStorage, *, metadata_location: str, replaced: MetadataDocument | None = None
-) -> RegisteredTable:
-    """Read an existing metadata file as the document of a new table, or of the table whose document it replaces.
-
-    Raises OutsideRoots, BadRequest for invalid metadata and for paths of files that are not below the table's
-    locations, MissingFile.
-    """
-    place.check(metadata_location)
-    data = await ctx.services.files.read_within(metadata_location, place.catalog.properties, place.roots)
-    registrable, paths = await _registrable_table(ctx, data)
-    whole = await tables.add_metadata_scheme(ctx.services.offloader, registrable)
-    metadata = whole.metadata
-    refuse_class_properties(iceberg_metadata.properties_of(metadata))
-    document = MetadataDocument(
-        node_id=0,
-        version=1,
-        uuid=cast("str", metadata["table-uuid"]),
-        location=place.normal_location(cast("str", metadata["location"]), ""),
-        metadata_location=normalise(metadata_location) if is_local(metadata_location) else metadata_location,
-        body=iceberg_metadata.encode(metadata) if whole.body is None else whole.body,
-    )
-    data_paths = tables.new_data_paths(metadata, before=None, place=place)
-    await check_registered_paths(ctx, paths, replaced=replaced, places=(document.location, *data_paths), place=place)
-    return RegisteredTable(document, metadata, data_paths)
-
-
-async def _registrable_table(ctx: Context, data: bytes) -> tuple[tables.NewMetadata, list[NamedPath]]:
-    """Check the content of a metadata file, and return it, with a new uuid if it has none, and the paths in it. Raises
-    BadRequest.
-    """
-    uuid, latest_ms = new_uuid(time.time_ns() // 1_000_000), tables.latest_time(ctx)
-    if len(data) > REQUEST_BYTES_MAX or iceberg_metadata.is_packed(data):
-        *parts, paths = await ctx.services.offloader.do("iceberg-register", data, b"%b %d" % (uuid.encode(), latest_ms))
-        return tables.new_metadata_of(parts), msgspec.json.decode(paths, type=list[NamedPath])
-    metadata = iceberg_metadata.decode(data)
-    check_registrable(metadata, latest_ms=latest_ms)
-    return tables.NewMetadata(iceberg_metadata.with_uuid(metadata, uuid)), named_paths(metadata)
+def _require_expected(document: MetadataDocument | None, expected: str | None) -> None:
+    """Raise CommitConflict if an existing table has another metadata location than the caller expects."""
+    if document is not None and expected is not None and document.metadata_location != expected:
+        raise CommitConflict(
+            f"The table's metadata file is {document.metadata_location}, not {expected}: somebody committed to it"
+        )
 
 
 def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
@@ -206,3 +174,153 @@ def table_replace(tx: Tx, permit: Permit[TableReplace]) -> MetadataDocument:
     restrictions_follow(tx, node, ended=command.ended)
     tx.nodes.committed(node)
     return command.document
+
+
+GroupEntry = tuple[Levels, str, IdempotencyKey, RequestOutcome]
+"""A table to register: the fields of `TableRegistration`."""
+
+
+class TableRegistration(NamedTuple):
+    """A table to register, and the outcome to store with it."""
+
+    path: Levels
+    """Its path below the catalog."""
+    metadata_location: str
+    key: IdempotencyKey
+    outcome: RequestOutcome
+
+
+class TablesRegister(msgspec.Struct, frozen=True, kw_only=True):
+    """The command to register tables, each with its stored outcome."""
+
+    tables: tuple[TableCreate, ...]
+    keys: tuple[tuple[IdempotencyKey, RequestOutcome], ...]
+    lifetime_ms: int
+    """How long the outcomes are stored, in milliseconds."""
+
+
+class _ReadTable(NamedTuple):
+    registration: TableRegistration
+    table: RegisteredTable
+
+
+async def tables_register(
+    ctx: Context, scope: RequestScope, *, group: Sequence[GroupEntry], lifetime_ms: int
+) -> frozenset[IdempotencyKey]:
+    """Register tables of one catalog. Returns the keys of those that were registered; the others were left out.
+
+    A table is left out if its decision or its metadata file is refused, or if the transaction of all fails.
+    """
+    registrations = [TableRegistration(*each) for each in group]
+    try:
+        drafts = await ctx.read(scope, lambda request_view: _decide(request_view, registrations)[0])
+    except (LimnosError, InvalidName):
+        return frozenset()
+    wanted = [each for each in registrations if each.path in drafts]
+    if not wanted:
+        return frozenset()
+    place = next(iter(drafts.values())).place  # all are in one catalog
+    read = await map_concurrently(wanted, lambda each: _read(ctx, place, registration=each), at_once=AT_ONCE)
+    ready = [each for each in read if each is not None]
+
+    def decide(request_view: RequestView) -> Permit[TablesRegister]:
+        now, decisions = _decide(request_view, [each.registration for each in ready])
+        if len(now) < len(ready):
+            raise AlreadyExists("A table was created concurrently", kind="table")
+        command = TablesRegister(
+            tables=tuple([_command(now[each.registration.path], each) for each in ready]),
+            keys=tuple([(each.registration.key, each.registration.outcome) for each in ready]),
+            lifetime_ms=lifetime_ms,
+        )
+        return request_view.permit(command, *decisions)
+
+    try:
+        if ready:
+            await ctx.write(scope, decide, tables_insert)
+    except (LimnosError, InvalidName, RepeatedRequest):
+        return frozenset()
+    return frozenset(each.registration.key for each in ready)
+
+
+async def _read(ctx: Context, place: CatalogStorage, *, registration: TableRegistration) -> _ReadTable | None:
+    try:
+        table = await table_read_new(ctx, place, metadata_location=registration.metadata_location)
+    except LimnosError:
+        return None
+    return _ReadTable(registration, table)
+
+
+def _command(draft: NewTable, read: _ReadTable) -> TableCreate:
+    table = read.table
+    return draft.command(
+        read.registration.path[-1],
+        table.document,
+        data_paths=table.data_paths,
+        had_files=table.had_files,
+        adopts=table.adopts,
+    ).command
+
+
+def _decide(
+    request_view: RequestView, registrations: Sequence[TableRegistration]
+) -> tuple[dict[Levels, NewTable], list[Decision]]:
+    """Decide on the registrations, once for each namespace. Returns the allowed ones by path, and the decisions."""
+    drafts: dict[Levels, NewTable] = {}
+    by_namespace: dict[Levels, list[TableRegistration]] = {}
+    for each in registrations:
+        by_namespace.setdefault(each.path[:-1], []).append(each)
+    decisions: list[Decision] = []
+    missing: dict[Key, int] = {}
+    for namespace, some in by_namespace.items():
+        draft = _draft(request_view, namespace, some=some)
+        if draft is None:
+            continue
+        decisions += draft.permit.decisions
+        parent, space = draft.namespace.id, draft.space
+        for each in some:
+            node_id = request_view.view.get(name_key(parent, space, each.path[-1]))
+            if node_id is ABSENT:
+                missing[name_key(parent, space, each.path[-1])] = request_view.zone
+            elif node_id is None and _is_name(each.path):
+                drafts[each.path] = draft
+    if missing:
+        raise CacheMiss(missing)
+    return drafts, decisions
+
+
+def _draft(request_view: RequestView, namespace: Levels, *, some: Sequence[TableRegistration]) -> NewTable | None:
+    """Return the decision on new tables of a namespace, by the first whose name is free; None without one."""
+    for each in some:
+        try:
+            return new_table_of(request_view, namespace, each.path[-1], Action.TABLE_REGISTER)
+        except AlreadyExists:
+            continue
+        except (LimnosError, InvalidName):
+            return None
+    return None
+
+
+def _is_name(path: Levels) -> bool:
+    try:
+        check_levels(path)
+    except InvalidName:
+        return False
+    return True
+
+
+def tables_insert(tx: Tx, permit: Permit[TablesRegister]) -> None:
+    """Insert the tables with their outcomes.
+
+    Raises the errors of `table_insert`, and RepeatedRequest if an earlier request has registered one of them.
+    """
+    command = permit.command
+    locations_lock(
+        tx,
+        documents=[each.document for each in command.tables],
+        locations=[path for each in command.tables for path in each.data_paths],
+    )
+    for table, (key, outcome) in zip(command.tables, command.keys, strict=True):
+        table_insert(tx, permit.about(table))
+        earlier = tx.outcomes.keep(key, outcome, lifetime_ms=command.lifetime_ms)
+        if earlier is not None:
+            raise RepeatedRequest(earlier)

@@ -187,6 +187,14 @@ class Context:
             is_told=permit.account is not None,
         )
 
+    def without_key(self) -> Context:
+        """Return a context of the same request for a change that is not the one which its idempotency key names."""
+        if self.once is None:
+            return self
+        own = Context(self.services, self.credential, self.request_id, asker=self.asker)
+        own.active = self.active
+        return own
+
     def _with_audit_data(self, permit: Permit[C]) -> Permit[C]:
         """Add the data for the audit to the permit: the decisions behind it, and the origin of the request."""
         if not self._is_audited(permit):

@@ -23,11 +23,13 @@ from limnos.services.iceberg.commits import change_apply, change_create, commit_
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
 from limnos.services.iceberg.tables import (
     NewMetadata,
+    TableRegisterRequest,
     TableRequest,
     add_metadata_scheme,
     build_metadata,
     document_of,
     new_data_paths,
+    table_read_new,
 )
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest, view_build, view_rebuild, view_record_for_writer
@@ -63,6 +65,10 @@ class BuiltMetadata(NamedTuple):
     """Locations outside its own to which a table sends writers from now on."""
     had_files: bool = False
     """Whether a table's new location has files of nobody."""
+    adopts: bool = False
+    """Whether the table existed before, at this location."""
+    is_registered: bool = False
+    """Whether its metadata file existed before: the transaction neither writes nor deletes it."""
 
 
 async def build_all(
@@ -75,17 +81,22 @@ async def build_all(
     works = {work.steps: work for work in plan.works}
     known = {each.work.steps: each for each in before if works.get(each.work.steps) == each.work}
     for each in before:
-        if each.work.steps not in known and each.document is not None:
+        if each.work.steps not in known and each.document is not None and not each.is_registered:
             await file_batch.delete(each.document.metadata_location)
     heavy = [work for work in plan.works if work.steps not in known and _is_heavy(plan, work)]
     by_offloader = await map_concurrently(heavy, lambda work: _build(ctx, plan, work=work), at_once=_HEAVY_AT_A_TIME)
     done = known | {each.work.steps: each for each in by_offloader}
+    registered = [work for work in plan.works if work.steps not in done and _is_registered(plan, work)]
+    read = await map_concurrently(registered, lambda work: _build(ctx, plan, work=work), at_once=AT_ONCE)
+    done |= {each.work.steps: each for each in read}
     built: list[BuiltMetadata] = []
     for number, work in enumerate(plan.works, 1):
         built.append(done.get(work.steps) or await _build(ctx, plan, work=work))
         if number % _LIGHT_AT_A_TIME == 0:
             await asyncio.sleep(0)
-    fresh = [each for each in built if each.document is not None and each.work.steps not in known]
+    fresh = [
+        each for each in built if each.document is not None and each.work.steps not in known and not each.is_registered
+    ]
 
     await _write_all(fresh, file_batch)
     return built
@@ -110,6 +121,11 @@ async def _write_all(fresh: list[BuiltMetadata], file_batch: FileBatch) -> None:
     await map_concurrently(slow, write, at_once=AT_ONCE)
 
 
+def _is_registered(plan: TransactionPlan, work: TablePlan) -> bool:
+    """Return whether the metadata of this table is an existing file."""
+    return isinstance(plan.steps[work.steps[0]].source, TableRegisterRequest)
+
+
 def _is_heavy(plan: TransactionPlan, work: TablePlan) -> bool:
     """Return whether a worker process builds the metadata of this table, so that several tables can be built
     concurrently.
@@ -117,13 +133,18 @@ def _is_heavy(plan: TransactionPlan, work: TablePlan) -> bool:
     if work.document is not None and is_heavy(work.document):
         return True
     sources = [plan.steps[number].source for number in work.steps]
-    return any(source is not None and source.raw is not None for source in sources)
+    return any(
+        source is not None and not isinstance(source, TableRegisterRequest) and source.raw is not None
+        for source in sources
+    )
 
 
 async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> BuiltMetadata:
     """Apply a table's changes in order, each to the result of the previous one."""
     if plan.steps[work.steps[0]].kind is Kind.VIEW:
         return await _build_view(ctx, plan.steps[work.steps[0]], work=work)
+    if _is_registered(plan, work):
+        return await _read_registered(ctx, plan.steps[work.steps[0]], work=work)
     old: Json | None = None
     whole: NewMetadata | None = None
     for number in work.steps:
@@ -166,6 +187,23 @@ async def _build(ctx: Context, plan: TransactionPlan, *, work: TablePlan) -> Bui
         guards=guards,
         data_paths=paths,
         had_files=await _had_files(ctx, plan, work=work, document=document),
+    )
+
+
+async def _read_registered(ctx: Context, step: OperationStep, *, work: TablePlan) -> BuiltMetadata:
+    """Read the metadata file of a table that the transaction registers."""
+    source = cast("TableRegisterRequest", step.source)
+    try:
+        table = await table_read_new(ctx, work.place, metadata_location=source.metadata_location)
+    except LimnosError as error:
+        raise name_object_in_error(error, step.path) from error
+    return BuiltMetadata(
+        work=work,
+        document=table.document,
+        data_paths=table.data_paths,
+        had_files=table.had_files,
+        adopts=table.adopts,
+        is_registered=True,
     )
 
 

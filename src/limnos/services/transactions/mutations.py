@@ -93,6 +93,7 @@ def _table_mutation(step: OperationStep, built: BuiltMetadata) -> tuple[object, 
             owner_id=draft.owner_id,
             data_paths=built.data_paths,
             had_files=built.had_files,
+            adopts=built.adopts,
         )
         return command, cast("OperationMutation", table_insert)
     table, before = cast("Node", step.table), cast("MetadataDocument", before)

@@ -31,7 +31,7 @@ from limnos.services.catalog.namespaces import (
 )
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.dataset_fence import DatasetGuard, dataset_guard_of
-from limnos.services.iceberg.tables import TableRequest
+from limnos.services.iceberg.tables import TableRegisterRequest, TableRequest
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest
 from limnos.services.transactions.transaction_view import TransactionView, is_new
@@ -56,7 +56,7 @@ class OperationStep(NamedTuple):
     document: MetadataDocument | None = None
     """The present document of the changed table or view; None if the transaction creates it."""
     draft: tables.NewTable | None = None
-    source: CommitChange | TableRequest | ViewRequest | ViewAsked | None = None
+    source: CommitChange | TableRequest | TableRegisterRequest | ViewRequest | ViewAsked | None = None
     kind: Kind = Kind.TABLE
     writer_id: int = 0
     """The writer of a view's text, if the step writes it."""
@@ -108,6 +108,10 @@ class TableCommitOperation(NamedTuple):
                     raise
                 raise CommitConflict("Requirement failed: table already exists", requirement="assert-create") from error
         node, chain, decision = tables.table_find(request_view, self.path[:-1], self.path[-1], Action.TABLE_COMMIT)
+        if request_view.is_registered(node):
+            raise BadRequest(
+                "An earlier operation of this transaction registers the table: commit to it in a later request"
+            )
         document = None if is_new(node.id) else request_view.document(node.id)
         guard, more = dataset_guard_of(request_view, node, chain=chain, path=self.path)
         request_view.note_changed(node)
@@ -138,12 +142,35 @@ class TableCreateOperation(NamedTuple):
         return _decide_table_create(request_view, self.path, self.request)
 
 
+class TableRegisterOperation(NamedTuple):
+    """The operation that creates a table from an existing metadata file, which the transaction reads and keeps."""
+
+    path: Levels
+    metadata_location: str
+
+    @property
+    def targets(self) -> tuple[tuple[Kind, Levels], ...]:
+        """The new table's name."""
+        return ((Kind.TABLE, self.path),)
+
+    def decide(self, request_view: TransactionView) -> OperationStep:
+        """Decide whether the caller may register the table."""
+        source = TableRegisterRequest(self.metadata_location)
+        step = _decide_table_create(request_view, self.path, source, action=Action.TABLE_REGISTER)
+        request_view.note_registered(cast("Node", step.table))
+        return step
+
+
 def _decide_table_create(
-    request_view: TransactionView, path: Levels, source: CommitChange | TableRequest
+    request_view: TransactionView,
+    path: Levels,
+    source: CommitChange | TableRequest | TableRegisterRequest,
+    *,
+    action: Action = Action.TABLE_CREATE,
 ) -> OperationStep:
     if len(path) < 2:
         raise BadRequest("A table must be in a namespace: give at least two levels")
-    draft = tables.new_table_of(request_view, path[:-1], path[-1], Action.TABLE_CREATE)
+    draft = tables.new_table_of(request_view, path[:-1], path[-1], action)
     node = request_view.note_made(Kind.TABLE, parent_id=draft.namespace.id, name=path[-1])
     return OperationStep(permit=draft.permit, path=path, created_node=node, table=node, draft=draft, source=source)
 

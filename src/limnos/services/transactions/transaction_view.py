@@ -37,7 +37,7 @@ class TransactionView(RequestView):
     operations.
     """
 
-    __slots__ = ("_changed", "_made", "_names", "_nodes")
+    __slots__ = ("_changed", "_made", "_names", "_nodes", "_registered")
 
     def __init__(self, request_view: RequestView) -> None:  # no super: copies the whole state of the other request view
         for slot in (*CallerView.__slots__, *RequestView.__slots__):
@@ -45,6 +45,7 @@ class TransactionView(RequestView):
         self._names: dict[tuple[int, str, str], int | None] = {}
         self._nodes: dict[int, Node] = {}
         self._changed: set[int] = set()
+        self._registered: set[int] = set()
         self._made = 0
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
@@ -138,6 +139,14 @@ class TransactionView(RequestView):
     def is_touched(self, node: Node) -> bool:
         """Return whether the transaction creates the object, or changes its metadata."""
         return is_new(node.id) or node.id in self._changed
+
+    def note_registered(self, node: Node) -> None:
+        """Record that a table is created from an existing metadata file."""
+        self._registered.add(node.id)
+
+    def is_registered(self, node: Node) -> bool:
+        """Return whether the transaction creates the table from an existing metadata file."""
+        return node.id in self._registered
 
     def note_dropped(self, node: Node) -> None:
         """Record that an object is dropped, which frees its name."""

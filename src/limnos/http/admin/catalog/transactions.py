@@ -125,6 +125,17 @@ class TableCreate(_OperationBody, frozen=True, tag="create-table", kw_only=True)
         )
 
 
+class TableRegister(_OperationBody, frozen=True, tag="register-table"):
+    """An operation that creates a table from an existing metadata file."""
+
+    path: list[str]
+    metadata_location: str
+
+    def to_operation(self) -> TransactionOperation:
+        """Convert the operation to the service's command."""
+        return operated.TableRegisterOperation(check_some_levels(self.path), self.metadata_location)
+
+
 class TableCommit(_OperationBody, frozen=True, tag="commit-table"):
     """An operation that commits to a table, as in Iceberg REST. With the requirement `assert-create` it creates the
     table.
@@ -267,6 +278,7 @@ AnyOperation = (
     | NamespaceDrop
     | NamespaceMove
     | TableCreate
+    | TableRegister
     | TableCommit
     | TableDrop
     | TableMove
@@ -326,6 +338,7 @@ ROUTES: tuple[Route[Handler], ...] = (
         asks=(
             Action.TABLE_COMMIT,
             Action.TABLE_CREATE,
+            Action.TABLE_REGISTER,
             Action.TABLE_MOVE,
             Action.TABLE_DROP,
             Action.VIEW_CREATE,

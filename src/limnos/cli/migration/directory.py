@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A directory of Iceberg tables on this machine as the source of a migration: a table is a directory with `metadata`.
+
+A directory above tables is a namespace. The newest metadata file is that of `version-hint.text`, or else the one with
+the highest version. Nothing is written there, so there is no cut-over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import unquote, urlsplit
+
+import msgspec
+
+from limnos.cli.failures import UsageError
+from limnos.cli.migration.states import Name, ObjectError, TableState, ViewState
+
+_FILE: Final = re.compile(r"(?:v(\d+)|(\d+)-.*)\.metadata\.json")
+FILE_BYTES_MAX: Final = 512 << 20
+
+
+class TableDirectory:
+    """A directory of tables. Raises UsageError if it is none."""
+
+    def __init__(self, uri: str) -> None:
+        parts = urlsplit(uri)
+        if parts.scheme not in ("", "file"):
+            raise UsageError(
+                f"'{uri}' is not a directory of this machine", hint="on an object store, use the catalog that wrote it"
+            )
+        self.root = Path(unquote(parts.path) if parts.scheme else uri).resolve()
+        if not self.root.is_dir():
+            raise UsageError(f"'{uri}' is not a directory")
+
+    def close(self) -> None:
+        """No-op: nothing is open."""
+
+    def namespaces(self) -> Iterator[Name]:
+        """Yield the directories that contain tables, at any depth, parents before children."""
+        waiting: list[tuple[Name, Path]] = [((), self.root)]
+        while waiting:
+            name, place = waiting.pop(0)
+            below = [each for each in _directories(place) if not _is_table(each)]
+            if name:
+                yield name
+            waiting += [((*name, each.name), each) for each in below if each.name != "metadata"]
+
+    def namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """Return no properties: a directory has none."""
+        del namespace
+        return {}
+
+    def tables(self, namespace: Name) -> Iterator[str]:
+        """Yield the names of the tables of a directory."""
+        for each in _directories(self.root.joinpath(*namespace)):
+            if _is_table(each):
+                yield each.name
+
+    def views(self, namespace: Name) -> list[str]:
+        """Return no views."""
+        del namespace
+        return []
+
+    def table(self, path: Name) -> TableState:
+        """Read the newest metadata file of a table. Raises ObjectError."""
+        file = _newest(self.root.joinpath(*path) / "metadata")
+        try:
+            if file.stat().st_size > FILE_BYTES_MAX:
+                raise ObjectError(f"{file} is larger than {FILE_BYTES_MAX >> 20} MiB")
+            metadata = msgspec.json.decode(file.read_bytes())
+        except (OSError, msgspec.DecodeError) as error:
+            raise ObjectError(f"{file} cannot be read: {error}") from error
+        answer: dict[str, Any] = {"metadata-location": str(file), "metadata": metadata}
+        return TableState.of(answer)
+
+    def view(self, path: Name) -> ViewState:
+        """Raise ObjectError: there are no views."""
+        raise ObjectError(f"{path} is no view", status=404)
+
+    def mark(self, path: Name, properties: Mapping[str, str], *, expected: TableState) -> TableState:
+        """Raise ObjectError: nothing is written to the directory."""
+        del path, properties, expected
+        raise ObjectError("a directory cannot be marked: stop its writers, and take away their right to write there")
+
+    def rename(self, path: Name, name: str) -> None:
+        """Raise ObjectError: nothing is written to the directory."""
+        del path, name
+        raise ObjectError("a directory is not renamed")
+
+
+def _directories(place: Path) -> list[Path]:
+    try:
+        return sorted(each for each in place.iterdir() if each.is_dir() and not each.is_symlink())
+    except OSError:
+        return []
+
+
+def _is_table(place: Path) -> bool:
+    try:
+        return any(_FILE.fullmatch(each.name) for each in (place / "metadata").iterdir())
+    except OSError:
+        return False
+
+
+def _newest(place: Path) -> Path:
+    try:
+        names = [each.name for each in place.iterdir()]
+    except OSError as error:
+        raise ObjectError(f"{place} cannot be read: {error}", status=404) from error
+    hint = place / "version-hint.text"
+    if hint.is_file() and (name := f"v{hint.read_text().strip()[:20]}.metadata.json") in names:
+        return place / name
+    versions = [(int(match[1] or match[2]), name) for name in names if (match := _FILE.fullmatch(name))]
+    if not versions:
+        raise ObjectError(f"{place} has no metadata file", status=404)
+    newest = max(versions)[0]
+    files = [name for version, name in versions if version == newest]
+    if len(files) > 1:
+        raise ObjectError(
+            f"{place} has {len(files)} metadata files of version {newest}: a commit was lost or is under way"
+        )
+    return place / files[0]

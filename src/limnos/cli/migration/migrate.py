@@ -1,0 +1,285 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`migrate`: moves the tables of another Iceberg catalog into this server, or of this server into another catalog."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+import msgspec
+from cyclopts import App, Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags, open_client
+from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.migration.bulk import send_part
+from limnos.cli.migration.directory import TableDirectory
+from limnos.cli.migration.governance import LEFT_OUT, GravitinoAccess
+from limnos.cli.migration.moves import Item, Line, Move, encode_item, new_job
+from limnos.cli.migration.rest_catalog import RestCatalog
+from limnos.cli.migration.states import ObjectError
+from limnos.cli.output import visible
+from limnos.client.activity.bulk import cut_into_parts
+from limnos.names import display
+
+if TYPE_CHECKING:
+    from limnos.client import Client
+
+SourceKind = Literal["iceberg-rest", "gravitino", "directory"]
+TargetKind = Literal["iceberg-rest"]
+CutOver = Literal["rename", "mark"]
+app = App(name="migrate", help="Move tables in from another catalog, or out to one.")
+_ACCESS: Final = ("create-principal", "add-members", "assign-roles", "create-tag", "tag", "grant", "set-owner")
+_QUIET: Final = frozenset(
+    {"same", "new", "changed", "new-namespace", "changed-namespace", "new-view", "cut-over", *_ACCESS}
+)
+"""Words of objects about which nothing needs to be done."""
+_FINE: Final = _QUIET | {"view", "marked", "case-twin", "ahead", LEFT_OUT}
+"""Words that do not make the command fail."""
+SourceToken = Annotated[
+    str | None,
+    Parameter(env_var="LIMNOS_SOURCE_TOKEN", help="Token for the other catalog; safer in LIMNOS_SOURCE_TOKEN."),
+]
+
+
+class LimnosTarget:
+    """A catalog of a Limnos server: changes are items of bulk jobs."""
+
+    def __init__(self, client: Client, name: str, catalog: RestCatalog) -> None:
+        self.client = client
+        self.name = name
+        self.catalog = catalog
+        self.job = new_job()
+        self.sent = 0
+
+    def send(self, items: Sequence[Item]) -> Iterator[tuple[Item, str, str]]:
+        """Make changes as items of a bulk job."""
+        lines = [encode_item(self.name, each) for each in items]
+        first = self.sent
+        for part in cut_into_parts(lines):
+            for each in send_part(self.client, self.job, part=part._replace(after=first + part.after)):
+                yield items[each.index - first], each.outcome, each.message
+        self.sent += len(lines)
+
+
+class RestTarget:
+    """A catalog of any vendor: each change is a request."""
+
+    def __init__(self, catalog: RestCatalog) -> None:
+        self.catalog = catalog
+
+    def send(self, items: Sequence[Item]) -> Iterator[tuple[Item, str, str]]:
+        """Make changes by Iceberg REST."""
+        for item in items:
+            try:
+                self._send(item)
+            except ObjectError as error:
+                yield item, "refused", str(error)
+            else:
+                yield item, "made", ""
+
+    def _send(self, item: Item) -> None:
+        fields = item.fields
+        if fields["do"] == "create-namespace":
+            properties = fields["properties"]
+            self.catalog.create_namespace(item.path, properties if isinstance(properties, dict) else {})
+        elif fields["do"] == "register-table":
+            if "expected" in fields:
+                there = self.catalog.table(item.path)
+                if there.metadata_location != fields["expected"]:
+                    raise ObjectError("somebody committed to it there meanwhile")
+            self.catalog.register(item.path, str(fields["metadata_location"]), overwrite="expected" in fields)
+        else:
+            raise ObjectError("the properties of a namespace that exists are not changed there")
+
+
+@app.command(name="from")
+def from_(
+    kind: SourceKind,
+    uri: str,
+    /,
+    *,
+    to: str,
+    warehouse: str | None = None,
+    iceberg: str | None = None,
+    source_token: SourceToken = None,
+    only: str | None = None,
+    plan: Annotated[bool, Parameter(negative="")] = False,
+    check: Annotated[bool, Parameter(negative="")] = False,
+    cut_over: CutOver | None = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Bring the namespaces, tables and views of another catalog that are new or have changed. No file is copied.
+
+    Parameters
+    ----------
+    kind
+        The kind of the other catalog.
+    uri
+        Its address, as http://polaris:8181/api/catalog.
+    to
+        The catalog of this server to which the tables come.
+    warehouse
+        The name of the catalog in the other server, if that serves several; of Gravitino, METALAKE/CATALOG.
+    iceberg
+        The address of the Iceberg REST service of a Gravitino server, if it is not below its own.
+    source_token
+        A token for the other server.
+    only
+        Bring this namespace and those in it alone.
+    plan
+        Change nothing: say what would come, what conflicts, and which locations must be allowed.
+    check
+        Change nothing: compare both sides, table by table.
+    cut_over
+        Make this server the only place for commits: rename each table in the source, or only mark it there.
+    """
+    _require_one(plan=plan, check=check, cut_over=cut_over)
+    if kind == "gravitino" and (warehouse is None or warehouse.count("/") != 1):
+        raise UsageError("name the metalake and the catalog of the Gravitino server", hint="--warehouse lake/main")
+    address = iceberg or (f"{uri.rstrip('/')}/iceberg" if kind == "gravitino" else uri)
+    with (
+        common.client() as client,
+        closing(
+            TableDirectory(uri)
+            if kind == "directory"
+            else RestCatalog(address, token=source_token, warehouse=warehouse, timeout_s=common.timeout)
+        ) as source,
+        closing(_own_catalog(common, to)) as own,
+    ):
+        move = Move(source, LimnosTarget(client, to, own), says=_print_line, only=_levels(only))
+        _run(move, plan=plan, check=check, cut_over=cut_over, to=f"{common.server_url}/iceberg {to}")
+        if kind == "gravitino" and warehouse is not None and not check and cut_over is None:
+            _bring_access(
+                move,
+                uri,
+                warehouse=warehouse,
+                token=source_token,
+                to=(common.metalake, to),
+                plan=plan,
+                timeout_s=common.timeout,
+            )
+        if plan:
+            _print_locations(move, client.catalogs.get(to).properties, catalog=to)
+    _finish(move)
+
+
+@app.command(name="to")
+def to_(
+    kind: TargetKind,
+    uri: str,
+    /,
+    *,
+    source: Annotated[str, Parameter(name="--from")],
+    warehouse: str | None = None,
+    target_token: Annotated[
+        str | None, Parameter(env_var="LIMNOS_TARGET_TOKEN", help="Token for the other catalog.")
+    ] = None,
+    only: str | None = None,
+    plan: Annotated[bool, Parameter(negative="")] = False,
+    check: Annotated[bool, Parameter(negative="")] = False,
+    cut_over: CutOver | None = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Register the tables of a catalog of this server in another catalog, with namespaces and views.
+
+    Parameters
+    ----------
+    kind
+        The kind of the other catalog.
+    uri
+        Its address.
+    source
+        The catalog of this server whose tables go.
+    warehouse
+        The name of the catalog in the other server, if that serves several.
+    target_token
+        A token for the other server.
+    only
+        Move this namespace and those in it alone.
+    plan
+        Change nothing: say what would go, and what conflicts.
+    check
+        Change nothing: compare both sides, table by table.
+    cut_over
+        Make the other server the only place for commits: rename each table here, or only mark it.
+    """
+    del kind  # there is one so far
+    _require_one(plan=plan, check=check, cut_over=cut_over)
+    with (
+        closing(RestCatalog(uri, token=target_token, warehouse=warehouse, timeout_s=common.timeout)) as target,
+        closing(_own_catalog(common, source)) as own,
+    ):
+        move = Move(own, RestTarget(target), says=_print_line, only=_levels(only))
+        _run(move, plan=plan, check=check, cut_over=cut_over, to=uri)
+    _finish(move)
+
+
+def _bring_access(
+    move: Move, uri: str, *, warehouse: str, token: str | None, to: tuple[str, str], plan: bool, timeout_s: float
+) -> None:
+    """Bring users, groups, roles, tags, grants and owners. Owners come last: who owns an object may no longer be us."""
+    metalake, _, catalog = warehouse.partition("/")
+    with open_client(uri, token=token, metalake=metalake, timeout_s=timeout_s) as other:
+        access = GravitinoAccess(other, metalake=metalake, catalog=catalog, target_metalake=to[0], target=to[1])
+        for items in (access.principals(), access.tags(), access.rights()):
+            move.run_items(items, plans=plan)
+        move.run_items((item for path, kind in move.objects() for item in access.owner(path, kind)), plans=plan)
+
+
+def _require_one(*, plan: bool, check: bool, cut_over: CutOver | None) -> None:
+    if plan + check + (cut_over is not None) > 1:
+        raise UsageError("--plan, --check and --cut-over are different steps", hint="give one of them")
+
+
+def _levels(only: str | None) -> tuple[str, ...]:
+    return () if only is None else tuple(display.parse(only))
+
+
+def _own_catalog(common: CommonFlags, name: str) -> RestCatalog:
+    """Open a catalog of this server by Iceberg REST, with the credential of the command."""
+    token, user = common.credential(os.environ)
+    return RestCatalog(
+        f"{common.server_url}/iceberg",
+        token=token,
+        user=user,
+        warehouse=f"{common.metalake}/{name}",
+        timeout_s=common.timeout,
+        ca_file=common.ca_path,
+    )
+
+
+def _run(move: Move, *, plan: bool, check: bool, cut_over: CutOver | None, to: str) -> None:
+    if check:
+        move.check()
+    elif cut_over is not None:
+        move.cut_over(to=to, renames=cut_over == "rename")
+    else:
+        move.run(plans=plan)
+
+
+def _print_line(line: Line) -> None:
+    if line.word in _QUIET and not line.text:
+        return
+    print(msgspec.json.encode({"path": list(line.path), "state": line.word, "text": line.text}).decode())
+
+
+def _print_locations(move: Move, properties: dict[str, str], *, catalog: str) -> None:
+    """Print the command that allows the locations of the source's tables, if some are not allowed yet."""
+    allowed = [properties.get("warehouse", ""), *properties.get("allowed-locations", "").split(",")]
+    needed = move.locations.needed([each.strip() for each in allowed if each.strip()])
+    if needed:
+        flags = " ".join(f"--allowed-location '{each}'" for each in needed)
+        note = (
+            f"the tables lie below locations that catalog {catalog} may not use yet: run 'limnos set {catalog} {flags}'"
+        )
+        print(visible(note), file=sys.stderr)
+
+
+def _finish(move: Move) -> None:
+    print(msgspec.json.encode({"counts": dict(sorted(move.counts.items()))}).decode())
+    bad = sum(count for word, count in move.counts.items() if word not in _FINE)
+    if bad:
+        raise StoppedError(f"{bad} objects need a look: see the lines above", hint="docs/guides/moving-in.md")

@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work of a migration from an Iceberg REST catalog: what comes, what is brought, whether both sides agree, and the
+cut-over of each table.
+
+A run keeps nothing between its calls: it compares both catalogs, so a killed run is simply run again. Tables are
+registered by their metadata files, and never copied.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+
+from limnos.cli.migration.rest_catalog import RestCatalog
+from limnos.cli.migration.states import MOVED_TO, Name, ObjectError, TableState, ViewState, relation
+from limnos.names import display
+from limnos.names.errors import InvalidName
+from limnos.names.parts import check_part
+
+READERS: Final = 8
+"""The number of requests to the source at once."""
+CHUNK: Final = 400
+MOVED_SUFFIX: Final = "__moved"
+_WITHOUT_PATH: Final = frozenset(
+    {"create-principal", "add-members", "assign-roles", "create-tag", "tag", "grant", "set-owner"}
+)
+"""Items that name their object in another way."""
+_OWN_PROPERTIES: Final = frozenset({"location", "owner"})
+"""Properties of namespaces that stay behind: places and owners belong to each catalog."""
+
+
+class Line(NamedTuple):
+    """What is said of one object: its path, a word, and an explanation."""
+
+    path: Name
+    word: str
+    text: str = ""
+
+
+class Item(NamedTuple):
+    """A change to make on the target: the object, the word of the line if it is made, and the item of a bulk job."""
+
+    path: Name
+    word: str
+    fields: dict[str, object]
+
+
+Printer = Callable[[Line], None]
+
+
+class Source(Protocol):
+    """The catalog whose tables are moved. Its methods raise ObjectError."""
+
+    def namespaces(self) -> Iterator[Name]:
+        """Yield all namespaces, parents before children."""
+
+    def namespace_properties(self, namespace: Name) -> dict[str, str]:
+        """Return a namespace's properties."""
+
+    def tables(self, namespace: Name) -> Iterator[str]:
+        """Yield the names of the tables of a namespace."""
+
+    def views(self, namespace: Name) -> list[str]:
+        """Return the names of the views of a namespace."""
+
+    def table(self, path: Name) -> TableState:
+        """Load a table."""
+
+    def view(self, path: Name) -> ViewState:
+        """Load a view."""
+
+    def mark(self, path: Name, properties: Mapping[str, str], *, expected: TableState) -> TableState:
+        """Set properties of a table if it is still at the expected snapshot."""
+
+    def rename(self, path: Name, name: str) -> None:
+        """Rename a table within its namespace."""
+
+
+class Target(Protocol):
+    """The catalog that tables are moved to."""
+
+    catalog: RestCatalog
+
+    def send(self, items: Sequence[Item]) -> Iterator[tuple[Item, str, str]]:
+        """Make changes. Yields each with its outcome (`made`, `same`, `refused`, `failed`) and the message."""
+
+
+@dataclass
+class Locations:
+    """The directories in which the tables of the source lie: for each scheme and bucket, the deepest common one."""
+
+    by_root: dict[str, list[str]] = field(default_factory=dict)
+    objects: dict[str, Name] = field(default_factory=dict)
+
+    def add(self, path: Name, location: str) -> Name | None:
+        """Add a table. Returns another table at the same location, if there is one."""
+        scheme, _, rest = location.partition("://")
+        root, *parents = posixpath.dirname(rest).split("/")
+        key, known = f"{scheme}://{root}", self.by_root.get(f"{scheme}://{root}")
+        if known is None:
+            self.by_root[key] = parents
+        else:
+            common = [one for one, other in zip(known, parents, strict=False)]
+            same = next((at for at, pair in enumerate(zip(known, parents, strict=False)) if pair[0] != pair[1]), None)
+            self.by_root[key] = common if same is None else common[:same]
+        other = self.objects.setdefault(location, path)
+        return None if other == path else other
+
+    def needed(self, allowed: Iterable[str]) -> list[str]:
+        """Return the directories that are not below an allowed one."""
+        roots = [each.rstrip("/") for each in allowed]
+        found = ["/".join((key, *parents)).rstrip("/") for key, parents in self.by_root.items()]
+        return [each for each in found if not any(each == root or each.startswith(f"{root}/") for root in roots)]
+
+
+class Move:
+    """A migration of the tables of one catalog to another."""
+
+    def __init__(self, source: Source, target: Target, *, says: Printer, only: Name = ()) -> None:
+        self.source = source
+        self.target = target
+        self.says = says
+        self.only = only
+        self.counts: Counter[str] = Counter()
+        self.locations = Locations()
+        self.twins: dict[tuple[str, ...], Name] = {}
+
+    def run(self, *, plans: bool = False) -> None:
+        """Bring what is new or has changed; with `plans` only say what would come."""
+        known = self._namespaces(plans=plans)
+        for namespace in known:
+            for items in self._changes(namespace):
+                self._send(items, plans=plans)
+            if not plans:
+                self._views(namespace)
+            else:
+                for name in self.source.views(namespace):
+                    self._say(Line((*namespace, name), "view"))
+
+    def run_items(self, items: Iterable[Item], *, plans: bool) -> None:
+        """Make further changes on the target, in order."""
+        for some in _chunks(items, CHUNK):
+            for each in some:
+                if not each.fields:
+                    self._say(Line(each.path, each.word, "belongs to another catalog"))
+            self._send([each for each in some if each.fields], plans=plans)
+
+    def objects(self) -> Iterator[tuple[Name, str]]:
+        """Yield the namespaces and tables of the source, with their kinds."""
+        for namespace in self.source.namespaces():
+            if self._is_wanted(namespace):
+                yield namespace, "namespace"
+                for name in self.source.tables(namespace):
+                    yield (*namespace, name), "table"
+
+    def check(self) -> None:
+        """Compare both sides, table by table."""
+        for namespace in self.source.namespaces():
+            if self._is_wanted(namespace):
+                for path, source, target in self._states(namespace):
+                    self._say(_compared(path, source, target))
+
+    def cut_over(self, *, to: str, renames: bool) -> None:
+        """Make the target the only catalog of each table that both sides agree on: mark it in the source, bring the
+        marked state, and rename it there, so that nobody commits to it by its name.
+        """
+        for namespace in self.source.namespaces():
+            if self._is_wanted(namespace):
+                for path, source, target in self._states(namespace):
+                    self._say(self._cut_over_table(path, source, target, to=to, renames=renames))
+
+    def _is_wanted(self, namespace: Name) -> bool:
+        return namespace[: len(self.only)] == self.only
+
+    def _say(self, line: Line) -> None:
+        self.counts[line.word] += 1
+        self.says(line)
+
+    def _namespaces(self, *, plans: bool) -> list[Name]:
+        """Create the missing namespaces, and set the properties that differ. Returns those whose names fit."""
+        found: list[Name] = []
+        items: list[Item] = []
+        for namespace in self.source.namespaces():
+            if not self._is_wanted(namespace) or not self._fits(namespace):
+                continue
+            found.append(namespace)
+            try:
+                properties = self.source.namespace_properties(namespace)
+            except ObjectError as error:
+                self._say(Line(namespace, "unreadable", str(error)))
+                continue
+            items += self._namespace_item(namespace, properties)
+        for some in _chunks(items, CHUNK):
+            self._send(some, plans=plans)
+        return found
+
+    def _namespace_item(self, namespace: Name, properties: dict[str, str]) -> list[Item]:
+        wanted = {key: value for key, value in properties.items() if key not in _OWN_PROPERTIES}
+        try:
+            there = self.target.catalog.namespace_properties(namespace)
+        except ObjectError:
+            comment = {"comment": wanted.pop("comment")} if "comment" in wanted else {}
+            make: dict[str, object] = {"do": "create-namespace", "exists": "skip", "properties": wanted, **comment}
+            return [Item(namespace, "new-namespace", make)]
+        differs = {key: value for key, value in wanted.items() if there.get(key) != value}
+        comment = {"comment": differs.pop("comment")} if "comment" in differs else {}
+        if not differs and not comment:
+            return []
+        return [
+            Item(
+                namespace,
+                "changed-namespace",
+                {"do": "set-properties", "kind": "namespace", "set": differs, **comment},
+            )
+        ]
+
+    def _fits(self, path: Name) -> bool:
+        """Return whether the server accepts the last part of a name. Says so if not, and for twins by case."""
+        try:
+            check_part(path[-1])
+        except InvalidName as error:
+            self._say(Line(path, "illegal-name", str(error)))
+            return False
+        folded = tuple(part.casefold() for part in path)
+        other = self.twins.setdefault(folded, path)
+        if other != path:
+            self._say(Line(path, "case-twin", f"differs from {display.render(other)} by case alone"))
+        return True
+
+    def _changes(self, namespace: Name) -> Iterator[list[Item]]:
+        """Yield the registrations of a namespace's tables, some hundred at a time."""
+        items: list[Item] = []
+        for path, source, target in self._states(namespace):
+            if not self._fits(path):
+                continue
+            if isinstance(source, ObjectError) or isinstance(target, ObjectError):
+                self._say(_compared(path, source, target))
+                continue
+            other = self.locations.add(path, source.location)
+            if other is not None:
+                self._say(Line(path, "same-place", f"has the location of {display.render(other)}: {source.location}"))
+                continue
+            if target is not None and relation(source, target) != "behind":
+                self._say(_compared(path, source, target))
+                continue
+            items.append(_registration(path, source, target))
+            if len(items) >= CHUNK:
+                yield items
+                items = []
+        yield items
+
+    def _states(
+        self, namespace: Name
+    ) -> Iterator[tuple[Name, TableState | ObjectError, TableState | ObjectError | None]]:
+        """Yield the tables of a namespace with their states on both sides, read several at a time."""
+        try:
+            names = list(self.source.tables(namespace))
+            there = set(self.target.catalog.tables(namespace))
+        except ObjectError as error:
+            if error.status != 404:
+                self._say(Line(namespace, "unreadable", str(error)))
+                return
+            names, there = _or_none(lambda: list(self.source.tables(namespace))), set()
+
+        def load(name: str) -> tuple[Name, TableState | ObjectError, TableState | ObjectError | None]:
+            source = _try(lambda: self.source.table((*namespace, name)))
+            if name.endswith(MOVED_SUFFIX) and isinstance(source, TableState) and source.moved_to:
+                name, source = name.removesuffix(MOVED_SUFFIX), replace(source, is_renamed=True)
+            path = (*namespace, name)
+            return path, source, _try(lambda: self.target.catalog.table(path)) if name in there else None
+
+        with ThreadPoolExecutor(READERS) as pool:
+            for some in _chunks(names, CHUNK):
+                yield from pool.map(load, some)
+
+    def _send(self, items: Sequence[Item], *, plans: bool) -> None:
+        if plans:
+            for each in items:
+                self._say(Line(each.path, each.word))
+            return
+        for item, outcome, message in self.target.send(items) if items else ():
+            self._say(Line(item.path, item.word if outcome in ("made", "same") else outcome, message))
+
+    def _views(self, namespace: Name) -> None:
+        """Create the views that are missing, and say which differ."""
+        for name in self.source.views(namespace):
+            path = (*namespace, name)
+            if not self._fits(path):
+                continue
+            try:
+                source = self.source.view(path)
+                self._say(self._view(path, source))
+            except ObjectError as error:
+                self._say(Line(path, "unreadable" if error.status == 0 else "refused", str(error)))
+
+    def _view(self, path: Name, source: ViewState) -> Line:
+        dialects = ", ".join(source.dialects)
+        try:
+            there = self.target.catalog.view(path)
+        except ObjectError as error:
+            if error.status != 404:
+                raise
+            self.target.catalog.create_view(path, source)
+            return Line(path, "new-view", f"texts: {dialects}")
+        if there.is_like(source):
+            return Line(path, "same")
+        return Line(path, "view-differs", "drop it here and run again to take the source's text")
+
+    def _cut_over_table(
+        self,
+        path: Name,
+        source: TableState | ObjectError,
+        target: TableState | ObjectError | None,
+        *,
+        to: str,
+        renames: bool,
+    ) -> Line:
+        if isinstance(source, ObjectError) or isinstance(target, ObjectError) or target is None:
+            return _compared(path, source, target)
+        if source.is_renamed and relation(source, target) in ("same", "ahead"):
+            return Line(path, "cut-over")
+        if source.is_renamed or relation(source, target) not in ("same", "behind"):
+            return _compared(path, source, target)
+        try:
+            there = f"{to}.{display.render(path)}"
+            marked = source if source.moved_to == there else self.source.mark(path, {MOVED_TO: there}, expected=source)
+            target = self._bring(path, marked, target)
+            if not renames:
+                return Line(path, "marked", f"{MOVED_TO} is set in the source; writers there are not stopped")
+            moved = f"{path[-1]}{MOVED_SUFFIX}"
+            self.source.rename(path, moved)
+            # The rename ends commits by the old name: one that came before it is in this state, and is brought.
+            last = self.source.table((*path[:-1], moved))
+            self._bring(path, last, target)
+        except ObjectError as error:
+            return Line(path, "not-cut-over", str(error))
+        return Line(path, "cut-over", f"in the source it is {moved}")
+
+    def _bring(self, path: Name, source: TableState, target: TableState) -> TableState:
+        """Point the target's table at the source's metadata file. Raises ObjectError if it does not succeed."""
+        if source.metadata_location == target.metadata_location:
+            return target
+        for _, outcome, message in self.target.send([_registration(path, source, target)]):
+            if outcome not in ("made", "same"):
+                raise ObjectError(
+                    f"the last state of the source is {source.metadata_location}, and the target did not take it: {message}"
+                )
+        return source
+
+
+def _registration(path: Name, source: TableState, target: TableState | None) -> Item:
+    register: dict[str, object] = {"do": "register-table", "metadata_location": source.metadata_location}
+    if target is None:
+        return Item(path, "new", register)
+    return Item(path, "changed", {**register, "exists": "replace", "expected": target.metadata_location})
+
+
+def _compared(path: Name, source: TableState | ObjectError, target: TableState | ObjectError | None) -> Line:
+    """Return what is said of a table that is not brought."""
+    if isinstance(source, ObjectError):
+        word = "gone" if source.status == 404 else "unreadable"
+        return Line(path, word, f"the source lists it, but says: {source}")
+    if isinstance(target, ObjectError):
+        return Line(path, "unreadable", f"the target says: {target}")
+    if target is None:
+        return Line(path, "missing", "only the source has it")
+    word = relation(source, target)
+    if word == "same":
+        is_equal = source.snapshot_id == target.snapshot_id
+        return Line(path, "same") if is_equal else Line(path, "diverged", "one metadata file, but two snapshots")
+    texts = {
+        "behind": f"the source is at snapshot {source.snapshot_id}, the target at {target.snapshot_id}",
+        "ahead": "the target took commits after the move; the source did not",
+        "diverged": "both sides took commits, or the source too many to tell: compare them, and choose one by hand",
+        "other": "the target has another table of this name",
+    }
+    return Line(path, word, texts[word])
+
+
+def _try(load: Callable[[], TableState]) -> TableState | ObjectError:
+    try:
+        return load()
+    except ObjectError as error:
+        return error
+
+
+def _or_none(names: Callable[[], list[str]]) -> list[str]:
+    try:
+        return names()
+    except ObjectError:
+        return []
+
+
+def _chunks(items: Iterable[str] | Iterable[Item], size: int) -> Iterator[list]:  # type: ignore[type-arg]
+    rest = iter(items)
+    while some := list(islice(rest, size)):
+        yield some
+
+
+def new_job() -> str:
+    """Return a name for the bulk job of a run. What was brought is seen in the catalogs, so no run continues a job."""
+    return f"migrate-{secrets.token_hex(6)}"
+
+
+def encode_item(catalog: str, item: Item) -> bytes:
+    """Return the line of an item of a bulk job."""
+    path = {} if item.fields["do"] in _WITHOUT_PATH else {"path": [catalog, *item.path]}
+    return msgspec.json.encode({"do": item.fields["do"], **path, **item.fields})

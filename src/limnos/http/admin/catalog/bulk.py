@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bulk: many independent changes of a metalake in one request, one JSON object a line, each with its outcome as a line.
+
+Has no business rules. A client sends a long job in parts, in order, and continues it by sending a part again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from typing import Final
+
+import msgspec
+
+from limnos.access.actions import Action
+from limnos.access.authentication import known_user
+from limnos.http.admin.bodies import names_of
+from limnos.http.admin.catalog.bulk_items import AnyItem, ItemBody
+from limnos.http.admin.errors import error_fields
+from limnos.http.admin.numbers import number_of
+from limnos.http.request import Request
+from limnos.http.request_audit import audit_response
+from limnos.http.response import Response, stream_response
+from limnos.http.route_targets import Handler
+from limnos.http.routing import Route
+from limnos.model.errors import BadRequest, LimnosError
+from limnos.names.errors import InvalidName
+from limnos.services.iceberg.registrations import tables_register
+from limnos.services.request.context import Context
+from limnos.services.transactions.bulk_jobs import (
+    ITEMS_MAX,
+    BulkItem,
+    ItemOutcome,
+    PlacedItem,
+    bulk_run,
+    bulk_run_atomic,
+    check_job,
+    job_caller,
+)
+
+_PART_S: Final = 120.0
+"""The time limit of a few items, in seconds: each may refer to a metadata file, which is read."""
+_LINES = ((b"content-type", b"application/x-ndjson"),)
+_REFUSED: Final = "refused"
+
+
+async def bulk(request: Request, ctx: Context) -> Response:
+    """Execute the items of a part of a `job`, which follow its first `after` items. Streams an outcome for each item,
+    and a line with the counts.
+
+    `atomic=true` executes all items of a catalog or none, and refuses the request as its first refused item.
+    """
+    (metalake,) = names_of(request)
+    job, after = check_job(request.query("job")), number_of(request.query("after") or "0")
+    if after is None:
+        raise BadRequest("after must be the number of the job's items before these")
+    atomic = request.query_flag("atomic")
+    await job_caller(ctx, metalake)
+    body = await request.body()
+    lines = [line for line in body.split(b"\n") if line.strip()]
+    if not 0 < len(lines) <= ITEMS_MAX:
+        raise BadRequest(f"A request has 1 to {ITEMS_MAX} items, one JSON object a line, not {len(lines)}")
+    if atomic:
+        return await _atomic(ctx, metalake, job=job, lines=lines)
+    items = [_placed(request, line, position=position) for position, line in enumerate(lines, after)]
+    return stream_response(_outcomes(request, ctx, metalake, job=job, items=items), _LINES)
+
+
+def _placed(request: Request, line: bytes, *, position: int) -> PlacedItem:
+    """Decode an item. One that cannot be decoded has its error in place of the item."""
+    item: BulkItem | BadRequest
+    try:
+        item = Request.decode(line, AnyItem)  # type: ignore[arg-type]  # a union of structs is a type for msgspec
+    except BadRequest as error:
+        item = error
+    return PlacedItem(position, line, _request_of_item(request), item)
+
+
+def _request_of_item(request: Request) -> Request:
+    """Return a request with the origin of `request`, which records the decisions and the refusal of one item."""
+    own = Request(
+        method=request.method,
+        path=request.path,
+        params=(),
+        headers=request.headers,
+        query_string=b"",
+        body=b"",
+        request_id=request.id,
+        body_bytes_max=0,
+        peer=request.peer,
+        started=request.started,
+    )
+    own.target, own.credential = request.target, request.credential
+    own.decided = None if request.decided is None else []
+    return own
+
+
+async def _outcomes(
+    request: Request, ctx: Context, metalake: str, *, job: str, items: Sequence[PlacedItem]
+) -> AsyncGenerator[bytes, None]:
+    counts = {"made": 0, "same": 0, _REFUSED: 0, "failed": 0}
+    async for outcomes in bulk_run(ctx, metalake, job=job, items=items, register=tables_register):
+        for each in outcomes:
+            counts[each.state] += 1
+            _record(request, ctx, outcome=each)
+        yield b"".join([_encode(each, request.id) for each in outcomes])
+    yield msgspec.json.encode({"items": len(items), **counts}) + b"\n"
+
+
+def _record(request: Request, ctx: Context, *, outcome: ItemOutcome) -> None:
+    """Record a refused item in the audit as a single request. Transactions have recorded the changes."""
+    own = outcome.placed.asker
+    if not isinstance(own, Request):
+        return
+    request.has_changed = request.has_changed or own.has_changed
+    audit = ctx.services.audit
+    if outcome.error is None or not audit.is_on:
+        return
+    own.failure = outcome.error
+    user = known_user(ctx.services.view, request.credential)
+    status = int(str(error_fields(outcome.error)["status"]))
+    audit_response(audit, own, status=status, user=user, anonymous=False)
+    own.failure = None
+
+
+def _encode(outcome: ItemOutcome, request_id: str) -> bytes:
+    fields: dict[str, object] = {"index": outcome.placed.position, "outcome": outcome.state}
+    if outcome.is_repeated:
+        fields["repeated"] = True
+    if outcome.error is not None:
+        fields |= error_fields(outcome.error)
+        fields["request_id"] = request_id
+    return msgspec.json.encode(fields) + b"\n"
+
+
+async def _atomic(ctx: Context, metalake: str, *, job: str, lines: list[bytes]) -> Response:
+    operations, catalogs = [], set[str]()
+    for number, line in enumerate(lines):
+        try:
+            item: ItemBody = Request.decode(line, AnyItem)  # type: ignore[arg-type]  # as above
+            operations.append(item.to_operation())
+            catalogs.add(item.catalog)
+        except (LimnosError, InvalidName) as error:
+            raise BadRequest(f"Item {number}: {error}") from error
+    if len(catalogs) > 1:
+        raise BadRequest(f"The items of an all-or-nothing job are in one catalog, not in {len(catalogs)}: send several")
+    is_new = await bulk_run_atomic(
+        ctx, metalake, job=job, text=b"\n".join(lines), catalog=catalogs.pop(), operations=operations
+    )
+    again: dict[str, object] = {} if is_new else {"repeated": True}
+    outcomes = [msgspec.json.encode({"index": number, "outcome": "made", **again}) for number in range(len(lines))]
+    counts = {"items": len(lines), "made": len(lines), "same": 0, _REFUSED: 0, "failed": 0}
+    return Response(200, b"\n".join([*outcomes, msgspec.json.encode(counts), b""]), _LINES)
+
+
+ROUTES: tuple[Route[Handler], ...] = (
+    Route(
+        method="POST",
+        path="/api/limnos/v1/metalakes/{m}/bulk",
+        handler=bulk,
+        operation="bulk",
+        query=("job", "after", "atomic"),
+        deadline_s=_PART_S,
+        takes="any",
+        asks=(
+            Action.TABLE_REGISTER,
+            Action.NAMESPACE_CREATE,
+            Action.NAMESPACE_ALTER,
+            Action.NAMESPACE_DROP,
+            Action.TABLE_CREATE,
+            Action.TABLE_ALTER,
+            Action.TABLE_DROP,
+            Action.VIEW_DROP,
+            Action.FILESET_CREATE,
+            Action.FILESET_ALTER,
+            Action.FILESET_DROP,
+            Action.MODEL_CREATE,
+            Action.MODEL_ALTER,
+            Action.MODEL_LINK,
+            Action.MODEL_DROP,
+            Action.TAG_CREATE,
+            Action.TAG_APPLY,
+            Action.POLICY_APPLY,
+            Action.PRIVILEGE_GRANT,
+            Action.ROLE_CREATE,
+            Action.ROLE_ASSIGN,
+            Action.USER_MANAGE,
+            Action.GROUP_MANAGE,
+            Action.GROUP_MEMBERS,
+            Action.OWNER_SET,
+        ),
+    ),
+)

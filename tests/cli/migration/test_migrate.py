@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`migrate`: sources that lie, are slow, change while they are read, and conflict; what is printed, and exit codes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from limnos.cli.migration import rest_catalog
+from tests.cli.conftest import CommandResult, Run
+from tests.client.fake import FakeServer, running
+
+PAGES = "pageToken=&pageSize=1000"
+MINE = "/iceberg/v1/lake.main"
+
+
+@pytest.fixture(autouse=True)
+def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait for nothing between attempts."""
+    monkeypatch.setattr(rest_catalog, "PAUSE_S", 0.0)
+
+
+@pytest.fixture
+def source() -> Iterator[FakeServer]:
+    """A catalog with one namespace, `a`."""
+    with running() as server:
+        server.on("GET", "/v1/config", {"defaults": {}, "overrides": {}})
+        server.on("GET", f"/v1/namespaces?{PAGES}", {"namespaces": [["a"]]})
+        server.on("GET", "/v1/namespaces/a", {"namespace": ["a"], "properties": {"owner": "them", "team": "x"}})
+        server.on("GET", f"/v1/namespaces/a/views?{PAGES}", {"identifiers": []})
+        yield server
+
+
+def tables(source: FakeServer, **files: object) -> None:
+    """Add tables to the source: the location of each, or an answer of another shape."""
+    names = [{"namespace": ["a"], "name": name} for name in files]
+    source.on("GET", f"/v1/namespaces/a/tables?{PAGES}", {"identifiers": names})
+    for name, file in files.items():
+        answer = table(str(file)) if isinstance(file, str) else file
+        source.on("GET", f"/v1/namespaces/a/tables/{name}?snapshots=refs", answer)
+
+
+def table(place: str, *, file: str = "m1", uuid: str = "u", log: tuple[str, ...] = ()) -> dict[str, object]:
+    """Return a table as Iceberg REST does."""
+    earlier = [{"metadata-file": f"{place}/metadata/{each}", "timestamp-ms": 1} for each in log]
+    metadata = {"table-uuid": uuid, "location": place, "current-snapshot-id": 7, "metadata-log": earlier}
+    return {"metadata-location": f"{place}/metadata/{file}", "metadata": metadata}
+
+
+@contextmanager
+def here(fake: FakeServer, **there: dict[str, object]) -> Iterator[FakeServer]:
+    """Add the target's answers: an empty catalog, or namespace `a` with tables."""
+    fake.on("GET", "/iceberg/v1/config?warehouse=lake%2Fmain", {"overrides": {"prefix": "lake.main"}})
+    if there:
+        names = [{"namespace": ["a"], "name": name} for name in there]
+        fake.on("GET", f"{MINE}/namespaces/a", {"properties": {"team": "x"}})
+        fake.on("GET", f"{MINE}/namespaces/a/tables?{PAGES}", {"identifiers": names})
+        for name, answer in there.items():
+            fake.on("GET", f"{MINE}/namespaces/a/tables/{name}?snapshots=refs", answer)
+    catalog = {"name": "main", "type": "relational", "provider": "p", "properties": {"warehouse": "s3://own"}}
+    fake.on("GET", "/api/metalakes/lake/catalogs/main", {"catalog": {**catalog, "audit": {}}})
+    yield fake
+
+
+def moved(limnos: Run, source: FakeServer, *flags: str) -> tuple[CommandResult, dict[str, int], dict[str, str]]:
+    """Run the command. Returns its result, the counts, and the states that it printed, by table."""
+    done = limnos("migrate", "from", "iceberg-rest", source.uri, "--to", "main", *flags)
+    lines = [json.loads(line) for line in done.out.splitlines()]
+    assert lines, done.err
+    return done, lines[-1]["counts"], {".".join(line["path"]): line["state"] for line in lines[:-1]}
+
+
+def test_plan_says_what_comes_and_what_conflicts(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
+    """A plan names twins by case, names that do not fit, two tables at one place, and tables that cannot be read."""
+    tables(
+        source,
+        t="s3://b/x/t",
+        T="s3://b/x/T",
+        twice="s3://b/x/t",
+        lies={"metadata": "none"},
+        list=[1],
+        other="s3://c/y/o",
+    )
+    source.routes["GET", f"/v1/namespaces/a/tables?{PAGES}"][0].body["identifiers"] += [  # type: ignore[index]
+        {"namespace": ["a"], "name": "gone"},
+        {"namespace": ["a"], "name": "."},
+        {"namespace": ["a"]},
+        7,
+    ]
+    source.on("GET", "/v1/namespaces/a/tables/.?snapshots=refs", table("s3://b/x/dot"))
+    with here(fake):
+        done, counts, states = moved(limnos, source, "--plan")
+
+    assert done.code == 1
+    assert counts["new"] == 3
+    assert states["a.T"] == "case-twin"
+    assert (states["a.twice"], states["a.lies"], states["a.list"], states["a.gone"]) == (
+        "same-place",
+        "unreadable",
+        "unreadable",
+        "gone",
+    )
+    assert "limnos set main --allowed-location 's3://b/x' --allowed-location 's3://c/y'" in done.err
+    assert [call for call in fake.calls if not call.startswith("GET")] == []
+
+
+def test_run_brings_what_is_new_or_has_changed(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
+    """A table whose file the source has had before is replaced under that condition; one with own commits never is."""
+    tables(
+        source,
+        new="s3://b/new",
+        behind=table("s3://b/behind", file="m2", log=("m1",)),
+        mine=table("s3://b/mine"),
+        both=table("s3://b/both", file="m2", log=("m1",)),
+        other=table("s3://b/other"),
+    )
+    fake.on("POST", "/x")
+    with here(
+        fake,
+        behind=table("s3://b/behind"),
+        mine=table("s3://b/mine", file="m2", log=("m1",)),
+        both=table("s3://b/both", file="m3", log=("m1",)),
+        other=table("s3://b/other", uuid="v", file="m9"),
+    ):
+        fake.default = None
+        fake_bulk(fake, 2)
+        done, counts, states = moved(limnos, source)
+
+    assert done.code == 1
+    assert counts == {"ahead": 1, "changed": 1, "diverged": 1, "new": 1, "other": 1}
+    assert states == {"a.mine": "ahead", "a.both": "diverged", "a.other": "other"}
+    (sent,) = [request for request in fake.asked if request.method == "POST"]
+    items = [json.loads(line) for line in sent.body.splitlines()]  # type: ignore[attr-defined]
+    assert items == [
+        {"do": "register-table", "path": ["main", "a", "new"], "metadata_location": "s3://b/new/metadata/m1"},
+        {
+            "do": "register-table",
+            "path": ["main", "a", "behind"],
+            "metadata_location": "s3://b/behind/metadata/m2",
+            "exists": "replace",
+            "expected": "s3://b/behind/metadata/m1",
+        },
+    ]
+
+
+def fake_bulk(fake: FakeServer, count: int) -> None:
+    """Answer a bulk request for any job."""
+    lines = [json.dumps({"index": number, "outcome": "made"}) for number in range(count)]
+    answer = "\n".join([*lines, json.dumps({"items": count})]) + "\n"
+    plain = fake.answer
+
+    def answer_of(method: str, target: str) -> object:
+        if method != "POST" or "/bulk?" not in target:
+            return plain(method, target)
+        fake.on(method, target, answer)
+        return plain(method, target)
+
+    fake.answer = answer_of  # type: ignore[method-assign, assignment]
+
+
+def test_source_that_fails_for_a_while_is_asked_again(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
+    """A busy source and a broken connection are no reason to leave a table out."""
+    tables(source, t="s3://own/t")
+    path = "/v1/namespaces/a/tables/t?snapshots=refs"
+    source.routes["GET", path][:0] = []
+    last = source.routes["GET", path].pop()
+    source.on("GET", path, status=503).on("GET", path, hang_up=True)
+    source.routes["GET", path].append(last)
+    with here(fake):
+        done, counts, _ = moved(limnos, source, "--plan")
+
+    assert (done.code, counts["new"]) == (0, 1), done.err
+
+
+def test_source_that_repeats_a_page_ends(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
+    """A list whose pages name the same next page does not go on for ever."""
+    source.on("GET", f"/v1/namespaces/a/tables?{PAGES}", {"identifiers": [], "next-page-token": "p"})
+    source.on("GET", "/v1/namespaces/a/tables?pageToken=p&pageSize=1000", {"identifiers": [], "next-page-token": "p"})
+    with here(fake):
+        done, _, _ = moved(limnos, source, "--plan")
+
+    assert done.code == 0, done.err
+
+
+@pytest.mark.parametrize("status", [401, 403])
+def test_refused_credential_stops_the_command(limnos: Run, fake: FakeServer, status: int) -> None:
+    """A source that refuses the credential is not a source without tables."""
+    with running() as server:
+        server.on("GET", "/v1/config", {"error": {"message": "who are you"}}, status=status)
+        done = limnos("migrate", "from", "iceberg-rest", server.uri, "--to", "main")
+
+    assert (done.code, "--source-token" in done.err) == (4, True)
+
+
+def test_steps_exclude_one_another(limnos: Run) -> None:
+    """A plan, a comparison and a cut-over are different runs."""
+    done = limnos("migrate", "from", "iceberg-rest", "http://x", "--to", "main", "--plan", "--check")
+
+    assert done.code == 2
