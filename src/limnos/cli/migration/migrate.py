@@ -47,7 +47,7 @@ SourceToken = Annotated[
 class LimnosTarget:
     """A catalog of a Limnos server: changes are items of bulk jobs."""
 
-    def __init__(self, client: Client, name: str, catalog: RestCatalog) -> None:
+    def __init__(self, client: Client, name: str, *, catalog: RestCatalog) -> None:
         self.client = client
         self.name = name
         self.catalog = catalog
@@ -149,7 +149,7 @@ def from_(
         ) as source,
         closing(_own_catalog(common, to)) as own,
     ):
-        move = Move(source, LimnosTarget(client, to, own), says=_print_line, only=_levels(only))
+        move = Move(source, LimnosTarget(client, to, catalog=own), says=_print_line, only=_levels(only))
         _run(move, plan=plan, check=check, cut_over=cut_over, to=f"{common.server_url}/iceberg {to}")
         if kind == "gravitino" and warehouse is not None and not check and cut_over is None:
             _bring_access(

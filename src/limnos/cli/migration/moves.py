@@ -166,7 +166,7 @@ class Move:
         for namespace in self.source.namespaces():
             if self._is_wanted(namespace):
                 for path, source, target in self._states(namespace):
-                    self._say(_compared(path, source, target))
+                    self._say(_compared(path, source, target=target))
 
     def cut_over(self, *, to: str, renames: bool) -> None:
         """Make the target the only catalog of each table that both sides agree on: mark it in the source, bring the
@@ -175,7 +175,7 @@ class Move:
         for namespace in self.source.namespaces():
             if self._is_wanted(namespace):
                 for path, source, target in self._states(namespace):
-                    self._say(self._cut_over_table(path, source, target, to=to, renames=renames))
+                    self._say(self._cut_over_table(path, source, target=target, to=to, renames=renames))
 
     def _is_wanted(self, namespace: Name) -> bool:
         return namespace[: len(self.only)] == self.only
@@ -242,16 +242,16 @@ class Move:
             if not self._fits(path):
                 continue
             if isinstance(source, ObjectError) or isinstance(target, ObjectError):
-                self._say(_compared(path, source, target))
+                self._say(_compared(path, source, target=target))
                 continue
             other = self.locations.add(path, source.location)
             if other is not None:
                 self._say(Line(path, "same-place", f"has the location of {display.render(other)}: {source.location}"))
                 continue
             if target is not None and relation(source, target) != "behind":
-                self._say(_compared(path, source, target))
+                self._say(_compared(path, source, target=target))
                 continue
-            items.append(_registration(path, source, target))
+            items.append(_registration(path, source, target=target))
             if len(items) >= CHUNK:
                 yield items
                 items = []
@@ -318,37 +318,37 @@ class Move:
         self,
         path: Name,
         source: TableState | ObjectError,
-        target: TableState | ObjectError | None,
         *,
+        target: TableState | ObjectError | None,
         to: str,
         renames: bool,
     ) -> Line:
         if isinstance(source, ObjectError) or isinstance(target, ObjectError) or target is None:
-            return _compared(path, source, target)
+            return _compared(path, source, target=target)
         if source.is_renamed and relation(source, target) in ("same", "ahead"):
             return Line(path, "cut-over")
         if source.is_renamed or relation(source, target) not in ("same", "behind"):
-            return _compared(path, source, target)
+            return _compared(path, source, target=target)
         try:
             there = f"{to}.{display.render(path)}"
             marked = source if source.moved_to == there else self.source.mark(path, {MOVED_TO: there}, expected=source)
-            target = self._bring(path, marked, target)
+            target = self._bring(path, marked, target=target)
             if not renames:
                 return Line(path, "marked", f"{MOVED_TO} is set in the source; writers there are not stopped")
             moved = f"{path[-1]}{MOVED_SUFFIX}"
             self.source.rename(path, moved)
             # The rename ends commits by the old name: one that came before it is in this state, and is brought.
             last = self.source.table((*path[:-1], moved))
-            self._bring(path, last, target)
+            self._bring(path, last, target=target)
         except ObjectError as error:
             return Line(path, "not-cut-over", str(error))
         return Line(path, "cut-over", f"in the source it is {moved}")
 
-    def _bring(self, path: Name, source: TableState, target: TableState) -> TableState:
+    def _bring(self, path: Name, source: TableState, *, target: TableState) -> TableState:
         """Point the target's table at the source's metadata file. Raises ObjectError if it does not succeed."""
         if source.metadata_location == target.metadata_location:
             return target
-        for _, outcome, message in self.target.send([_registration(path, source, target)]):
+        for _, outcome, message in self.target.send([_registration(path, source, target=target)]):
             if outcome not in ("made", "same"):
                 raise ObjectError(
                     f"the last state of the source is {source.metadata_location}, and the target did not take it: {message}"
@@ -356,14 +356,14 @@ class Move:
         return source
 
 
-def _registration(path: Name, source: TableState, target: TableState | None) -> Item:
+def _registration(path: Name, source: TableState, *, target: TableState | None) -> Item:
     register: dict[str, object] = {"do": "register-table", "metadata_location": source.metadata_location}
     if target is None:
         return Item(path, "new", register)
     return Item(path, "changed", {**register, "exists": "replace", "expected": target.metadata_location})
 
 
-def _compared(path: Name, source: TableState | ObjectError, target: TableState | ObjectError | None) -> Line:
+def _compared(path: Name, source: TableState | ObjectError, *, target: TableState | ObjectError | None) -> Line:
     """Return what is said of a table that is not brought."""
     if isinstance(source, ObjectError):
         word = "gone" if source.status == 404 else "unreadable"

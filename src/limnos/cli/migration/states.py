@@ -81,8 +81,10 @@ class ViewState:
         if not isinstance(metadata, dict):
             raise ObjectError("the catalog gives no metadata of the view")
         current = metadata.get("current-version-id")
-        version = _find(metadata.get("versions"), "version-id", current)
-        schema = None if version is None else _find(metadata.get("schemas"), "schema-id", version.get("schema-id"))
+        version = _find(metadata.get("versions"), "version-id", value=current)
+        schema = (
+            None if version is None else _find(metadata.get("schemas"), "schema-id", value=version.get("schema-id"))
+        )
         if version is None or schema is None:
             raise ObjectError("the view has no current version with a schema")
         properties = metadata.get("properties")
@@ -99,7 +101,7 @@ class ViewState:
         return self.version.get("representations") == other.version.get("representations")
 
 
-def _find(entries: object, key: str, value: object) -> Mapping[str, Any] | None:
+def _find(entries: object, key: str, *, value: object) -> Mapping[str, Any] | None:
     for each in entries if isinstance(entries, list) else ():
         if isinstance(each, dict) and each.get(key) == value:
             return each

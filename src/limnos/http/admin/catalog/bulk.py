@@ -62,7 +62,7 @@ async def bulk(request: Request, ctx: Context) -> Response:
     if atomic:
         return await _atomic(ctx, metalake, job=job, lines=lines)
     items = [_placed(request, line, position=position) for position, line in enumerate(lines, after)]
-    return stream_response(_outcomes(request, ctx, metalake, job=job, items=items), _LINES)
+    return stream_response(_outcomes(request, ctx, metalake=metalake, job=job, items=items), _LINES)
 
 
 def _placed(request: Request, line: bytes, *, position: int) -> PlacedItem:
@@ -95,7 +95,7 @@ def _request_of_item(request: Request) -> Request:
 
 
 async def _outcomes(
-    request: Request, ctx: Context, metalake: str, *, job: str, items: Sequence[PlacedItem]
+    request: Request, ctx: Context, *, metalake: str, job: str, items: Sequence[PlacedItem]
 ) -> AsyncGenerator[bytes, None]:
     counts = {"made": 0, "same": 0, _REFUSED: 0, "failed": 0}
     async for outcomes in bulk_run(ctx, metalake, job=job, items=items, register=tables_register):

@@ -323,14 +323,14 @@ class DropItem(PathItem, frozen=True, tag="drop", kw_only=True):
     async def run(self, ctx: Context, metalake: str) -> bool:
         """Drop the object."""
         try:
-            await self._drop(ctx, self.scope(metalake), self.levels)
+            await self._drop(ctx, self.scope(metalake), levels=self.levels)
         except NotFound:
             if self.missing == "skip":
                 return False
             raise
         return True
 
-    def _drop(self, ctx: Context, scope: RequestScope, levels: Levels) -> Awaitable[object]:
+    def _drop(self, ctx: Context, scope: RequestScope, *, levels: Levels) -> Awaitable[object]:
         if self.purge and self.kind != "table":
             raise BadRequest("Only an Iceberg table is dropped with purge")
         match self.kind:
