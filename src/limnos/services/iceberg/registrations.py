@@ -214,7 +214,7 @@ async def tables_register(
     registrations = [TableRegistration(*each) for each in group]
     try:
         drafts = await ctx.read(scope, lambda request_view: _decide(request_view, registrations)[0])
-    except (LimnosError, InvalidName):
+    except LimnosError:
         return frozenset()
     wanted = [each for each in registrations if each.path in drafts]
     if not wanted:
@@ -237,7 +237,7 @@ async def tables_register(
     try:
         if ready:
             await ctx.write(scope, decide, tables_insert)
-    except (LimnosError, InvalidName, RepeatedRequest):
+    except (LimnosError, RepeatedRequest):
         return frozenset()
     return frozenset(each.registration.key for each in ready)
 
@@ -295,7 +295,7 @@ def _draft(request_view: RequestView, namespace: Levels, *, some: Sequence[Table
             return new_table_of(request_view, namespace, each.path[-1], Action.TABLE_REGISTER)
         except AlreadyExists:
             continue
-        except (LimnosError, InvalidName):
+        except LimnosError:
             return None
     return None
 

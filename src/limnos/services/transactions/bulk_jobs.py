@@ -16,7 +16,6 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, KeyReused, LimnosError, ServiceUnavailable, StateUnknown
-from limnos.names.errors import InvalidName
 from limnos.names.path import Levels
 from limnos.services.request import idempotency_replay
 from limnos.services.request.concurrency.parallel import map_concurrently
@@ -84,7 +83,7 @@ class PlacedItem(NamedTuple):
     position: int
     text: bytes
     asker: AuditedRequest
-    item: BulkItem | LimnosError | InvalidName
+    item: BulkItem | LimnosError
 
 
 class ItemOutcome(NamedTuple):
@@ -92,7 +91,7 @@ class ItemOutcome(NamedTuple):
 
     placed: PlacedItem
     state: ItemState
-    error: LimnosError | InvalidName | None = None
+    error: LimnosError | None = None
     is_repeated: bool = False
 
 
@@ -232,7 +231,7 @@ class _PartRun:
             return _repeated(placed, repeated.outcome.fingerprint, fingerprint=fingerprint)
         except (ServiceUnavailable, StateUnknown) as error:
             return ItemOutcome(placed, "failed", error)
-        except (LimnosError, InvalidName) as error:
+        except LimnosError as error:
             return ItemOutcome(placed, "refused", error)
         return ItemOutcome(placed, "made" if is_made else "same")
 

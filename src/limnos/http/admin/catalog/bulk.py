@@ -23,7 +23,6 @@ from limnos.http.response import Response, stream_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, LimnosError
-from limnos.names.errors import InvalidName
 from limnos.services.iceberg.registrations import tables_register
 from limnos.services.request.context import Context
 from limnos.services.transactions.bulk_jobs import (
@@ -139,7 +138,7 @@ async def _atomic(ctx: Context, metalake: str, *, job: str, lines: list[bytes]) 
             item: ItemBody = Request.decode(line, AnyItem)  # type: ignore[arg-type]  # as above
             operations.append(item.to_operation())
             catalogs.add(item.catalog)
-        except (LimnosError, InvalidName) as error:
+        except LimnosError as error:
             raise BadRequest(f"Item {number}: {error}") from error
     if len(catalogs) > 1:
         raise BadRequest(f"The items of an all-or-nothing job are in one catalog, not in {len(catalogs)}: send several")
