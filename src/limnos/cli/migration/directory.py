@@ -40,6 +40,8 @@ class TableDirectory:
 
     def namespaces(self) -> Iterator[Name]:
         """Yield the directories that contain tables, at any depth, parents before children."""
+        if self._root_name():
+            yield self._root_name()
         waiting: list[tuple[Name, Path]] = [((), self.root)]
         while waiting:
             name, place = waiting.pop(0)
@@ -48,6 +50,14 @@ class TableDirectory:
                 yield name
             waiting += [((*name, each.name), each) for each in below if each.name != "metadata"]
 
+    def _root_name(self) -> Name:
+        """Return the namespace of tables directly in the directory, which has its name; () if there are none."""
+        has_tables = not (self.root / self.root.name).exists() and any(map(_is_table, _directories(self.root)))
+        return (self.root.name,) if has_tables else ()
+
+    def _place(self, namespace: Name) -> Path:
+        return self.root if namespace == self._root_name() else self.root.joinpath(*namespace)
+
     def namespace_properties(self, namespace: Name) -> dict[str, str]:
         """Return no properties: a directory has none."""
         del namespace
@@ -55,7 +65,7 @@ class TableDirectory:
 
     def tables(self, namespace: Name) -> Iterator[str]:
         """Yield the names of the tables of a directory."""
-        for each in _directories(self.root.joinpath(*namespace)):
+        for each in _directories(self._place(namespace)):
             if _is_table(each):
                 yield each.name
 
@@ -66,7 +76,7 @@ class TableDirectory:
 
     def table(self, path: Name) -> TableState:
         """Read the newest metadata file of a table. Raises ObjectError."""
-        file = _newest(self.root.joinpath(*path) / "metadata")
+        file = _newest(self._place(path[:-1]) / path[-1] / "metadata")
         try:
             if file.stat().st_size > FILE_BYTES_MAX:
                 raise ObjectError(f"{file} is larger than {FILE_BYTES_MAX >> 20} MiB")
