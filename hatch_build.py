@@ -28,10 +28,10 @@ class BuildInfoHook(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Write the site, and the file for the commit of `LIMNOS_COMMIT` and the time of `SOURCE_DATE_EPOCH`."""
         if version != "editable" and self.target_name == "wheel":
-            site = Path(self.directory) / "documentation.zip"
+            site = Path(self.directory) / "documentation.zip.xz"
             command = [sys.executable, Path(self.root) / "scripts" / "build_site.py", site]
             subprocess.run(command, check=True, stdout=sys.stderr)  # noqa: S603 - a program of this project
-            build_data["force_include"][str(site)] = "limnos/documentation.zip"
+            build_data["force_include"][str(site)] = "limnos/documentation.zip.xz"
         commit, seconds = os.environ.get("LIMNOS_COMMIT"), os.environ.get("SOURCE_DATE_EPOCH")
         if version == "editable" or not commit or not seconds or (Path(self.root) / "src" / FILE).exists():
             return
@@ -44,5 +44,5 @@ class BuildInfoHook(BuildHookInterface[Any]):
 
     def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:
         """Remove both files from beside the build."""
-        for name in ("build.json", "documentation.zip"):
+        for name in ("build.json", "documentation.zip.xz"):
             (Path(self.directory) / name).unlink(missing_ok=True)

@@ -363,3 +363,56 @@ def test_closed_pipe_prints_no_traceback(fake: FakeServer, tmp_path: Path) -> No
         complaint = process.stderr.read()
 
     assert complaint == b""
+
+
+TOKENS = "/api/limnos/v1/tokens"
+
+
+def test_as_runs_with_a_token_of_the_user(fake: FakeServer, run: Run) -> None:
+    """With a token, `--as` creates a token of the user, runs the command with it, and revokes it."""
+    created = {"id": 7, "token": "lim_of_ana", "user": "ana", "name": "limnos --as", "expires_at": None}
+    fake.on("POST", TOKENS, created).on("GET", WHO, {"user": "ana"})
+    fake.on("DELETE", f"{TOKENS}/7", {"revoked": True})
+
+    done = run("whoami", "--as", "ana", "--token", "lim_admin", "--uri", fake.uri)
+
+    assert done.code == 0
+    assert [(each.method, each.headers["Authorization"]) for each in fake.asked] == [
+        ("POST", "Bearer lim_admin"),
+        ("GET", "Bearer lim_of_ana"),
+        ("DELETE", "Bearer lim_admin"),
+    ]
+    assert fake.asked[0].body == {"user": "ana", "name": "limnos --as", "expires_in_s": 900}
+    assert "lim_" not in done.out + done.err
+
+
+def test_token_of_as_is_revoked_after_a_failure(fake: FakeServer, run: Run) -> None:
+    """The token is revoked if the command fails."""
+    fake.on("POST", TOKENS, {"id": 7, "token": "lim_of_ana", "user": "ana", "name": "limnos --as"})
+    fake.on("DELETE", f"{TOKENS}/7", {"revoked": True})
+
+    done = run("show", "main.a.t", "--as", "ana", "--token", "lim_admin", "--uri", fake.uri)
+
+    assert done.code != 0
+    assert fake.calls[-1] == f"DELETE {TOKENS}/7"
+
+
+def test_as_without_a_service_admin_is_explained(fake: FakeServer, run: Run) -> None:
+    """Who may not create tokens of others learns that `--as` needs a service admin."""
+    refusal = {"error": {"code": "forbidden", "message": "no", "request_id": "r"}}
+    fake.on("POST", TOKENS, refusal, status=403)
+
+    done = run("whoami", "--as", "ana", "--token", "lim_ben", "--uri", fake.uri)
+
+    assert done.code == 4
+    assert "--as ana needs a service admin" in done.err
+    assert fake.calls == [f"POST {TOKENS}"]
+
+
+def test_as_without_a_token_sends_the_name(fake: FakeServer, run: Run) -> None:
+    """Without a token the name is sent, for servers that believe names; `--as` and `--user` together are refused."""
+    fake.on("GET", WHO, {"user": "eva"})
+
+    assert run("whoami", "--as", "eva", "--uri", fake.uri).code == 0
+    assert fake.asked[0].headers["Authorization"] == "Basic ZXZhOg=="
+    assert run("whoami", "--as", "eva", "--user", "ana", "--uri", fake.uri).code == 2

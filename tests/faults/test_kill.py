@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from limnos.store.faults import OPERATION_POINT, POINTS
-from tests.faults import placeholder_mutations, restriction_mutations
+from tests.faults import access_mutations, placeholder_mutations, restriction_mutations
 from tests.faults.mutations import (
     MUTATIONS,
     WITH_FILE,
@@ -26,11 +26,12 @@ from tests.faults.store_integrity import complaints
 
 EVERY = 1 if FULL else 6
 """Without the complete matrix, a run has every sixth case: all kinds and all points are among them."""
-TOLD = (*MUTATIONS, *placeholder_mutations.MUTATIONS, *restriction_mutations.MUTATIONS)
+TOLD = (*MUTATIONS, *access_mutations.MUTATIONS, *placeholder_mutations.MUTATIONS, *restriction_mutations.MUTATIONS)
 """Mutations that leave a change in the feed."""
 UNTOLD = (*WITHOUT_CHANGES, *restriction_mutations.WITHOUT_CHANGES)
 KILLED = (
     *MUTATIONS,
+    *access_mutations.MUTATIONS,
     *WITHOUT_CHANGES,
     *placeholder_mutations.MUTATIONS,
     *restriction_mutations.MUTATIONS,
@@ -42,7 +43,9 @@ MATRIX = [
     for point in POINTS
     if (point != "file-written" or mutation in WITH_FILE) and (point != "drafted" or mutation in TOLD)
 ]
-ALWAYS = {(mutation, "file-written") for mutation in WITH_FILE} | {(mutation, "before-commit") for mutation in UNTOLD}
+ALWAYS = {(mutation, "file-written") for mutation in WITH_FILE} | {
+    (mutation, "before-commit") for mutation in (*UNTOLD, *access_mutations.MUTATIONS)
+}
 SAMPLE = [
     (mutation, point)
     for point in POINTS  # ordered by point, so that each database has every point

@@ -125,7 +125,7 @@ def test_packages_have_the_same_bytes_in_another_checkout(tmp_path: Path) -> Non
         release.check_packages(first, later, POINT)
     with zipfile.ZipFile(next(file for file in first if file.suffix == ".whl")) as wheel:
         members = set(wheel.namelist())
-    files = {"openapi/iceberg.json", "documentation.zip", "bundled/examples/demo/run.py"}
+    files = {"openapi/iceberg.json", "documentation.zip.xz", "bundled/examples/demo/run.py"}
     assert {release.BUILD_FILE, *(f"limnos/{name}" for name in files)} <= members
     assert sorted({name.partition("/")[0] for name in members}) == ["limnos", "limnos-0.1.0.dist-info"]
 

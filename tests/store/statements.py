@@ -11,7 +11,7 @@ from importlib import import_module
 from pathlib import Path
 
 import limnos.store
-from limnos.store.activity.audit import _FILTERS, _SCANNED, _end, _page
+from limnos.store.activity.audit import _FILTERS, _SCANNED, _end, _page, _timed
 from limnos.store.objects.node_reads import _path_statement
 from limnos.store.sql import Sql
 
@@ -20,6 +20,9 @@ BUILT_LATER = {
         f"activity.audit:_page({name})": _page((name, "after", "last") if name in _SCANNED else (name,))
         for name in _FILTERS
     },
+    "activity.audit:_page(grant)": _page(("metalake_id", "action", "first"), family="grant"),
+    "activity.audit:_timed": _timed(("metalake_id", "action")),
+    "activity.audit:_timed(few)": _timed(("metalake_id", "user"), is_few=True),
     "activity.audit:_end": _end(("metalake_id", "before")),
     "objects.node_reads:_path_statement": _path_statement(3),
 }

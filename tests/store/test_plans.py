@@ -35,6 +35,7 @@ ACCEPTED: Mapping[str, str] = {
     "activity.audit:BEHIND": FEW_ROWS,
     "activity.audit:NOTES": "reads in the order of ids",
     "activity.audit:_page(path)": "sorts the records of one path, at most 2,000",
+    "activity.audit:_timed(few)": "sorts the records of a user, path or request that has fewer than 2,000",
     "activity.lineage:COLUMNS_DOWN": ONE_OBJECT,
     "activity.lineage:COLUMNS_UP": ONE_OBJECT,
     "activity.lineage:DOWN": ONE_OBJECT,

@@ -167,6 +167,23 @@ def refuse_leaving(
     return msgspec.structs.replace(refused, factors=(*lacking.factors, *refused.factors))
 
 
+def taken_over_denial(factor: DecisionFactor, restrictions: Mapping[int, tuple[Restriction, ...]]) -> str | None:
+    """Return the name of the restriction by which an object took a denial over from a former object of its path; None
+    for a denial that is a grant of the role. Such a denial ends with the restriction.
+    """
+    if factor.kind != "deny" or factor.privilege is None:
+        return None
+    code = int(Privilege[factor.privilege])
+    return next(
+        (
+            each.name
+            for each in restrictions.get(factor.object_id, ())
+            if code in each.terms.denies and each.name == f"denials of {factor.role}"
+        ),
+        None,
+    )
+
+
 def deny_inherited(subject: Subject, denying: Iterable[Restriction]) -> Subject:
     """Return the subject with the denials of restrictions that deny privileges to one of its roles."""
     names = {role.rules.id: role.rules.name for role in subject.roles}

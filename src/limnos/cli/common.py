@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 CONNECTION = Group("Connection", sort_key=100)
 URI_DEFAULT = "http://127.0.0.1:8090"
+RUN_S = 86_400
+"""The lifetime of a token with which a pipeline runs as another user."""
 SOON_S = 60.0
 """A session that expires within this many seconds is refreshed first."""
 
@@ -75,6 +77,10 @@ class CommonFlags:
     user: Annotated[
         str | None, Parameter(help="User name, for servers that do not authenticate users; also LIMNOS_USER.")
     ] = None
+    as_user: Annotated[
+        str | None,
+        Parameter(name="--as", help="Act as this user; with a token only for service admins."),
+    ] = None
     ca_file: Annotated[
         str | None,
         Parameter(
@@ -105,12 +111,31 @@ class CommonFlags:
             ca_file=self.ca_path,
         )
 
-    def credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
+    def credential(self, environ: Mapping[str, str], *, lifetime_s: int = 0) -> tuple[str | None, str | None]:
         """Return the token and the user; at most one of them is set. Refreshes a profile's session that expires soon.
 
+        With `--as` they are those of the other user: a token that is created now if the caller has one, else the name.
+
         Raises UsageError if several of `--token`, `--token-file` and `--user` are given, or for an empty token;
-        StoppedError and the client's errors if the session cannot be refreshed.
+        StoppedError and the client's errors if the session cannot be refreshed or the other user's token is refused.
         """
+        if self.as_user is None:
+            return self._own_credential(environ)
+        if self.user is not None:
+            raise UsageError("--as and --user both say who acts", hint="keep --as")
+        token, _ = self._own_credential(environ)
+        if token is None:
+            return None, self.as_user
+        from limnos.cli.acting import LIFETIME_S, create_token
+
+        def open_admin() -> Client:
+            return open_client(self.server_url, token=token, timeout_s=self.timeout, ca_file=self.ca_path)
+
+        lifetime_s = max(LIFETIME_S, lifetime_s)
+        return create_token(self.as_user, lifetime_s=lifetime_s, open_admin=open_admin), None
+
+    def _own_credential(self, environ: Mapping[str, str]) -> tuple[str | None, str | None]:
+        """Return the caller's own token or user, whatever `--as` says. Raises as `credential`."""
         names = [name for name in ("token", "token_file", "user") if getattr(self, name) is not None]
         if len(names) > 1:
             flags = " and ".join(f"--{name.replace('_', '-')}" for name in names)

@@ -87,7 +87,14 @@ def _candidates(before: Sequence[str], prefix: str) -> Iterable[str]:
 
 
 def _valued_flags() -> set[str]:
-    return {flag.split()[0] for flag in GUESSED_FLAGS.values()} | {"--uri", "--user", "--metalake", "--kind", "--limit"}
+    return {flag.split()[0] for flag in GUESSED_FLAGS.values()} | {
+        "--uri",
+        "--user",
+        "--as",
+        "--metalake",
+        "--kind",
+        "--limit",
+    }
 
 
 def _names(positional: Sequence[str], flags: Sequence[str], *, prefix: str) -> list[str]:

@@ -124,6 +124,8 @@ def _command(tokens: Sequence[str], *, is_help: bool) -> list[str]:
     if known is not None:
         command, count = known
         return [*command, *_without(tokens, words[:count])]
+    if lowered[0] == "import":
+        return ["import", *_with_new_name(_without(tokens, words[:1]))]
     if lowered[0] in COMMANDS:
         if len(words) == 1 and not rest and lowered[0] in GROUPS:
             return [lowered[0], "--help"]
@@ -141,6 +143,14 @@ def _check_absence(lowered: Sequence[str]) -> None:
     """Raise UsageError for a command of a room that is switched off."""
     if reason := absence_of(lowered):
         raise UsageError(reason, hint=f"leave it out of the environment variable {VARIABLE}")
+
+
+def _with_new_name(tokens: Sequence[str]) -> list[str]:
+    """Return the arguments of `import`, in which `--as` without `--into` is the former spelling of `--into`."""
+    names = [token.partition("=")[0] for token in tokens]
+    if "--into" in names:
+        return list(tokens)
+    return ["--into" + token[4:] if name == "--as" else token for name, token in zip(names, tokens, strict=True)]
 
 
 def _check_phrase(lowered: Sequence[str], words: Sequence[str], *, flags: Sequence[str]) -> None:

@@ -15,7 +15,7 @@ from limnos.client.errors import ClientError, DeniedError, NotFoundError, Unauth
 from limnos.names import display
 from limnos.names.errors import InvalidName
 
-_CONNECTION = ("--uri", "--metalake", "--user", "--token-file")
+_CONNECTION = ("--uri", "--metalake", "--user", "--as", "--token-file")
 """Flags of server and credential, which a hint repeats. A token on the command line is not repeated."""
 
 _NAMED = re.compile(

@@ -102,6 +102,8 @@ def _run(tokens: Sequence[str]) -> int:
         raise slip_of(error, tokens=rest, tree=tree) from error
     finally:
         output.table_options.reset(token)
+        if (acting := sys.modules.get("limnos.cli.acting")) is not None:
+            acting.revoke_tokens()
     return result if isinstance(result, int) else 0
 
 

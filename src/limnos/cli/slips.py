@@ -35,6 +35,7 @@ _CONNECTION = frozenset(
         "--token",
         "--token-file",
         "--user",
+        "--as",
         "--ca-file",
         "--timeout",
         "--output",

@@ -277,26 +277,26 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
         catalogs=(FILESET_PROVIDER,),
         privileges=("read_fileset", "write_fileset"),
         locations=(LocationKind.FILESET, LocationKind.EXTERNAL_FILESET),
-        cli=("path", "drop", "describe"),
+        cli=("path", "drop", "describe", "explain"),
     ),
     Kind.TOPIC: _namespace_object(Kind.TOPIC)._replace(
         catalogs=(MESSAGING_PROVIDER,),
         privileges=("consume_topic", "produce_topic"),
         placeholder=True,
-        cli=("path", "describe"),
+        cli=("path", "describe", "explain"),
     ),
     Kind.MODEL: _namespace_object(Kind.MODEL)._replace(
         catalogs=(MODEL_PROVIDER,),
         privileges=("use_model", "link_model_version"),
         locations=no("a version names URIs that the server does not open"),
-        cli=("path", "drop", "describe"),
+        cli=("path", "drop", "describe", "explain"),
     ),
     Kind.FUNCTION: _namespace_object(Kind.FUNCTION)._replace(
         sqlpp="function",
         catalogs=(ANY_CATALOG,),
         privileges=("execute_function", "modify_function"),
         export="entity.declared",
-        cli=no("functions are managed by SQL++, Gravitino's API and the Python client"),
+        cli=("explain",),
     ),
     Kind.COLUMN: KindRow(
         gravitino="column",
@@ -324,7 +324,7 @@ KIND_TABLE: Final[Mapping[Kind, KindRow]] = {
     Kind.POLICY: _metalake_object(Kind.POLICY)._replace(
         privileges=("apply_policy",),
         attached_as="policies",
-        cli=no("policies are managed by Gravitino's API and the Python client"),
+        cli=("explain",),
     ),
     Kind.JOB_TEMPLATE: _metalake_object(Kind.JOB_TEMPLATE)._replace(
         verbs=_CONTAINER_VERBS, privileges=("use_job_template",)

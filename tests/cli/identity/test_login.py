@@ -8,6 +8,7 @@ import json
 import os
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -192,6 +193,32 @@ def test_local_login_stores_a_token_of_its_own(fake: FakeServer, run: Run, file:
     fake.on("DELETE", f"{TOKENS}/7", {"revoked": True})
     run("logout")
     assert fake.calls[-1] == f"DELETE {TOKENS}/7"
+
+
+def test_local_login_says_that_it_ends_earlier(fake: FakeServer, run: Run, file: Path, local: Path) -> None:
+    """`--expires-in` is requested; a session that the server ends earlier is said, and the profile has its end."""
+    soon = datetime.now(UTC) + timedelta(days=14)
+    fake.routes["POST", TOKENS].clear()
+    fake.on("POST", TOKENS, {"id": 7, "token": "lim_7_own", "user": "admin", "expires_at": soon.isoformat()})
+
+    done = run("login", "--local", "--data", str(local), "--expires-in", "30d")
+
+    assert done.code == 0
+    assert fake.asked[-1].body == {"name": "login --local", "expires_in_s": 30 * 24 * 3600}
+    assert f"the token ends at {soon.isoformat()}" in done.err
+    (profile,) = json.loads(file.read_text())["profiles"].values()
+    assert abs(profile["ends_at"] - soon.timestamp()) < 60
+    assert "not as late" not in run("login", "--local", "--data", str(local), "--expires-in", "14d").err
+
+
+def test_created_token_that_ends_with_its_session_is_said(fake: FakeServer, limnos: Run) -> None:
+    """A token without a requested end, or with a later one, says when the session that creates it ends it."""
+    soon = (datetime.now(UTC) + timedelta(days=14)).isoformat()
+    fake.on("POST", TOKENS, {"id": 7, "token": "lim_7_own", "user": "ana", "expires_at": soon})
+
+    for words in ((), ("--expires-in", "30d")):
+        assert f"ends at {soon}" in limnos("create", "token", *words).err
+    assert limnos("create", "token", "--expires-in", "7d").err == ""
 
 
 def test_local_login_sends_the_token_to_the_running_server_only(

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from limnos.http.console import audit
 from tests.http.console.visitor import ConsoleVisitor, PageReader
-from tests.http.driver import DriverNode, grant
+from tests.http.driver import OWN, DriverNode, grant
 
 
 def rows_of(page: PageReader) -> int:
@@ -67,3 +70,38 @@ def test_a_grant_names_privilege_and_object(admin: ConsoleVisitor, lake: DriverN
 
     assert "allow SELECT_TABLE on table main.raw.flights" in page.text
     assert "no longer allow SELECT_TABLE on table main.raw.flights" in page.text
+
+
+def test_pages_are_in_the_order_of_times(
+    admin: ConsoleVisitor, lake: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Records of several pages are in the order of their times, each once, though a refusal was written before the
+    changes that it followed.
+    """
+    monkeypatch.setattr(audit, "LINES", 3)
+    for name in ("w1", "w2", "w3", "w4", "w5"):
+        lake.done("POST", "/api/metalakes/lake/users", {"name": name})
+        lake.ask("POST", "/api/metalakes/lake/users", {"name": "z"}, user=name)
+        lake.runner.run(lake.built.services.audit.flush())  # refusals are written now, changes with the next page
+
+    pages, seen = [admin.read("/console/audit?action=user_manage")], []
+    while older := [href for href in pages[-1].hrefs if "before=" in href]:
+        pages.append(admin.read(older[0]))
+    for page in pages:
+        seen += re.findall(r"request=(\w+)", " ".join(page.hrefs))
+    lines = lake.done("GET", f"{OWN}/metalakes/lake/audit?action=user_manage")["lines"]
+
+    by_time = sorted(lines, key=lambda each: (each["at"], each["id"]), reverse=True)
+    assert list(dict.fromkeys(seen)) == [each["request_id"] for each in by_time]
+    assert [each["id"] for each in by_time] != [each["id"] for each in lines], "the order of ids is another one"
+    assert len(pages) > 2
+
+
+def test_family_of_actions_finds_restrictions_and_grants(admin: ConsoleVisitor, lake: DriverNode) -> None:
+    """The filter `access` finds whatever changes rights, and nothing else."""
+    grant(lake, "ben", "select_table", kind="TABLE", on="main.raw.flights")
+
+    page = admin.read("/console/audit?action=access")
+
+    assert "allow SELECT_TABLE" in page.text
+    assert "create table" not in page.text

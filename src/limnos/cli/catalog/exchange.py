@@ -76,7 +76,7 @@ def import_(
     file: Annotated[Path | None, Parameter(allow_leading_hyphen=True)] = None,
     /,
     *,
-    name: Annotated[str | None, Parameter(name="--as")] = None,
+    name: Annotated[str | None, Parameter(name="--into")] = None,
     ids: Literal["keep", "map"] = "map",
     resume: int | None = None,
     give_up: int | None = None,
@@ -102,7 +102,7 @@ def import_(
         List unfinished imports.
     """
     if not list and give_up is None and (file is None or (name is None) == (resume is None)):
-        raise UsageError("name the file, and the metalake's new name", hint="'limnos import lake.export --as copy'")
+        raise UsageError("name the file, and the metalake's new name", hint="'limnos import lake.export --into copy'")
     with common.client() as client:
         if list:
             _list(client, common)

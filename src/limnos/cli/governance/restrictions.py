@@ -13,9 +13,9 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags, KindFlag
 from limnos.cli.failures import UsageError
-from limnos.cli.governance.filters import sql_of
 from limnos.cli.output import Row, show_done, show_rows
 from limnos.client.values import NamedPrincipals, ReadRestriction
+from limnos.model.row_filter_sql import sql_of
 
 app = App(name="restriction")
 _WORDS = ("user", "group", "role")

@@ -173,7 +173,14 @@ def reach(
 
 
 @app.command
-def who(path: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
+def who(
+    path: str | None = None,
+    /,
+    *,
+    action: Annotated[str | None, Parameter(help="One action instead of all levels, as `table_load`.")] = None,
+    kind: Annotated[ExplainedKind | None, Parameter(help="Kind of PATH, if it is ambiguous.")] = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
     """List the users with access to an object, as `access holders`. You need the right to grant on the object.
 
     Parameters
@@ -181,7 +188,7 @@ def who(path: str | None = None, /, *, common: CommonFlags = DEFAULTS) -> None:
     path
         The object, such as `main.raw.nyc.flights`; by default the metalake.
     """
-    holders(path, common=common)
+    holders(path, action=action, kind=kind, common=common)
 
 
 @app.command

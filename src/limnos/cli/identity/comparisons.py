@@ -136,6 +136,9 @@ def _commands(question: MissingQuestion, answer: MissingPrivileges) -> list[str]
 
 def _revocation(privilege: str, denial: PrivilegeDenial) -> str:
     on = denial.object
+    if denial.restriction is not None:
+        words = ["limnos", "restriction", "remove", denial.restriction, on.name, "--kind", on.kind]
+        return shlex.join(words)
     where = ["--on-metalake"] if on.kind == "metalake" else ["--on", on.name, "--kind", on.kind]
     return shlex.join(["limnos", "revoke", privilege.lower(), "--deny", *where, "--from", f"role:{denial.role}"])
 

@@ -19,6 +19,7 @@ from cyclopts import App, Parameter
 from limnos.cli import profiles
 from limnos.cli.common import DEFAULTS, CommonFlags, open_client, renew_profile
 from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.identity.tokens import lifetime_of, note_earlier_end
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.cli.profiles import ExternalIssuer, Profile
 from limnos.client import ClientError
@@ -37,7 +38,10 @@ DataFlag = Annotated[
     Path | None, Parameter(name="--data", help="With --local: the server's data directory, ./limnos-data by default.")
 ]
 LOCAL_S = 14 * 24 * 3600
-"""The lifetime of a session on this machine, in seconds."""
+"""The lifetime of a session on this machine without `--expires-in`, in seconds."""
+ExpiresIn = Annotated[
+    str | None, Parameter(help="With --local: the lifetime of the session, as `12h` or `30d`; 14 days by default.")
+]
 ProfileNameFlag = Annotated[
     str | None, Parameter(name="--profile", help="Name of the profile; the default is the server's host name.")
 ]
@@ -50,6 +54,7 @@ def login(
     device: DeviceFlag = False,
     local: LocalFlag = False,
     data: DataFlag = None,
+    expires_in: ExpiresIn = None,
     profile: ProfileNameFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> None:
@@ -66,8 +71,13 @@ def login(
             "a user signs in with a password, --device in a browser, --local at a server of one's own",
             hint="give one of USER, --device and --local",
         )
+    if expires_in is not None and not local:
+        raise UsageError(
+            "the server's settings say how long a session with a password or an issuer lasts",
+            hint="leave out --expires-in, or create a token: limnos create token --expires-in 30d",
+        )
     if local:
-        result = _by_data_directory(data, common)
+        result = _by_data_directory(data, common, lifetime_s=lifetime_of(expires_in) or LOCAL_S)
     else:
         result = _by_device(common) if user is None else _by_password(user, common)
     name = profile or result.uri.partition("://")[2].partition("/")[0]
@@ -86,7 +96,7 @@ def _by_password(user: str, common: CommonFlags) -> Profile:
     return _profile(result, common)
 
 
-def _by_data_directory(data: Path | None, common: CommonFlags) -> Profile:
+def _by_data_directory(data: Path | None, common: CommonFlags, *, lifetime_s: int) -> Profile:
     """Create a token with the admin's, which only the server's user can read, at the server that runs with it."""
     from limnos.config import load
     from limnos.config.local_server import NoLocalServer, read_local_server
@@ -101,12 +111,12 @@ def _by_data_directory(data: Path | None, common: CommonFlags) -> Profile:
         ) from None
     with open_client(uri, token=token, ca_file=common.ca_file, timeout_s=common.timeout) as client:
         user = client.whoami()
-        created = client.tokens.create(name="login --local", expires_in_s=LOCAL_S)
+        created = client.tokens.create(name="login --local", expires_in_s=lifetime_s)
     return Profile(
         uri=uri,
         user=user,
         token=created.token,
-        ends_at=time.time() + LOCAL_S,
+        ends_at=time.time() + (note_earlier_end(created.expires_at, asked_s=lifetime_s) or lifetime_s),
         refresh_token=None,
         ca_file=common.ca_file,
     )

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+import time
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +25,8 @@ from limnos.cli.output import show_done, show_fields, show_rows
 app = App(name="token")
 
 _DURATION = re.compile(r"(\d+)([smhdw])")
+_CLOCKS_S = 300
+"""The difference between this machine's clock and the server's that is no earlier end, in seconds."""
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 
 ForUserFlag = Annotated[
@@ -50,6 +55,7 @@ def create(
     check_free(save)
     with common.client() as client:
         token = client.tokens.create(user=for_, name=name, expires_in_s=lifetime_s)
+    note_earlier_end(token.expires_at, asked_s=lifetime_s)
     fields = msgspec.structs.asdict(token)
     if save is not None:
         write_secret(save, token.token)
@@ -94,6 +100,22 @@ def revoke(token_id: str, /, *, yes: YesFlag = False, common: CommonFlags = DEFA
 def lifetime_of(expires_in: str | None) -> int | None:
     """Parse the lifetime of a secret to seconds; None is unlimited. Raises UsageError for a malformed duration."""
     return None if expires_in is None else seconds_of(expires_in)
+
+
+def note_earlier_end(expires_at: object, *, asked_s: int | None) -> float | None:
+    """Print a note if a token ends earlier than requested, as one that a session creates does. `asked_s` is the
+    requested lifetime, None for unlimited. Returns the seconds until the end; None if it never ends.
+    """
+    if not isinstance(expires_at, str):
+        return None
+    lifetime_s = datetime.fromisoformat(expires_at).timestamp() - time.time()
+    if asked_s is None or lifetime_s < asked_s - _CLOCKS_S:
+        print(
+            f"note: the token ends at {expires_at}, with the session or token that created it"
+            f"{'' if asked_s is None else ', and not as late as you asked'}",
+            file=sys.stderr,
+        )
+    return lifetime_s
 
 
 def check_free(save: Path | None) -> None:

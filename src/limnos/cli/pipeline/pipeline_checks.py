@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.common import DEFAULTS, RUN_S, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.output import Format, to_json, visible
@@ -184,7 +184,7 @@ def _previews(
     """Start Spark with the server's catalogs, and return the expected changes of each step's table."""
     launch = import_extra("limnos.pipeline.engine.launch", extra="spark")
     engine = import_extra("limnos.pipeline.engine.preview", extra="spark")
-    token, user = common.credential(os.environ)
+    token, user = common.credential(os.environ, lifetime_s=RUN_S)
     connection = launch.ServerConnection(
         uri=common.server_url, metalake=common.metalake, token=token, user=user, ca_file=common.ca_path
     )

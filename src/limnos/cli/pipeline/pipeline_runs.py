@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Group, Parameter
 
-from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
+from limnos.cli.common import DEFAULTS, RUN_S, CommonFlags, YesFlag, confirm
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows, visible
@@ -238,7 +238,7 @@ def _command() -> ModuleType:
 
 
 def _connection(common: CommonFlags) -> object:
-    token, user = common.credential(os.environ)
+    token, user = common.credential(os.environ, lifetime_s=RUN_S)
     make = import_extra("limnos.pipeline.engine.launch", extra="spark").ServerConnection
     return make(uri=common.server_url, metalake=common.metalake, token=token, user=user, ca_file=common.ca_path)
 

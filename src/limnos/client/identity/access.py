@@ -146,10 +146,13 @@ class AccessDifferences(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrivilegeDenial(msgspec.Struct, frozen=True):
-    """A denial of a role of a user, and the object that it is on."""
+    """A denial of a role of a user, and the object that it is on. `restriction` has the denial if the object took it
+    over from a former object of its path: it ends with the restriction.
+    """
 
     role: str
     object: ObjectInfo
+    restriction: str | None = None
 
 
 class MissingPrivilege(msgspec.Struct, frozen=True):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documentation site below `/docs`: static pages from one ZIP file, which `scripts/build_site.py` writes.
+"""The documentation site below `/docs`: static pages from a compressed ZIP file that `scripts/build_site.py` writes.
 
 The wheel contains the file; in a checkout `make site` writes it. A name is looked up among the members of the file, so
 no path leaves it. Everybody may read the pages: they are the same for all servers of a release.
@@ -8,6 +8,8 @@ no path leaves it. Everybody may read the pages: they are the same for all serve
 from __future__ import annotations
 
 import hashlib
+import io
+import lzma
 import zipfile
 from functools import cache, lru_cache
 from pathlib import Path
@@ -22,8 +24,8 @@ from limnos.model.errors import NotFound
 from limnos.services.request.context import Context
 
 FILES: Final = (
-    Path(limnos.__file__).parent / "documentation.zip",
-    Path(limnos.__file__).parents[2] / "build" / "documentation.zip",
+    Path(limnos.__file__).parent / "documentation.zip.xz",
+    Path(limnos.__file__).parents[2] / "build" / "documentation.zip.xz",
 )
 """The site's file in a wheel, and in a checkout."""
 _KINDS: Final = {
@@ -47,12 +49,13 @@ _NOT_BUILT: Final = "This installation has no documentation pages: run 'make sit
 
 
 PAGES_KEPT: Final = 64
-"""The number of pages that are kept unpacked: to unpack the longest takes milliseconds of the event loop."""
+"""The number of pages whose ETags are kept."""
 
 
 @cache
 def _site(file: Path) -> zipfile.ZipFile:
-    return zipfile.ZipFile(file)
+    """Return the site, unpacked: 3 MB in memory from the first request for a page on."""
+    return zipfile.ZipFile(io.BytesIO(lzma.decompress(file.read_bytes())))
 
 
 @lru_cache(PAGES_KEPT)

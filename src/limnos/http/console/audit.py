@@ -21,8 +21,8 @@ from limnos.http.times import moment_of
 from limnos.model.audit import OUTCOMES, AuditRecord
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
-from limnos.services.activity.audit import audit_read
-from limnos.store.activity.audit import AuditFilter
+from limnos.services.activity.audit import audit_latest
+from limnos.store.activity.audit import NEWEST, AuditFilter, AuditMoment
 
 LINES: Final = 100
 _KINDS: Final = frozenset(kind.word.rpartition("_")[2] for kind in Kind)
@@ -64,14 +64,14 @@ async def audit_page(page_request: PageRequest) -> Response:
     """Show the audit records of a metalake that the caller may read, the newest first."""
     frame = await frame_of(page_request, "Audit", section="audit")
     filters = {name: (page_request.request.query(name) or "").strip() for name in _FIELDS}
-    page = await audit_read(page_request.ctx, frame.metalake, filters=_filter_of(page_request, filters), limit=LINES)
-    records = sorted(page.lines, key=lambda each: (each.at, each.id), reverse=True)
+    audit_filter, before = _filter_of(filters), _moment_of(page_request)
+    page = await audit_latest(page_request.ctx, frame.metalake, filters=audit_filter, before=before, limit=LINES)
+    records = page.lines
     lines = tuple(_line(page_request, frame.metalake, record=each) for each in records)
     following = ""
     if page.more:
-        following = _address(
-            page_request, frame.metalake, filters=filters | {"before": str(min(each.id for each in records))}
-        )
+        last = f"{records[-1].at}-{records[-1].id}"
+        following = _address(page_request, frame.metalake, filters=filters | {"before": last})
     return html_response(
         page_request.request,
         render(
@@ -81,12 +81,20 @@ async def audit_page(page_request: PageRequest) -> Response:
     )
 
 
-def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilter:
+def _moment_of(page_request: PageRequest) -> AuditMoment:
+    """Return the position before which the page's records are. Raises BadRequest for an address that is no page."""
+    text = page_request.request.query("before") or ""
+    if not text:
+        return NEWEST
+    numbers = text.split("-")
+    if len(numbers) != 2 or not all(each.isascii() and each.isdigit() and len(each) <= 18 for each in numbers):
+        raise BadRequest("This is not a page of the audit: start at the newest record")
+    return AuditMoment(*map(int, numbers))
+
+
+def _filter_of(filters: dict[str, str]) -> AuditFilter:
     if filters["outcome"] and filters["outcome"] not in OUTCOMES:
         raise BadRequest(f"Outcomes are {', '.join(OUTCOMES)}")
-    before = page_request.request.query("before") or ""
-    if before and not (before.isascii() and before.isdigit() and len(before) <= 18):
-        raise BadRequest("This is not a page of the audit: start at the newest record")
     return AuditFilter(
         user=filters["user"] or None,
         path=filters["path"] or None,
@@ -95,7 +103,6 @@ def _filter_of(page_request: PageRequest, filters: dict[str, str]) -> AuditFilte
         request_id=filters["request"] or None,
         since=_moment(filters["since"]),
         until=_moment(filters["until"]),
-        before=int(before) if before else None,
     )
 
 

@@ -19,7 +19,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.store.activity.audit import AuditFilter, lines_part_read
+from limnos.store.activity.audit import AuditFilter, AuditMoment, latest_part_read, lines_part_read
 
 PAGE_MAX: Final = 1_000
 BITES_MAX: Final = 500
@@ -49,6 +49,29 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
     most = max(1, min(limit, PAGE_MAX))
     while True:
         records = await _records(ctx, seen, limit=most + 1)
+        if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
+            return AuditLinesPage(records[:most], len(records) > most)
+        seen = now  # the caller's rights changed while the records were read: read again under the new rights
+
+
+async def audit_latest(
+    ctx: Context, metalake: str, *, filters: AuditFilter, before: AuditMoment, limit: int
+) -> AuditLinesPage:
+    """Return audit records of a metalake in the order of their times, the latest first. Raises as `audit_read`.
+
+    The ids of records are not in the order of times: a refusal is written at once, and a change within half a minute.
+    """
+    seen = await _narrow_to_allowed(ctx, metalake, filters=filters)
+    await audit_catch_up(ctx)
+    most = max(1, min(limit, PAGE_MAX))
+    while True:
+        records: list[AuditRecord] = []
+        moment: AuditMoment | None = before
+        while moment is not None:
+            part = await ctx.look_up(partial(latest_part_read, seen, moment, limit=most + 1 - len(records)))
+            records += part.records
+            moment = part.following
+            await asyncio.sleep(0)
         if (now := await _narrow_to_allowed(ctx, metalake, filters=filters)) == seen:
             return AuditLinesPage(records[:most], len(records) > most)
         seen = now  # the caller's rights changed while the records were read: read again under the new rights

@@ -23,6 +23,7 @@ from limnos.model.errors import BadRequest
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
 from limnos.model.restrictions import ColumnMask, Restriction, RestrictionTerms
+from limnos.model.row_filter_sql import sql_of
 from limnos.names.path import check_part
 from limnos.services.federation.placeholder_nodes import MissingPlaceholder
 from limnos.services.identity.users import principal_require
@@ -38,6 +39,7 @@ from limnos.view.keys import principal_id_key, restrictions_key, rules_key
 
 FILTER_TEXT_MAX: Final = 4_096
 MASKS_MAX: Final = 500
+SUMMARY_MAX: Final = 1_000
 NAMED_MAX: Final = 100
 """The maximum number of users, groups and roles that one restriction may name."""
 
@@ -78,15 +80,16 @@ class RestrictionView(NamedTuple):
     unless: RestrictionPrincipals
 
 
-class RestrictionSet(msgspec.Struct, frozen=True):
+class RestrictionSet(msgspec.Struct, frozen=True, kw_only=True):
     """The command to set a restriction on a table or namespace.
 
-    `forgets` states whether it also replaces that of former objects of the path.
+    `forgets` states whether it also replaces that of former objects of the path. `summary` are the terms in words.
     """
 
     node: Node
     name: str
     terms: RestrictionTerms
+    summary: str
     forgets: bool = False
 
 
@@ -150,9 +153,37 @@ async def restriction_set(ctx: Context, on: RestrictionTarget, *, name: str, req
         if node.kind is Kind.TABLE:
             terms = terms_bound(terms, schema_of(request_view.document(node.id).body))
         decision = request_view.require(Action.RESTRICT, target.chain)
-        return request_view.permit(RestrictionSet(node, name, terms, _may_forget(request_view, target)), decision)
+        command = RestrictionSet(
+            node=node,
+            name=name,
+            terms=terms,
+            summary=_summary_of(terms, request),
+            forgets=_may_forget(request_view, target),
+        )
+        return request_view.permit(command, decision)
 
     await ctx.write(_scope(on), decide, restriction_put)
+
+
+def _summary_of(terms: RestrictionTerms, request: RestrictionRequest) -> str:
+    """Return a restriction in words, for the audit: the filter as SQL, the masks, and whom it applies to."""
+    texts = [f"rows where {row_filter_text(terms.row_filter)}"] if terms.row_filter else []
+    texts += [f"{each.column} masked by {each.action}" for each in terms.masks]
+    texts.append(f"for {principals_text(request.to) or 'everybody'}")
+    texts += [f"except {names}"] if (names := principals_text(request.unless)) else []
+    return ", ".join(texts)
+
+
+def row_filter_text(row_filter: str) -> str:
+    """Return a row filter as SQL, at most `SUMMARY_MAX` characters of it."""
+    text = sql_of(msgspec.json.decode(row_filter))
+    return text if len(text) <= SUMMARY_MAX else f"{text[:SUMMARY_MAX]} …"
+
+
+def principals_text(named: RestrictionPrincipals) -> str:
+    """Return the names of users, groups and roles with their kinds."""
+    pairs = zip(("user", "group", "role"), named, strict=True)
+    return ", ".join(f"{kind} {name}" for kind, names in pairs for name in names)
 
 
 async def _filter_of(ctx: Context, request: object) -> str:
@@ -188,7 +219,8 @@ async def restriction_remove(ctx: Context, on: RestrictionTarget, *, name: str) 
 def restriction_put(tx: Tx, permit: Permit[RestrictionSet]) -> None:
     """Write the restriction, if its object still exists."""
     command = permit.command
-    tx.restrictions.put(tx.nodes.confirm(command.node), command.name, terms=command.terms, forgets=command.forgets)
+    node = tx.nodes.confirm(command.node)
+    tx.restrictions.put(node, command.name, terms=command.terms, forgets=command.forgets, summary=command.summary)
 
 
 def restriction_delete(tx: Tx, permit: Permit[RestrictionRemove]) -> bool:

@@ -200,7 +200,8 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
         facts = SubtreeFacts(with_rules=True)
         await facts.walk(ctx, (decided.chain,))
         chosen = UserRange(decided.metalake_id, "", USERS_AT_ONCE, ((decided.role.id,), ()))
-        return facts, await _users(ctx, chosen, facts=facts)
+        # The role may have no grants there yet.
+        return facts, await _users(ctx, chosen, facts=facts, extra={decided.role.id})
 
     scope = grant_scope(question.metalake, wish)
     change, (facts, users) = await ctx.read_confirmed(

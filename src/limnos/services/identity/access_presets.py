@@ -287,8 +287,8 @@ def revoked_grants(
 ) -> tuple[Grant, ...]:
     """Return those grants that the revocation of a preset removes.
 
-    USE_CATALOG and USE_SCHEMA stay while the role has other grants on the container or in it. A role with too many
-    grants for one read is assumed to have some.
+    USE_CATALOG and USE_SCHEMA stay while the role has other grants on the container or in it; USE_CATALOG is none that
+    needs USE_SCHEMA. A role with too many grants for one read is assumed to have some.
 
     Args:
         grants: The grants of the preset.
@@ -298,7 +298,14 @@ def revoked_grants(
     stored = [each for each in grants if _key(each) in standing]
     revoked = [each for each in stored if each.privilege not in WAY]
     for use in sorted([each for each in stored if each.privilege in WAY], key=_inner_first):
-        others = [each for each in rules.grants if each.allowed and each != use and each not in revoked]
+        others = [
+            each
+            for each in rules.grants
+            if each.allowed
+            and each != use
+            and each not in revoked
+            and (use.privilege == Privilege.USE_CATALOG or each.privilege != Privilege.USE_CATALOG)
+        ]
         if not rules.in_parts and not _is_needed(use, others, nodes=rules.nodes or {}):
             revoked.append(use)
     return tuple(revoked)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from limnos.access.actions import Action, require_kind
 from limnos.access.explain import suggest
+from limnos.access.restrictions import taken_over_denial
 from limnos.access.subjects import principal_of
 from limnos.model.decisions import ABSENT_ID, ChainLink, Decision, SecurableChain, display_names
 from limnos.model.errors import BadRequest
@@ -21,7 +22,7 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.request.table_formats import is_sourced
 from limnos.view.cache_miss import require_fact
-from limnos.view.keys import name_key
+from limnos.view.keys import name_key, restrictions_key
 
 
 async def access_explain(
@@ -71,7 +72,7 @@ async def access_explain(
         decision = request_view.decide_for(user or request_view.user, action, chain)
         if through and not decision.allowed:
             decision = explain_through(request_view, LoadTarget(expected, path[1:], action, action), through, decision)
-        return decision, _missing(request_view, action, chain) or suggest(decision)
+        return decision, _missing(request_view, action, chain) or [*suggest(decision), *_ends(request_view, decision)]
 
     return await ctx.read(await scope_of(ctx, metalake, kind=expected, path=path), read)
 
@@ -164,6 +165,21 @@ def _chain_beside(request_view: RequestView, kind: Kind, name: str) -> Securable
         else principal_of(request_view.view, request_view.metalake.id, kind, name)
     )
     return (ChainLink.absent(kind, name) if entity is None else ChainLink(entity.id, kind, name), *outer)
+
+
+def _ends(request_view: RequestView, decision: Decision) -> list[str]:
+    """Return advice about the denials of a refusal that objects took over from former objects of their paths."""
+    if decision.allowed or request_view.settled.catalog is None:
+        return []
+    by_object = require_fact(request_view.view, restrictions_key(request_view.zone), zone=request_view.zone).by_object
+    return [
+        escape_percent(
+            f"The denial on {factor.object_kind} {factor.object_name} is that of a former object of its path: it ends with"
+            f" the restriction '{name}'."
+        )
+        for factor in decision.factors
+        if (name := taken_over_denial(factor, by_object)) is not None
+    ]
 
 
 def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -> list[str]:

@@ -7,17 +7,24 @@ USE_CATALOG.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
+from limnos.access.restrictions import taken_over_denial
 from limnos.access.rules import DecisionCase, NotDeniedRule, OwnerRule, PrivilegeRule, Rule, UseSchemaRule
 from limnos.model.decisions import DecisionFactor
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import NAMESPACE_OBJECTS, Kind
 from limnos.model.presets import WAY, PresetName, preset_privileges
 from limnos.model.privileges import Privilege
-from limnos.services.identity.access_objects import AccessQuestion, may_know, scope_of_question, target_of
+from limnos.services.identity.access_objects import (
+    AccessQuestion,
+    may_know,
+    scope_of_question,
+    target_of,
+)
 from limnos.services.identity.users import principal_require
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
@@ -41,13 +48,18 @@ class MissingPrivilege(NamedTuple):
 
 
 class MissingPrivileges(NamedTuple):
-    """What a user lacks for a preset on an object. `restrictions` are the read restrictions that apply to the user."""
+    """What a user lacks for a preset on an object. `restrictions` are the read restrictions that apply to the user.
+
+    `taken_over` has, by denial, the name of the restriction that has it if the object took it over from a former object
+    of its path.
+    """
 
     user: str
     kind: Kind
     missing: tuple[MissingPrivilege, ...]
     restrictions: tuple[str, ...]
     is_enforced: bool
+    taken_over: Mapping[DecisionFactor, str] = MappingProxyType({})
 
 
 async def missing_privileges(
@@ -83,6 +95,12 @@ async def missing_privileges(
             missing=missing,
             restrictions=tuple(sorted(restrictions)),
             is_enforced=target.is_enforced,
+            taken_over={
+                denial: named
+                for each in missing
+                for denial in each.denials
+                if (named := taken_over_denial(denial, target.restrictions)) is not None
+            },
         )
 
     return await ctx.read(await scope_of_question(ctx, question), read)

@@ -20,6 +20,7 @@ import msgspec
 
 from limnos.model.audit import OTHER, AuditContext, AuditedDecision, AuditRecord, audit_context_of, audit_record
 from limnos.model.entities import ChangeRow
+from limnos.model.kind_table import kinds_with
 from limnos.model.kinds import ROOT_ID, Kind
 from limnos.names.display import render, render_part
 from limnos.store.activity.feed import (
@@ -93,7 +94,7 @@ _FILTERS: Final = {
     "path": "(path = :path OR (path >= :below AND path < :beyond))",
     "since": "at >= :since",
     "until": "at < :until",
-    "action": "(action = :action OR change = :action OR operation = :action OR change = :assignment OR operation = :attempt)",
+    "action": "(action = :action OR change = :action OR operation = :action)",
     "outcome": "outcome = :outcome",
     "request_id": "request_id = :request_id",
     "before": "id < :before",
@@ -101,11 +102,20 @@ _FILTERS: Final = {
     "first": "id >= :first",
     "last": "id <= :last",
 }
-_FAMILIES: Final[Mapping[str, tuple[str, str]]] = {
-    "grant": ("give", "grant-privileges"),
-    "revoke": ("take", "revoke-privileges"),
+_ATTACHED: Final = kinds_with(lambda row: row.attached_as)
+_GRANTS: Final = ("grant", "give", "grant-privileges", "grant-roles-to-user", "grant-roles-to-group")
+_REVOCATIONS: Final = ("revoke", "take", "revoke-privileges", "revoke-roles-from-user", "revoke-roles-from-group")
+_RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-restriction")
+_FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "grant": (*_GRANTS, "change-access-preset"),
+    "revoke": _REVOCATIONS,
+    "owner": ("own", "set-owner"),
+    "restriction": _RESTRICTIONS,
+    "attachment": ("attach", "detach"),
+    "protection": ("protect", "unprotect"),
+    "access": (*_GRANTS, *_REVOCATIONS, "own", "set-owner", *_RESTRICTIONS, "change-access-preset"),
 }
-"""For the words of `--action`: the change of a role assignment, and the operation of a request that was refused."""
+"""Families of actions: for a word of `--action`, the changes, and the operations of refused requests."""
 _SCANNED: Final = frozenset({"user_id", "since", "until", "action", "outcome"})
 """Filters without an index in the order of ids: the rows between two matching records are read, too."""
 
@@ -133,17 +143,23 @@ class AuditFilter(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 @cache
-def _page(names: tuple[str, ...]) -> Sql:
+def _page(names: tuple[str, ...], *, family: str = "") -> Sql:
     """Build the SELECT with conditions for the columns `names` only, so that each combination of filters can use its
-    index.
+    index. With a family of actions, the action is one of it.
 
     Without a range of ids, the few records of a path are read by the path and sorted. `id + 0` keeps PostgreSQL from
     reading all records in the order of ids.
     """
-    where = " AND ".join(_FILTERS[name] for name in names) or "1 = 1"
+    where = _where(names, family=family)
     order = "id" if "path" not in names or {"first", "last"}.intersection(names) else "id + 0"
     descending = "" if "after" in names else " DESC"
     return Sql(f"SELECT {_NAMES} FROM audit WHERE {where} ORDER BY {order}{descending} LIMIT :limit")
+
+
+def _where(names: tuple[str, ...], *, family: str) -> str:
+    words = ", ".join(f"'{word}'" for word in _FAMILIES.get(family, ()))
+    filters = {**_FILTERS, "action": f"(action = :action OR change IN ({words}) OR operation IN ({words}))"}
+    return " AND ".join((filters if words else _FILTERS)[name] for name in names) or "1 = 1"
 
 
 AT_PATH = Sql(f"SELECT id FROM audit WHERE {_FILTERS['path']} LIMIT :rows")
@@ -188,25 +204,81 @@ def lines_part_read(audit_filter: AuditFilter, *, limit: int) -> Load[AuditPart]
     return AuditPart(records, end if len(records) < limit else None)
 
 
+class AuditMoment(NamedTuple):
+    """The position of a record in the order of times: its time in milliseconds since 1970, and its id."""
+
+    at: int
+    id: int
+
+
+NEWEST: Final = AuditMoment(2**62, 2**62)
+"""The position after all records."""
+_OLDEST: Final = AuditMoment(-1, -1)
+TIME_END = Sql(
+    "SELECT at, id FROM audit WHERE metalake_id = :metalake_id AND (at, id) < (:before_at, :before_id)"
+    " ORDER BY at DESC, id DESC LIMIT 1 OFFSET :rows"
+)
+FEW = {name: Sql(f"SELECT id FROM audit WHERE {_FILTERS[name]} LIMIT :rows") for name in ("user", "request_id")} | {
+    "path": AT_PATH
+}
+"""Statements that tell whether a filter has few records, which are read by its index and sorted."""
+
+
+class AuditTimePart(NamedTuple):
+    """Records of one read, the latest first. `following` is the position before which the next read begins; None at the
+    end.
+    """
+
+    records: list[AuditRecord]
+    following: AuditMoment | None
+
+
+@cache
+def _timed(names: tuple[str, ...], *, family: str = "", is_few: bool = False) -> Sql:
+    """Build the SELECT of records between two moments, the latest first. With `is_few`, the filters' index is used and
+    its records are sorted: `at + 0` keeps both stores from reading all records in the order of times.
+    """
+    order = "at + 0 DESC, id + 0 DESC" if is_few else "at DESC, id DESC"
+    return Sql(
+        f"SELECT {_NAMES} FROM audit WHERE {_where(names, family=family)}"
+        " AND (at, id) < (:before_at, :before_id) AND (at, id) >= (:from_at, :from_id)"
+        f" ORDER BY {order} LIMIT :limit"
+    )
+
+
+def latest_part_read(audit_filter: AuditFilter, before: AuditMoment, *, limit: int) -> Load[AuditTimePart]:
+    """Read up to `limit` records of a metalake before a moment, the latest first. At most `SCANNED_AT_ONCE` records are
+    examined. The ids of the filter are ignored.
+    """
+    filters = {name: value for name, value in _filters_of(audit_filter).items() if name not in ("before", "after")}
+    params: dict[str, Value] = {**filters, **_path_range(audit_filter.path)}
+    moment = {"before_at": before.at, "before_id": before.id}
+    is_few = False
+    for name in FEW.keys() & filters.keys():
+        rows = yield FEW[name], {**params, "rows": SCANNED_AT_ONCE}
+        is_few = is_few or len(rows) < SCANNED_AT_ONCE
+    end: AuditMoment | None = None
+    if not is_few:
+        ends = yield TIME_END, {"metalake_id": filters["metalake_id"], **moment, "rows": SCANNED_AT_ONCE - 1}
+        end = AuditMoment(*ends[0]) if ends else None
+    first = end or _OLDEST
+    action = str(filters.get("action"))
+    statement = _timed(tuple(filters), family=action if action in _FAMILIES else "", is_few=is_few)
+    rows = yield statement, {**params, **moment, "from_at": first.at, "from_id": first.id, "limit": limit}
+    records = [AuditRecord(*row) for row in rows]
+    return AuditTimePart(records, end if len(records) < limit else None)
+
+
 def _filters_of(audit_filter: AuditFilter) -> dict[str, Value]:
     fields = msgspec.structs.asdict(audit_filter)
     return {name: fields[name] for name in _FILTERS if fields.get(name) is not None}
 
 
 def _lines_read(filters: Mapping[str, Value], path: str | None, *, limit: int) -> Load[list[AuditRecord]]:
-    rows = yield (
-        _page(tuple(filters)),
-        {**filters, **_path_range(path), **_family(filters.get("action")), "limit": limit},
-    )
+    action = str(filters.get("action"))
+    statement = _page(tuple(filters), family=action if action in _FAMILIES else "")
+    rows = yield statement, {**filters, **_path_range(path), "limit": limit}
     return [AuditRecord(*row) for row in rows]
-
-
-def _family(action: Value) -> dict[str, Value]:
-    """Return the query parameters of an action: `grant` and `revoke` match role assignments and refusals, too."""
-    if action is None:
-        return {}
-    assignment, attempt = _FAMILIES.get(str(action), (action, action))
-    return {"assignment": assignment, "attempt": attempt}
 
 
 def _path_range(path: str | None) -> dict[str, Value]:
@@ -360,9 +432,11 @@ def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[in
     decisions = event.account.rights
     rights = tuple(right for right in decisions if right.object_id in _subject_of(change)) or decisions[:RIGHTS_MAX]
     about = AuditedDecision(action="", object_id=change.node_id, kind=change.kind.word, name=path)
-    target = _granted_object(event, change, paths=ends)
+    target = _touched_object(event, change, paths=ends)
     if target is not None:
-        event, about = event._replace(detail=f"{event.detail}, role {change.old_name}"), target
+        what = f"role {change.old_name}" if event.word else f"{change.kind.word} {path or change.node_id}"
+        parts = (event.detail, what) if event.word else (what, event.detail)
+        event, about = event._replace(detail=", ".join(filter(None, parts))), target
     record = _build_line(event, node_positions, about=about, change=event.word or change.operation, rights=rights)
     moved = new if new != path else ""
     return msgspec.structs.replace(
@@ -370,10 +444,13 @@ def _line(event: _AuditedEvent, change: ChangeRow, *, node_positions: Mapping[in
     )
 
 
-def _granted_object(event: _AuditedEvent, change: ChangeRow, *, paths: _PathBuilder) -> AuditedDecision | None:
-    """Return the object of a grant or revocation on one object, which its record is about; None for other changes."""
+def _touched_object(event: _AuditedEvent, change: ChangeRow, *, paths: _PathBuilder) -> AuditedDecision | None:
+    """Return the object of a grant or revocation on one object, or of an attached tag or policy, which the record is
+    about; None for other changes.
+    """
     object_id = change.new_parent
-    if not event.word or object_id is None:
+    is_attachment = change.operation in ("attach", "detach") and change.kind in _ATTACHED
+    if object_id is None or not (event.word or is_attachment):
         return None
     kind, name = paths.names.get(object_id, ("", ""))
     position = paths.node_positions.get(object_id)

@@ -91,18 +91,13 @@ def _restrictions_of(rows: Iterable[Row]) -> CatalogRestrictions:
     return CatalogRestrictions(restrictions, denying)
 
 
-def _terms_text(terms: RestrictionTerms) -> str:
-    """Return what a restriction hides, for the audit; empty for terms without a filter and masks."""
-    texts = ["a row filter"] if terms.row_filter else []
-    texts += [f"{each.column} masked by {each.action}" for each in terms.masks]
-    return f": {', '.join(texts)}" if texts else ""
-
-
 class RestrictionWrites(Writes):
     """Writes read restrictions (row filters, column masks) inside a transaction."""
 
-    def put(self, node: Node, name: str, *, terms: RestrictionTerms, forgets: bool = False) -> None:
+    def put(self, node: Node, name: str, *, terms: RestrictionTerms, forgets: bool = False, summary: str = "") -> None:
         """Set a restriction; it replaces one of the same name, with `forgets` also that of former objects of the path.
+
+        `summary` are the terms in words, for the audit.
 
         Raises BadRequest if the catalog has more than `RESTRICTIONS_MAX`, or `RETAINED_MAX` with the trash.
         """
@@ -118,7 +113,7 @@ class RestrictionWrites(Writes):
                 f"A catalog has at most {RESTRICTIONS_MAX} restrictions, and {RETAINED_MAX} with those of objects in the"
                 " trash: set them on namespaces, remove some first, or empty the trash"
             )
-        tx.changed(self._draft("restrict", node, text=f"{name}{_terms_text(terms)}"))
+        tx.changed(self._draft("restrict", node, text=f"{name}: {summary}" if summary else name))
 
     def of_zone(self, zone: int) -> list[Restriction]:
         """Read all restrictions of a catalog, also those of objects in the trash."""

@@ -97,6 +97,8 @@ OBJECTS_NAMED = Sql(
 )
 """The statement that reads objects by their ids, with their ancestors."""
 PART_MAX = 1_000
+RECORDED_MAX = 100
+"""The maximum number of objects of one change of grants that have change rows of their own."""
 """The maximum number of grants of a role in one read. A role with more is read in parts."""
 LAST_ID = 2**63 - 1
 """The end of the last part of a role's grants: no object has a greater id."""
@@ -350,16 +352,23 @@ class RoleWrites(Writes):
 
     def drop(self, role: RoleEntity) -> None:
         """Drop a role with its grants, and revoke it from all principals."""
+        removed = self._first_grants(role)
         self.tx.count(BURY, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
         self.tx.count(FORGET_MEMBERS, {"role": role.id})
         self.tx.count(DISOWN, {"role": role.id})
+        self._record_grants(role, removed, word="revoke")
         self._changed("drop", role)
 
-    def allow(self, role: RoleEntity, grants: Collection[Grant], *, label: str = "") -> None:
+    def allow(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Add grants, each of which allows or denies a privilege on an object. A new grant replaces one of the same
         privilege on the same object.
         """
+        self._insert(grants, role)
+        self._touch(role)
+        self._record_grants(role, grants, word="grant", is_whole=True)
+
+    def _insert(self, grants: Collection[Grant], role: RoleEntity) -> None:
         for grant in grants:
             self.tx.count(
                 ALLOW,
@@ -371,9 +380,6 @@ class RoleWrites(Writes):
                     "allowed": grant.allowed,
                 },
             )
-        about = () if label else grants  # a replacement affects the grants on any object
-        text = label + self._grants_text(grants, allow="allow", deny="deny")
-        self._altered(role, text, about=about, audit_word="grant")
 
     def withdraw(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Remove the stored grants that equal one of `grants` in object, privilege and effect (allow or deny).
@@ -388,13 +394,23 @@ class RoleWrites(Writes):
                 "allowed": grant.allowed,
             }
             self.tx.count(WITHDRAW, params)
-        text = self._grants_text(grants, allow="no longer allow", deny="no longer deny")
-        self._altered(role, text, about=grants, audit_word="revoke")
+        self._touch(role)
+        self._record_grants(role, grants, word="revoke", is_whole=True)
 
     def replace(self, role: RoleEntity, grants: Collection[Grant]) -> None:
         """Replace all grants of a role."""
+        before = self._first_grants(role)
         self.tx.count(WITHDRAW_ALL, {"role": role.id})
-        self.allow(role, grants, label="nothing but: ")
+        self._insert(grants, role)
+        self._touch(role)
+        texts = self._grant_texts(grants, word="grant").values()
+        self._changed("alter", role, detail=f"nothing but: {', '.join(texts) or 'no rules'}", audit_word="grant")
+        self._record_grants(role, [each for each in before if each not in grants], word="revoke")
+        self._record_grants(role, [each for each in grants if each not in before], word="grant")
+
+    def _first_grants(self, role: RoleEntity) -> tuple[Grant, ...]:
+        """Read at most `PART_MAX` grants of a role, for the records of their objects."""
+        return tuple(map(_grant_of, self.tx.rows(GRANTS_PART, {"id": role.id, "after": 0, "limit": PART_MAX})))
 
     def give(self, role: RoleEntity, principal: Principal) -> None:
         """Grant a role to a user or group. No-op if the principal has it already."""
@@ -406,24 +422,33 @@ class RoleWrites(Writes):
         if self.tx.count(TAKE, {"principal": principal.id, "role": role.id}):
             self._held("take", principal, role)
 
-    def _grants_text(self, grants: Collection[Grant], *, allow: str, deny: str) -> str:
-        """Return a description of added or removed grants, for the audit. A dropped object is named by its id."""
+    def _grant_texts(self, grants: Collection[Grant], *, word: str) -> dict[int, str]:
+        """Describe added or removed grants by the id of their object, for the audit. A dropped object is named by its
+        id.
+        """
         ids = dumps(sorted({each.object_id for each in grants}))
         nodes = ancestry_of(self.tx.rows(OBJECTS_NAMED, {"objects": ids})) if grants else {}
-        paths = {each.object_id: path_of(each.object_id, nodes) for each in grants}
-        texts = [
-            f"{allow if each.allowed else deny} {Privilege(each.privilege).name} on {each.object_kind.word}"
-            f" {each.object_id if (path := paths[each.object_id]) is None else render(path)}"
-            for each in grants
-        ]
-        return ", ".join(texts) or "no rules"
+        results: dict[int, list[str]] = {}
+        for each in grants:
+            path = path_of(each.object_id, nodes)
+            verb = f"{'' if word == 'grant' else 'no longer '}{'allow' if each.allowed else 'deny'}"
+            on = f"{each.object_kind.word} {each.object_id if path is None else render(path)}"
+            results.setdefault(each.object_id, []).append(f"{verb} {Privilege(each.privilege).name} on {on}")
+        return {object_id: ", ".join(texts) for object_id, texts in results.items()}
 
-    def _altered(self, role: RoleEntity, detail: str, *, about: Collection[Grant], audit_word: str) -> None:
-        """Write the change row of changed grants. If all are on one object, its id is in `new_parent`."""
+    def _touch(self, role: RoleEntity) -> None:
         self.tx.count(TOUCH, {"id": role.id, "actor": self.tx.actor, "now": self.tx.now_ms})
-        objects = {grant.object_id for grant in about}
-        object_id = objects.pop() if len(objects) == 1 else None
-        self._changed("alter", role, detail=detail, object_id=object_id, audit_word=audit_word)
+
+    def _record_grants(self, role: RoleEntity, grants: Collection[Grant], *, word: str, is_whole: bool = False) -> None:
+        """Write a change row for each object of changed grants, with its id in `new_parent`; a single row for those
+        after the first `RECORDED_MAX`. With `is_whole` a row is written without grants, too.
+        """
+        texts = self._grant_texts(grants, word=word)
+        first = list(texts)[:RECORDED_MAX]
+        for object_id in first:
+            self._changed("alter", role, detail=texts.pop(object_id), object_id=object_id, audit_word=word)
+        if texts or (is_whole and not first):
+            self._changed("alter", role, detail=", ".join(texts.values()) or "no rules", audit_word=word)
 
     def _held(self, operation: str, principal: Principal, role: RoleEntity) -> None:
         """Write the change row for a role that was granted to or revoked from a principal.

@@ -153,7 +153,7 @@ class AttachmentWrites:
             done = self.tx.count(_OF[self.kind].attach, {**place, **by})
         else:
             done = self.tx.count(ATTACH_COLUMN, {**place, "field": field_id, "kind": int(self.kind)})
-        return self._add_change("attach", attached_id, object_id=object_id, done=bool(done))
+        return self._add_change("attach", attached_id, object_id=object_id, field_id=field_id, done=bool(done))
 
     def detach(self, attached_id: int, object_id: int, *, field_id: int = OWN) -> bool:
         """Remove an attachment and its values. Returns whether it existed."""
@@ -164,7 +164,7 @@ class AttachmentWrites:
             done = self.tx.count(_OF[self.kind].detach, place)
         else:
             done = self.tx.count(DETACH_COLUMN, {**place, "field": field_id})
-        return self._add_change("detach", attached_id, object_id=object_id, done=bool(done))
+        return self._add_change("detach", attached_id, object_id=object_id, field_id=field_id, done=bool(done))
 
     def values(self, tag_id: int, object_id: int, *, field_id: int = OWN) -> tuple[str, ...] | None:
         """Read the values of a tag on an object or column; None if the tag is not attached."""
@@ -190,9 +190,9 @@ class AttachmentWrites:
         self.tx.count(CLEAR_VALUES, place)
         for position, value in enumerate(values):
             self.tx.count(ADD_VALUE, {**place, "value": value, "position": position})
-        self._add_change("attach", tag_id, object_id=object_id, done=not is_change_written)
+        self._add_change("attach", tag_id, object_id=object_id, field_id=field_id, done=not is_change_written)
 
-    def _add_change(self, operation: str, attached_id: int, *, object_id: int, done: bool) -> bool:
+    def _add_change(self, operation: str, attached_id: int, *, object_id: int, field_id: int, done: bool) -> bool:
         """Write the change row if something changed. `ChangeRow.object_id` is the object."""
         if done:
             self.tx.changed(
@@ -202,6 +202,7 @@ class AttachmentWrites:
                     node_id=attached_id,
                     name_space=self.kind.word,
                     new_parent=object_id,
+                    detail=f"column with field id {field_id}" if field_id != OWN else None,
                 )
             )
         return done

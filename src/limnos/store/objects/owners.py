@@ -11,7 +11,7 @@ from json import dumps
 from typing import Final
 
 from limnos.model.entities import OwnedRange
-from limnos.model.kinds import Kind
+from limnos.model.kinds import KINDS, Kind
 from limnos.store.changes import ChangeDraft
 from limnos.store.objects.name_search import one_of
 from limnos.store.sql import Load, Row, Sql
@@ -28,6 +28,11 @@ SET = Sql(
     " ON CONFLICT (object_id) DO UPDATE SET principal_id = excluded.principal_id"
 )
 
+NEW_AND_OLD = Sql(
+    "SELECT kind, name FROM principal WHERE id = :principal UNION ALL"
+    " SELECT p.kind, p.name FROM owner o JOIN principal p ON p.id = o.principal_id WHERE o.object_id = :id"
+)
+"""The statement that reads who is to own an object, and who owns it."""
 OWNED_MAX: Final = 5_000
 """The number of owner rows in one statement: a few milliseconds."""
 _OWNED = (
@@ -137,6 +142,10 @@ class OwnerWrites(Writes):
         """Set the owner of an object. The change row has the object's parent and name, so that cached listings are
         updated.
         """
+        names = [
+            f"{KINDS[kind].word} {name}"
+            for kind, name in self.tx.rows(NEW_AND_OLD, {"id": object_id, "principal": principal_id})
+        ]
         self.tx.count(SET, {"id": object_id, "principal": principal_id})
         self.tx.changed(
             ChangeDraft(
@@ -148,5 +157,6 @@ class OwnerWrites(Writes):
                 new_name=name,
                 moves_access=True,
                 owner_id=principal_id,
+                detail=f"owner {', before '.join(names)}",
             )
         )

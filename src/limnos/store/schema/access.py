@@ -86,6 +86,7 @@ audit = table(
 )
 Index("audit_metalake", audit.c.metalake_id, audit.c.id)
 Index("audit_at", audit.c.at)
+Index("audit_time", audit.c.metalake_id, audit.c.at, audit.c.id)
 Index("audit_user", audit.c.user_name, audit.c.id)
 Index("audit_object", audit.c.object_id, audit.c.id)
 Index("audit_path", audit.c.path, audit.c.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.store.identity import roles
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import SCHEMA
 
@@ -70,10 +71,79 @@ def test_grant_matches_assignments_and_refusals(lake: DriverNode) -> None:
     assert changes(lake, "action=revoke") == []
 
 
-def test_restriction_names_its_masks(lake: DriverNode) -> None:
-    """The record of a restriction says which columns it masks, and how."""
+def test_restriction_is_recorded_in_words(lake: DriverNode) -> None:
+    """The record of a restriction has its filter as SQL, its masks, and the names of whom it applies to."""
     url = f"{OWN}/metalakes/lake/objects/table/{TABLE}/restrictions/pii"
-    body = {"masks": {"id": "replace-with-null"}}
+    body = {
+        "filter": "id > 5",
+        "masks": {"id": "replace-with-null"},
+        "to": {"users": ["ana"]},
+        "except": {"roles": ["r"]},
+    }
     lake.done("PUT", url, body)
+    lake.done("PUT", url, {"masks": body["masks"]})
+    lake.done("DELETE", url)
 
-    assert changes(lake, f"path={TABLE}")[-1] == ("restrict", TABLE, "restriction pii: id masked by replace-with-null")
+    terms = "restriction pii: rows where id > 5, id masked by replace-with-null, for user ana, except role r"
+    assert changes(lake, f"path={TABLE}&action=restriction") == [
+        ("restrict", TABLE, terms),
+        ("restrict", TABLE, "restriction pii: id masked by replace-with-null, for everybody"),
+        ("unrestrict", TABLE, "restriction pii"),
+    ]
+
+
+def test_role_with_grants_is_recorded_for_each_object(lake: DriverNode) -> None:
+    """A role that is created, overridden or dropped has a record for each object that it gives or takes."""
+    objects = [
+        {"fullName": on, "type": kind, "privileges": [{"name": name, "condition": "allow"}]}
+        for on, kind, name in ((TABLE, "table", "select_table"), ("main", "catalog", "use_catalog"))
+    ]
+    lake.done("POST", f"{API}/lake/roles", {"name": "s", "properties": {}, "securableObjects": objects})
+    modify = [{**objects[0], "privileges": [{"name": "modify_table", "condition": "allow"}]}]
+    lake.done("PUT", f"{API}/lake/permissions/roles/s/", {"overrides": modify})
+    lake.done("DELETE", f"{API}/lake/roles/s")
+
+    assert changes(lake, f"path={TABLE}&action=access") == [
+        ("grant", TABLE, f"allow SELECT_TABLE on table {TABLE}, role s"),
+        ("revoke", TABLE, f"no longer allow SELECT_TABLE on table {TABLE}, role s"),
+        ("grant", TABLE, f"allow MODIFY_TABLE on table {TABLE}, role s"),
+        ("revoke", TABLE, f"no longer allow MODIFY_TABLE on table {TABLE}, role s"),
+    ]
+    assert ("revoke", "main", "no longer allow USE_CATALOG on catalog main, role s") in changes(lake, "path=main")
+
+
+def test_owner_tag_and_policy_are_records_of_the_object(lake: DriverNode) -> None:
+    """A new owner is recorded with the former one; a tag or policy that is attached is a record of its object."""
+    on = f"{API}/lake/objects/table/{TABLE}"
+    lake.done("PUT", f"{API}/lake/owners/TABLE/{TABLE}", {"name": "ana", "type": "USER"})
+    lake.done("POST", f"{API}/lake/tags", {"name": "gold"})
+    lake.done("POST", f"{on}/tags", {"tagsToAdd": ["gold"]})
+    lake.done("POST", f"{API}/lake/objects/column/{TABLE}.id/tags", {"tagsToAdd": ["gold"]})
+    content = {"customRules": {"a": 1}, "supportedObjectTypes": ["TABLE"]}
+    policy = {"name": "keep", "policyType": "custom", "enabled": True, "content": content}
+    lake.done("POST", f"{API}/lake/policies", policy)
+    lake.done("POST", f"{on}/policies", {"policiesToAdd": ["keep"]})
+    lake.done("POST", f"{on}/policies", {"policiesToRemove": ["keep"]})
+
+    assert changes(lake, f"path={TABLE}")[1:] == [
+        ("own", TABLE, "owner user ana, before user admin"),
+        ("attach", TABLE, "tag gold"),
+        ("attach", TABLE, "tag gold, column with field id 1"),
+        ("attach", TABLE, "policy keep"),
+        ("detach", TABLE, "policy keep"),
+    ]
+    assert [change for change, _, _ in changes(lake, f"path={TABLE}&action=attachment")] == ["attach"] * 3 + ["detach"]
+
+
+def test_grants_on_many_objects_are_recorded_up_to_a_number(lake: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A role with grants on more objects than have records of their own has one more record, with the others."""
+    monkeypatch.setattr(roles, "RECORDED_MAX", 1)
+    objects = [
+        {"fullName": on, "type": kind, "privileges": [{"name": "use_schema", "condition": "allow"}]}
+        for on, kind in (("main", "catalog"), ("main.raw", "schema"), ("lake", "metalake"))
+    ]
+    lake.done("POST", f"{API}/lake/roles", {"name": "s", "properties": {}, "securableObjects": objects})
+
+    (first, rest) = changes(lake, "action=grant")
+    assert first[2].count("USE_SCHEMA") == 1
+    assert (rest[1], rest[2].count("USE_SCHEMA")) == ("s", 2)

@@ -202,3 +202,48 @@ def test_preview_of_a_preset_is_what_the_change_does(lake: DriverNode) -> None:
     assert (before["gaining"], after["gaining"], after["losing"]) == (1, 0, 0)
     assert {**read, "gains": False} in revoked["lines"]
     assert may(lake, "table_read", ["main", "raw", "t"])
+
+
+def test_denial_of_a_former_object_ends_with_its_restriction(lake: DriverNode) -> None:
+    """A new table takes over the denials of the dropped table of its name. The answers about what is missing and why an
+    action is refused name the restriction that has them; removed, nothing is denied.
+    """
+    role = grant(lake, "ana", "select_table", kind="table", on="main.raw.t", condition="deny")
+    lake.done("DELETE", f"{API}/lake/catalogs/main/schemas/raw/tables/t")
+    lake.done("POST", "/iceberg/v1/lake.main/namespaces/raw/tables", {"name": "t", "schema": SCHEMA})
+    lake.done("POST", PRESETS, {**READER, "user": "ana"})
+    missing = f"{ACCESS}/missing?path=main.raw.t&preset=reader&user=ana"
+
+    (lack,) = lake.done("GET", missing)["missing"]
+    body = {"action": "table_load", "path": ["main", "raw", "t"], "user": "ana"}
+    advice = lake.done("POST", f"{ACCESS}/explain", body)["suggestions"]
+    (denial,) = lack["denials"]
+    assert denial["restriction"] == f"denials of {role}"
+    assert f"it ends with the restriction 'denials of {role}'" in advice[-1]
+
+    lake.done("DELETE", f"{OWN}/metalakes/lake/objects/table/main.raw.t/restrictions/denials%20of%20{role}")
+
+    assert lake.done("GET", missing)["missing"] == []
+    assert may(lake, "table_read", ["main", "raw", "t"])
+
+
+def test_revoked_preset_of_a_catalog_leaves_nothing(lake: DriverNode) -> None:
+    """USE_CATALOG and USE_SCHEMA on a catalog need each other for nothing, and both go."""
+    body = {"preset": "writer", "kind": "catalog", "path": ["main"], "user": "ana"}
+    lake.done("POST", PRESETS, {"change": "grant", **body})
+    lake.done("POST", PRESETS, {"change": "revoke", **body})
+
+    assert lake.done("GET", f"{API}/lake/roles/user:ana")["role"]["securableObjects"] == []
+
+
+def test_preview_counts_users_of_a_role_without_grants(lake: DriverNode) -> None:
+    """The preview of the first grant to a role counts the users of the role."""
+    lake.done("POST", PRESETS, {**READER, "user": "ben"})
+    lake.done("POST", f"{API}/lake/roles", {"name": "new", "properties": {}, "securableObjects": []})
+    lake.done("PUT", f"{API}/lake/permissions/users/ben/grant", {"roleNames": ["new"]})
+    denied = [{"name": "select_table", "condition": "deny"}]
+    body = {"change": "grant", "role": "new", "kind": "table", "path": ["main", "raw", "t"], "privileges": denied}
+
+    answer = lake.done("POST", f"{ACCESS}/what-if", body)
+
+    assert {(line["level"], line["gains"], line["users"]) for line in answer["lines"]} == {("read", False, 1)}

@@ -233,7 +233,11 @@ async def missing(request: Request, ctx: Context) -> Response:
                     "privilege": each.privilege.name,
                     "object": {"kind": each.kind.word, "name": each.object_name},
                     "denials": [
-                        {"role": denial.role, "object": {"kind": denial.object_kind, "name": denial.object_name}}
+                        {
+                            "role": denial.role,
+                            "object": {"kind": denial.object_kind, "name": denial.object_name},
+                            "restriction": lack.taken_over.get(denial),
+                        }
                         for denial in each.denials
                     ],
                 }

@@ -36,6 +36,7 @@ from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
 from limnos.model.restrictions import RestrictionTerms
+from limnos.model.row_filter_sql import sql_of
 from limnos.names import display
 from limnos.services.governance.restrictions import (
     RestrictionPrincipals,
@@ -45,6 +46,7 @@ from limnos.services.governance.restrictions import (
     restriction_remove,
     restriction_set,
     restrictions_list,
+    row_filter_text,
 )
 from limnos.services.iceberg.restricted_tables import table_visibility
 from limnos.services.lookup.securables import render_full_name
@@ -142,7 +144,7 @@ def _rows_text(terms: RestrictionTerms) -> str:
     """Return the text of a row filter, or the privileges that the restriction denies."""
     if terms.denies:
         return f"denies {', '.join(Privilege(each).word for each in terms.denies)}"
-    return terms.row_filter or "all"
+    return row_filter_text(terms.row_filter) if terms.row_filter else "all"
 
 
 def _names(who: RestrictionPrincipals) -> str:
@@ -162,7 +164,7 @@ def _fields_of(view: RestrictionView) -> dict[str, str]:
     named = next(((word, names[0]) for word, names in zip(_PRINCIPALS, view.to, strict=True) if names), ("", ""))
     fields = {
         "name": view.restriction.name,
-        "filter": _rows_text(terms) if terms.row_filter else "",
+        "filter": sql_of(msgspec.json.decode(terms.row_filter)) if terms.row_filter else "",
         "whom": named[0],
         "named": named[1],
         "unless": ", ".join(

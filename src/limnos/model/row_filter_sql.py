@@ -6,9 +6,8 @@ Must not know restrictions.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
-
-from limnos.client.values import Json
 
 _COMPARISONS: Final = {"eq": "=", "not-eq": "<>", "lt": "<", "lt-eq": "<=", "gt": ">", "gt-eq": ">="}
 _TESTS: Final = {"is-null": "is null", "not-null": "is not null", "is-nan": "is nan", "not-nan": "is not nan"}
@@ -52,7 +51,7 @@ def _term(term: object) -> str:
     return f"{term.get('transform', term.get('type'))}({_term(_inner(term))})"
 
 
-def _inner(term: Json) -> object:
+def _inner(term: Mapping[str, object]) -> object:
     return term.get("term", term.get("child", ""))
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from limnos.cli.governance.filters import sql_of
 from limnos.formats.iceberg.offloaded import filter_read
 from limnos.model.errors import BadRequest
+from limnos.model.row_filter_sql import sql_of
 
 
 @pytest.mark.parametrize(
