@@ -37,14 +37,14 @@ class Comparison:
         self.wrong: list[str] = []
         self.checks: Counter[str] = Counter()
 
-    def expect(self, what: str, said: object, decided: object) -> None:
+    def expect(self, what: str, printed: object, decided: object) -> None:
         """Record a disagreement of what a command says with what the server decides."""
         self.checks[what.split(" ", 1)[0]] += 1
-        if said == decided:
+        if printed == decided:
             return
-        if isinstance(said, set | frozenset) and isinstance(decided, set | frozenset):
-            said, decided = sorted(map(str, said - decided)), sorted(map(str, decided - said))
-        self.wrong.append(f"{what}: only the command says {said}, only the server decides {decided}")
+        if isinstance(printed, set | frozenset) and isinstance(decided, set | frozenset):
+            printed, decided = sorted(map(str, printed - decided)), sorted(map(str, decided - printed))
+        self.wrong.append(f"{what}: only the command says {printed}, only the server decides {decided}")
 
     def table(self) -> Table:
         """Return the actions of every user on every object."""
@@ -64,9 +64,9 @@ class Comparison:
             where = (*self._path(each), "--kind", each.kind.word)
             if each.kind not in Action.EXPLAIN_OTHERS.kinds:
                 continue
-            said = {row["user"]: set(row["may"].split(", ")) for row in self.commands.run("access", "who", *where)}
+            printed = {row["user"]: set(row["may"].split(", ")) for row in self.commands.run("access", "who", *where)}
             decided = {user: set(levels_in(table[user, each], each.kind)) for user in self.users}
-            self.expect(f"who {each}", self._enabled(said), {user: may for user, may in decided.items() if may})
+            self.expect(f"who {each}", self._enabled(printed), {user: may for user, may in decided.items() if may})
             for action in actions_on(each.kind):
                 users = {user for user in self.users if action in table[user, each]}
                 page = self.commands.client.access.holders(each.path, kind=each.kind.word, action=action, limit=1_000)
@@ -74,28 +74,28 @@ class Comparison:
             rows = self.commands.run("access", "who", *where, "--action", action.word)
             self.expect(f"who {each} {action.word}", set(self._enabled({row["user"]: 1 for row in rows})), users)
 
-    def _enabled(self, said: dict[str, object]) -> dict[str, object]:
+    def _enabled(self, printed: dict[str, object]) -> dict[str, object]:
         """Return rows by the names of users. Disabled users are marked, and are in the list with what they would do."""
         marks = {f"{user} (disabled)": user for user in self.lake.disabled}
-        return {marks.get(user, user): row for user, row in said.items()}
+        return {marks.get(user, user): row for user, row in printed.items()}
 
     def compare_what(self, table: Table) -> None:
         """`access what`: a user has exactly the levels on exactly the objects that the server allows."""
         for user in self.users:
             rows = self.commands.run("access", "what", user)
-            said = {(row["kind"], row["path"], row["may"]) for row in rows if row["kind"] in KNOWN}
+            printed = {(row["kind"], row["path"], row["may"]) for row in rows if row["kind"] in KNOWN}
             decided = set()
             for each in self.lake.objects:
                 levels = [level for level in LEVELS if level in levels_in(table[user, each], each.kind)]
                 if levels:
                     decided.add((each.kind.word, display.render(each.path), ", ".join(levels)))
-            self.expect(f"what {user}", said, decided)
+            self.expect(f"what {user}", printed, decided)
 
     def compare_diff(self, table: Table) -> None:
         """`access diff`: the actions that one user may take and another may not."""
         for user, other in zip(self.users, [*self.users[1:], self.users[0]], strict=True):
             rows = self.commands.run("access", "diff", user, other)
-            said = {
+            printed = {
                 (row["kind"], tuple(row["path"]), side, action)
                 for row in rows
                 for side in ("user", "other")
@@ -108,7 +108,7 @@ class Comparison:
                 for side, first, second in (("user", user, other), ("other", other, user))
                 for action in table[first, each] - table[second, each]
             }
-            self.expect(f"diff {user} {other}", said, decided)
+            self.expect(f"diff {user} {other}", printed, decided)
 
     def _level_table(self) -> Table:
         return {
@@ -127,7 +127,7 @@ class Comparison:
             consequence = self.commands.run("access", "simulate", *words)
             self.commands.run(*words)
             after = levels_by_user(self._level_table())
-            said = {
+            printed = {
                 (line["level"], line["kind"], line["gains"], line["users"], line["objects"])
                 for line in consequence["lines"]
                 if line["kind"] in KNOWN
@@ -138,7 +138,7 @@ class Comparison:
                     met = [each for each in part if (each[1], each[2].kind) == (level, kind)]
                     users, objects = len({each[0] for each in met}), len({each[2] for each in met})
                     decided.add((level, kind.word, gains, users, objects))
-            self.expect(f"simulate {' '.join(words)}", said, decided)
+            self.expect(f"simulate {' '.join(words)}", printed, decided)
             before = after
 
     def _draw_change(self) -> tuple[str, ...]:
@@ -182,7 +182,7 @@ class Comparison:
         return (display.render(on.path),) if on.path else ()
 
     def compare_missing(self, cases: int) -> None:
-        """`access what --missing`: exactly what is said, granted, allows all that the preset gives; less does not."""
+        """`access what --missing`: the missing privileges, granted, allow what the preset gives, and fewer do not."""
         for number in range(cases):
             drawn = self.lake.drawn
             preset = drawn.choice(tuple(PRESETS))
@@ -195,11 +195,11 @@ class Comparison:
         self.commands.run("create", "user", name)
         nothing = self._rights(name, on)
         self.commands.run("grant", "--preset", preset, *self._on(on), "--to", f"user:{name}")
-        given = self._rights(name, on) - nothing
-        self.expect(f"preset {preset} {on} gives rights", bool(given), True)
+        preset_rights = self._rights(name, on) - nothing
+        self.expect(f"preset {preset} {on} gives rights", bool(preset_rights), True)
         self.commands.run("revoke", "--preset", preset, *self._on(on), "--from", f"user:{name}")
         self.expect(f"preset {preset} {on} revoked", self._rights(name, on), nothing)
-        return given
+        return preset_rights
 
     def _rights(self, user: str, on: LakeObject, among: Rights | None = None) -> Rights:
         """Return the rights of a user on an object, and on objects of each kind that would be made in it."""
@@ -211,13 +211,13 @@ class Comparison:
 
     def _compare_one_missing(self, name: str, user: str, preset: str, on: LakeObject) -> None:
         case = f"missing {preset} of {user} on {on.kind.word} {display.render(on.path)}"
-        given = self._given(f"probe {name}", preset, on)
+        preset_rights = self._given(f"probe {name}", preset, on)
         words = ("access", "what", user, *self._path(on), "--missing", preset, "--kind", on.kind.word)
         answer = self.commands.run(*words)
         case += f" ({len(answer['missing'])} privileges, restricted by {answer['restrictions']})"
         if answer["restrictions"]:
-            given = frozenset([each for each in given if each[0] not in RESTRICTED_ACTIONS])
-        refused = given - self._rights(user, on, given)
+            preset_rights = frozenset([each for each in preset_rights if each[0] not in RESTRICTED_ACTIONS])
+        refused = preset_rights - self._rights(user, on, preset_rights)
         self.expect(f"{case} is empty", not answer["missing"], not refused)
         role = f"exact {name}"
         self.commands.run("create", "role", role)
@@ -226,29 +226,33 @@ class Comparison:
             self.commands.run("grant", each["privilege"].lower(), *self._where(each["object"]), "--to", f"role:{role}")
         revocations = answer["commands"][:-1]
         if revocations and refused:
-            left = given - self._rights(user, on, given)
+            left = preset_rights - self._rights(user, on, preset_rights)
             self.expect(f"{case} with its denials is refused", bool(left), True)
         for command in revocations:
             self.commands.run(*shlex.split(command)[1:])
-        self.expect(f"{case} granted exactly", given - self._rights(user, on, given), frozenset())
+        self.expect(f"{case} granted exactly", preset_rights - self._rights(user, on, preset_rights), frozenset())
         self.expect(f"{case} again", self.commands.run(*words)["missing"], [])
         # Where a denial was in the way, a grant from before may have effect again.
         missing = [each for each in answer["missing"] if not each["denials"]]
         for privilege, where in [(each["privilege"].lower(), self._where(each["object"])) for each in missing]:
             self.commands.run("revoke", privilege, *where, "--from", f"role:{role}")
-            refused = given - self._rights(user, on, given)
-            if refused or not self._is_redundant(f"probe {name}", preset, on, less=(privilege, *where), given=given):
+            refused = preset_rights - self._rights(user, on, preset_rights)
+            if refused or not self._is_redundant(
+                f"probe {name}", preset, on, less=(privilege, *where), preset_rights=preset_rights
+            ):
                 self.expect(f"{case} without {privilege} is refused", bool(refused), True)
             self.commands.run("grant", privilege, *where, "--to", f"role:{role}")
 
-    def _is_redundant(self, probe: str, preset: str, on: LakeObject, *, less: tuple[str, ...], given: Rights) -> bool:
+    def _is_redundant(
+        self, probe: str, preset: str, on: LakeObject, *, less: tuple[str, ...], preset_rights: Rights
+    ) -> bool:
         """Return whether another privilege of a preset gives what a privilege gives, as MODIFY_FUNCTION gives what
         EXECUTE_FUNCTION does.
         """
         self.commands.run("grant", "--preset", preset, *self._on(on), "--to", f"user:{probe}")
         self.commands.run("revoke", *less, "--from", f"role:user:{probe}")
         self.checks["redundant"] += 1
-        return given <= self._rights(probe, on, given)
+        return preset_rights <= self._rights(probe, on, preset_rights)
 
     def _where(self, on: dict[str, str]) -> tuple[str, ...]:
         return ("--on-metalake",) if on["kind"] == "metalake" else ("--on", on["name"], "--kind", on["kind"])

@@ -195,7 +195,7 @@ def test_local_login_stores_a_token_of_its_own(fake: FakeServer, run: Run, file:
     assert fake.calls[-1] == f"DELETE {TOKENS}/7"
 
 
-def test_local_login_says_that_it_ends_earlier(fake: FakeServer, run: Run, file: Path, local: Path) -> None:
+def test_local_login_reports_an_earlier_end(fake: FakeServer, run: Run, file: Path, local: Path) -> None:
     """`--expires-in` is requested; a session that the server ends earlier is said, and the profile has its end."""
     soon = datetime.now(UTC) + timedelta(days=14)
     fake.routes["POST", TOKENS].clear()
@@ -211,7 +211,7 @@ def test_local_login_says_that_it_ends_earlier(fake: FakeServer, run: Run, file:
     assert "not as late" not in run("login", "--local", "--data", str(local), "--expires-in", "14d").err
 
 
-def test_created_token_that_ends_with_its_session_is_said(fake: FakeServer, limnos: Run) -> None:
+def test_earlier_end_of_a_created_token_is_reported(fake: FakeServer, limnos: Run) -> None:
     """A token without a requested end, or with a later one, says when the session that creates it ends it."""
     soon = (datetime.now(UTC) + timedelta(days=14)).isoformat()
     fake.on("POST", TOKENS, {"id": 7, "token": "lim_7_own", "user": "ana", "expires_at": soon})

@@ -31,7 +31,7 @@ def edits(desk: ServiceDesk, user: str) -> list[Coroutine[Any, Any, object]]:
 
 def test_edits_that_change_nothing_need_modify_table(desk: ServiceDesk) -> None:
     """A reader of a table is refused, whether the edit would change the table or not: a column that does not exist is
-    not told from one that does. A writer is answered.
+    not distinguished from one that does. A writer is answered.
     """
     desk.namespace("a")
     desk.table(*PATH)
