@@ -123,7 +123,10 @@ class RunStepState(msgspec.Struct, frozen=True):
 
 
 class RuleFinding(msgspec.Struct, frozen=True):
-    """The result of an expectation of a step. `body` is the whole result as JSON. The id is 0 until it is stored."""
+    """The result of an expectation of a step. `body` is the whole result as JSON. The id is 0 until it is stored.
+
+    `user` and `user_id` are those of the run. Only this user gets the result's `sample`, which has values of rows.
+    """
 
     step: str
     rule: str
@@ -132,3 +135,12 @@ class RuleFinding(msgspec.Struct, frozen=True):
     run: str = ""
     state: str = ""
     at: int = 0
+    user: str = ""
+    user_id: int = 0
+
+    def visible_to(self, user: str, user_id: int) -> RuleFinding:
+        """Return the finding for a reader: without its sample of rows if the run is another user's."""
+        fields = msgspec.json.decode(self.body, type=dict[str, object])
+        if (user, user_id) == (self.user, self.user_id) or fields.get("sample") is None:
+            return self
+        return msgspec.structs.replace(self, body=msgspec.json.encode({**fields, "sample": None}).decode())

@@ -236,7 +236,7 @@ def _new_run(tx: Tx, command: RunStart, *, pipeline: Node, version: int) -> Pipe
 
 async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
     """Return a run with its steps and findings. The owner of a table that it pins gets it without them, and without its
-    parameters and options.
+    parameters and options. Others than the run's user get no samples of rows.
 
     Raises NotFound, NotInUse, PermissionDenied.
     """
@@ -244,11 +244,12 @@ async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
     result = await ctx.look_up(lambda: run_whole_read(metalake_id, uuid))
     run = None if result is None else result[0]
 
-    def look(request_view: RequestView) -> AuthorizedRun[PipelineRun]:
-        return run_authorize(request_view, run, uuid=uuid, action=Action.JOB_LOAD)
+    def look(request_view: RequestView) -> tuple[AuthorizedRun[PipelineRun], tuple[str, int]]:
+        authorized = run_authorize(request_view, run, uuid=uuid, action=Action.JOB_LOAD)
+        return authorized, caller_identity(request_view)
 
     try:
-        decision = await ctx.read(RequestScope(metalake), look)
+        decision, identity = await ctx.read(RequestScope(metalake), look)
     except (NotFound, PermissionDenied):
         table = await owned_pinned_table(ctx, metalake, run=run)
         if table is None or run is None:
@@ -258,7 +259,11 @@ async def run_load(ctx: Context, *, metalake: str, uuid: str) -> RunView:
         return RunView(run=redacted_run, pipeline=decision.pipeline.name, now_ms=now_ms_of(ctx))
     _, steps, findings = result or (None, (), ())
     return RunView(
-        run=decision.run, pipeline=decision.pipeline.name, now_ms=now_ms_of(ctx), steps=steps, findings=findings
+        run=decision.run,
+        pipeline=decision.pipeline.name,
+        now_ms=now_ms_of(ctx),
+        steps=steps,
+        findings=[each.visible_to(*identity) for each in findings],
     )
 
 

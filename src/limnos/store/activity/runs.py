@@ -88,7 +88,8 @@ STEP = Sql(
     " WHERE run_id = :id AND name = :name"
 )
 _FINDING = (
-    "f.step, f.rule, f.body, f.id, r.uuid, r.state, f.at FROM run_finding f JOIN pipeline_run r ON r.id = f.run_id"
+    "f.step, f.rule, f.body, f.id, r.uuid, r.state, f.at, r.user_name, r.user_id"
+    " FROM run_finding f JOIN pipeline_run r ON r.id = f.run_id"
 )
 TOLD_LENGTH = Sql(
     "SELECT (SELECT coalesce(sum(length(outputs) + length(inputs) + length(coalesce(message, ''))), 0) FROM run_step WHERE run_id = :id)"

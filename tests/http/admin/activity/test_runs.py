@@ -459,3 +459,22 @@ def test_run_id_may_not_begin_like_that_of_another_users_run(node: DriverNode) -
 
     assert code(node.post(f"{PIPES}/nyc/runs", body, user="bob")) == (409, "already-exists")
     assert node.post(f"{PIPES}/nyc/runs", {**body, "id": str(uuid.uuid4())}, user="bob").status == 200
+
+
+def test_samples_of_rows_are_for_the_user_of_the_run(node: DriverNode) -> None:
+    """An owner of the metalake sees the findings of another user's run without the sample of rows."""
+    node.done("POST", f"{API}/lake/users", {"name": "ana"})
+    declare(node)
+    grant(node, "ana", "use_job_template run_job", kind="METALAKE", on="lake")
+    body = {"id": str(uuid.uuid4()), "holder": "h:1", "steps": STEPS}
+    run = node.done("POST", f"{PIPES}/nyc/runs", body, user="ana")["id"]
+    report = {"attempt": 1, "state": "done", "findings": [FINDING]}
+    node.done("PUT", f"{RUNS}/{run}/steps/raw", report, user="ana")
+
+    def samples(user: str) -> list[str | None]:
+        paths = (f"{RUNS}/{run}", f"{PIPES}/nyc/findings")
+        return [node.done("GET", path, user=user)["findings"][0]["sample"] for path in paths]
+
+    assert samples("ana") == ["x", "x"]
+    assert samples("admin") == [None, None]
+    assert node.done("GET", f"{RUNS}/{run}")["findings"][0]["broken"] == FINDING["broken"]
