@@ -31,6 +31,7 @@ from limnos.model import errors
 from limnos.model.kind_table import ANY_CATALOG, KIND_TABLE
 from limnos.model.kinds import Kind
 from limnos.model.privileges import BINDS, Privilege, kind_word
+from limnos.names.errors import InvalidName
 from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.file import build_schema_text
 from limnos.pipeline.keys import FILE
@@ -75,17 +76,23 @@ def error_rows(parsed: Iterable[tuple[str, ast.Module]]) -> list[str]:
     ]
 
 
+_TAXONOMY: Final = {**vars(errors), "InvalidName": InvalidName}
+"""The classes of errors by name."""
+
+
 def _statuses(name: str, code: str, package: str) -> str:
     """Return the cells of an error's HTTP statuses: admin API, Gravitino with its code, Iceberg, Lance with its code,
     SQL++.
 
-    A class of another package has none: where it is sent, its base class in `model` determines the status.
+    A class of another package has none: where it is sent, its base class in the taxonomy determines the status.
     """
-    class_ = getattr(errors, name) if package == "model" and hasattr(errors, name) else None
+    class_ = _TAXONOMY.get(name) if package in ("model", "names") else None
     if class_ is None or code in _LOGGED_ONLY:
         return " | ".join(["–"] * 5)
     error: errors.LimnosError = class_.__new__(class_)
-    error.__dict__.update(message=code, context={}, kind="table", retry_after_s=1, was_right=False, decision=None)
+    error.__dict__.update(
+        message=code, reason="empty-name", context={}, kind="table", retry_after_s=1, was_right=False, decision=None
+    )
     iceberg = iceberg_errors.error_response(error, operation="load-table").status
     gravitino, gravitino_code, _ = gravitino_errors.classify(error)
     lance, lance_code = lance_errors.classify(error, "")

@@ -24,12 +24,6 @@ class BadRequest(LimnosError):
     code = "bad-request"
 
 
-class IllegalName(BadRequest):
-    """A name violates a rule of the tree, or of the encoding in which it was sent."""
-
-    code = "illegal-name"
-
-
 class IllegalPrivilege(BadRequest):
     """A privilege cannot be granted on the object, or is both allowed and denied."""
 

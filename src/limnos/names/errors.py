@@ -69,7 +69,7 @@ def _restore(cls: type[LimnosError], fields: dict[str, object]) -> LimnosError:
 
 
 class InvalidName(LimnosError, ValueError):
-    """A name violates a rule.
+    """A name violates a rule of the tree, or of the encoding in which it was sent.
 
     `reason` is a stable machine-readable code, such as `too-many-parts`; `message` gives advice. It is a ValueError, so
     that msgspec tells the place of an invalid name in a document.

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from limnos.model.errors import BadRequest, CannotStart, IllegalName, NotFound, PermissionDenied, UnsupportedOperation
+from limnos.model.errors import BadRequest, CannotStart, NotFound, PermissionDenied, UnsupportedOperation
 from limnos.model.permits import upkeep_permit
 from limnos.model.records import BLANK_NAMESPACE, CatalogRecord, encode
 from limnos.names.errors import InvalidName
@@ -119,7 +119,7 @@ def test_names_with_separator_prevent_nested_catalog(flat: ServiceDesk) -> None:
         flat.namespace(name, scope=FLAT)
 
     check_result = flat.run(nesting_check(flat.ctx(), FLAT, separator=None))
-    with pytest.raises(IllegalName, match=r"cannot nest: .*'a:b', 'd;e:f'.*limnos names plan flat"):
+    with pytest.raises(InvalidName, match=r"cannot nest: .*'a:b', 'd;e:f'.*limnos names plan flat"):
         switch(flat, "true")
 
     assert check_result == (False, ":", 2, ("a:b", "d;e:f"), ("$",))
@@ -419,7 +419,7 @@ def test_migration_of_many_names_can_be_undone(flat: ServiceDesk) -> None:
         query("COMMIT")
     before = tree(flat)
 
-    with pytest.raises(IllegalName, match="cannot nest"):
+    with pytest.raises(InvalidName, match="cannot nest"):
         switch(flat, "true")
     assert flat.run(nesting_check(flat.ctx(), FLAT, separator=None)).conflicts == len(conflicts)
     flat.run(nesting_plan(flat.ctx(), FLAT))

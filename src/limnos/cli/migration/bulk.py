@@ -61,7 +61,7 @@ def bulk(
     if after < 0 or (all_or_nothing and after):
         raise UsageError("--after is the number of items to leave out; an all-or-nothing job leaves out none")
     name = job or f"bulk-{secrets.token_hex(6)}"
-    with common.client() as client, open_input(file) as source:
+    with open_input(file) as source, common.client() as client:
         items = cut_into_items(read_pieces(source))
         if all_or_nothing:
             counts = run_atomic(client, name, items=items)

@@ -18,13 +18,13 @@ from limnos.cli.migration.bulk import send_part
 from limnos.cli.migration.directory import TableDirectory
 from limnos.cli.migration.governance import LEFT_OUT, GravitinoAccess
 from limnos.cli.migration.moves import Item, Line, Move, encode_item, new_job
-from limnos.cli.migration.rest_catalog import RestCatalog
 from limnos.cli.migration.states import ObjectError
 from limnos.cli.output import visible
 from limnos.client.activity.bulk import cut_into_parts
 from limnos.names import display
 
 if TYPE_CHECKING:
+    from limnos.cli.migration.rest_catalog import RestCatalog
     from limnos.client import Client
 
 SourceKind = Literal["iceberg-rest", "gravitino", "directory"]
@@ -145,7 +145,7 @@ def from_(
         closing(
             TableDirectory(uri)
             if kind == "directory"
-            else RestCatalog(address, token=source_token, warehouse=warehouse, timeout_s=common.timeout)
+            else open_catalog(address, token=source_token, warehouse=warehouse, timeout_s=common.timeout)
         ) as source,
         closing(_own_catalog(common, to)) as own,
     ):
@@ -209,7 +209,7 @@ def to_(
     del kind  # there is one so far
     _require_one(plan=plan, check=check, cut_over=cut_over)
     with (
-        closing(RestCatalog(uri, token=target_token, warehouse=warehouse, timeout_s=common.timeout)) as target,
+        closing(open_catalog(uri, token=target_token, warehouse=warehouse, timeout_s=common.timeout)) as target,
         closing(_own_catalog(common, source)) as own,
     ):
         move = Move(own, RestTarget(target), says=_print_line, only=_levels(only))
@@ -241,7 +241,7 @@ def _levels(only: str | None) -> tuple[str, ...]:
 def _own_catalog(common: CommonFlags, name: str) -> RestCatalog:
     """Open a catalog of this server by Iceberg REST, with the credential of the command."""
     token, user = common.credential(os.environ)
-    return RestCatalog(
+    return open_catalog(
         f"{common.server_url}/iceberg",
         token=token,
         user=user,
@@ -283,3 +283,18 @@ def _finish(move: Move) -> None:
     bad = sum(count for word, count in move.counts.items() if word not in _FINE)
     if bad:
         raise StoppedError(f"{bad} objects need a look: see the lines above", hint="docs/guides/moving-in.md")
+
+
+def open_catalog(
+    uri: str,
+    *,
+    token: str | None,
+    warehouse: str | None,
+    timeout_s: float,
+    user: str | None = None,
+    ca_file: str | None = None,
+) -> RestCatalog:
+    """Open a catalog by Iceberg REST. Imports HTTP and TLS, which a wrong flag does not need."""
+    from limnos.cli.migration.rest_catalog import RestCatalog
+
+    return RestCatalog(uri, token=token, user=user, warehouse=warehouse, timeout_s=timeout_s, ca_file=ca_file)

@@ -15,15 +15,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 import msgspec
 
-from limnos.cli.migration.rest_catalog import RestCatalog
 from limnos.cli.migration.states import MOVED_TO, Name, ObjectError, TableState, ViewState, relation
 from limnos.names import display
 from limnos.names.errors import InvalidName
 from limnos.names.parts import check_part
+
+if TYPE_CHECKING:
+    from limnos.cli.migration.rest_catalog import RestCatalog
 
 READERS: Final = 8
 """The number of requests to the source at once."""

@@ -118,8 +118,6 @@ def classify(error: LimnosError) -> tuple[int, int, str]:
     if isinstance(error, InvalidName):
         by_identifier = error.reason in _IDENTIFIER_REASONS
         return 400, 1001, "IllegalNameIdentifierException" if by_identifier else "IllegalArgumentException"
-    if isinstance(error, errors.IllegalName) and error.context.get("reason") in _IDENTIFIER_REASONS:
-        return 400, 1001, "IllegalNameIdentifierException"
     if isinstance(error, errors.NotFound) and error.kind not in _WORDS:
         return 404, 1003, "NotFoundException"
     if isinstance(error, errors.AlreadyExists) and error.kind in _ALREADY_EXISTS:

@@ -33,10 +33,11 @@ from limnos.http.iceberg.vended_credentials import credentials_configuration, de
 from limnos.http.request import Request
 from limnos.http.response import JSON, NO_STORE, Response, no_content
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import BadRequest, IllegalName, NotFound
+from limnos.model.errors import BadRequest, NotFound
 from limnos.model.kinds import Kind
 from limnos.model.records import CatalogRecord
 from limnos.names import iceberg
+from limnos.names.errors import InvalidName
 from limnos.names.path import Levels, check_part
 from limnos.services.catalog import tables
 from limnos.services.catalog.scan_modes import table_scan_mode
@@ -456,8 +457,8 @@ async def metrics_report(request: Request, ctx: Context) -> Response:
 def _new_name(name: str) -> str:
     """Return a new table's name, which is not percent-decoded: PyIceberg encodes only names of views in bodies.
 
-    Raises IllegalName for an empty name, InvalidName for one that is not allowed.
+    Raises InvalidName for an empty name and for one that is not allowed.
     """
     if not name:
-        raise IllegalName("A table needs a name: it is empty")
+        raise InvalidName("empty-name", "A table needs a name: it is empty")
     return check_part(name)

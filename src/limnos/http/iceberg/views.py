@@ -18,8 +18,9 @@ from limnos.http.iceberg.tables import RenameTable
 from limnos.http.request import Request
 from limnos.http.response import JSON, Response, no_content
 from limnos.model.entities import MetadataDocument
-from limnos.model.errors import IllegalName, NotFound
+from limnos.model.errors import NotFound
 from limnos.names import iceberg
+from limnos.names.errors import InvalidName
 from limnos.names.path import Levels, check_part
 from limnos.services.catalog import views
 from limnos.services.iceberg import views as iceberg_views
@@ -206,10 +207,10 @@ async def view_rename(request: Request, ctx: Context) -> Response:
 def new_view_name(request: Request, name: str) -> str:
     """Return a new view's name, percent-decoded if the client encodes names in bodies (`QUOTES_NAMES`).
 
-    Raises IllegalName for an empty name, InvalidName for one that is not allowed.
+    Raises InvalidName for an empty name and for one that is not allowed.
     """
     if not name:
-        raise IllegalName("A view needs a name: it is empty")
+        raise InvalidName("empty-name", "A view needs a name: it is empty")
     if request.headers.get(b"user-agent", b"").startswith(QUOTES_NAMES):
         return name_of(name.encode())
     return check_part(name)

@@ -210,7 +210,7 @@ def catalog_insert(tx: Tx, permit: Permit[CatalogCreate]) -> Node:
 async def catalog_alter(ctx: Context, *, metalake: str, name: str, edits: PropertyEdits) -> Node:
     """Rename a catalog, or change its comment or properties.
 
-    Raises NotFound, AlreadyExists (the new name), BadRequest for an invalid property, IllegalName if a namespace's name
+    Raises NotFound, AlreadyExists (the new name), BadRequest for an invalid property, InvalidName if a namespace's name
     contains the separator and namespaces would nest, InvalidName, NotInUse (a disabled metalake or catalog),
     PermissionDenied.
     """

@@ -4,7 +4,7 @@ Compatibility and Migration Guard").
 
 Must not know any wire format. Namespaces nest unless a catalog's property forbids it. In a flat catalog, under the
 separator policy `unrestricted`, a name may contain the separator. Where namespaces nest, such a name would be parsed as
-several levels, so the property cannot change while one exists. The error is IllegalName, which has an HTTP status, and
+several levels, so the property cannot change while one exists. The error is InvalidName, which has an HTTP status, and
 not InvalidName of `names`, for which each protocol chooses one.
 """
 
@@ -15,9 +15,10 @@ from dataclasses import dataclass
 from typing import Final, cast
 
 from limnos.model.entities import Node
-from limnos.model.errors import BadRequest, CannotStart, IllegalName
+from limnos.model.errors import BadRequest, CannotStart
 from limnos.model.records import CatalogRecord
 from limnos.names.display import render
+from limnos.names.errors import InvalidName
 from limnos.names.parts import quote_for_message
 from limnos.services.request.catalog_traits import is_nested
 from limnos.services.request.defaults import RequestDefaults
@@ -55,7 +56,7 @@ OTHER_SEPARATOR: ComponentKey[OtherSeparator] = ComponentKey("other separator", 
 def refuse_nesting_change(tx: Tx, catalog: Node, *, before: bool, after: bool, separator: str) -> None:
     """Refuse to change whether namespaces nest if an existing name or nested namespace prevents it.
 
-    Raises IllegalName if a name contains the separator, BadRequest if a namespace is nested.
+    Raises InvalidName if a name contains the separator, BadRequest if a namespace is nested.
     """
     if after and not before:
         conflicts = tx.nesting.conflicts(catalog.id, separator, after=0, limit=NAMES_SHOWN_MAX + 1)
@@ -96,11 +97,12 @@ def separator_check_key(separator: str, policy: str) -> str:
     return f"{separator} {policy}"
 
 
-def separator_in_names_error(catalog: str, separator: str, *, names: Sequence[str]) -> IllegalName:
+def separator_in_names_error(catalog: str, separator: str, *, names: Sequence[str]) -> InvalidName:
     """Return the error for names that contain the separator, which prevents nesting."""
     text = ", ".join(map(quote_for_message, names[:NAMES_SHOWN_MAX])) + (", …" if len(names) > NAMES_SHOWN_MAX else "")
-    return IllegalName(
+    return InvalidName(
+        "separator-taken",
         f"Namespaces of catalog {catalog} cannot nest: names contain the separator {quote_for_message(separator)} and would be read as several levels: "
         f"{text}. See all with 'limnos names check {catalog}', and rename them with 'limnos names plan {catalog}'; or "
-        "choose another separator"
+        "choose another separator",
     )

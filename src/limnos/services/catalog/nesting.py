@@ -155,7 +155,7 @@ async def nesting_continue(ctx: Context, scope: RequestScope, *, to: str) -> nes
     """Execute the next batch towards a goal: `planned`, `migrated` or `undone`. Call it until the goal is reached.
 
     Raises NotFound, also without a plan, NotInUse, PermissionDenied, BadRequest if the goal cannot be reached from the
-    present state, IllegalName if other names contain the server's present separator.
+    present state, InvalidName if other names contain the server's present separator.
     """
     if to not in nesting_steps.GOALS:
         raise BadRequest(

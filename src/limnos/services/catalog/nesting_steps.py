@@ -164,7 +164,7 @@ def nesting_batch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
 
 def nesting_switch(tx: Tx, permit: Permit[NestingStep]) -> NestingProgress:
     """Switch the catalog's namespaces to nested or back to flat. Names created since the plan are planned first. Raises
-    as `_enter_goal`, and IllegalName or BadRequest if a name or namespace prevents the change.
+    as `_enter_goal`, and InvalidName or BadRequest if a name or namespace prevents the change.
     """
     command = permit.command
     node = tx.nodes.confirm(command.catalog)
