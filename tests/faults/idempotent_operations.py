@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.faults.joint_mutations import joint_transaction
 from tests.faults.mutations import file_of, run_publish, set_body
 from tests.faults.rig import Rig
 from tests.http.iceberg.wire import replaced_by, view_body, view_version
@@ -138,6 +139,12 @@ def published_run(rig: Rig) -> Asked:
     return case.method, case.path, case.body
 
 
+def joint(rig: Rig) -> Asked:
+    """Commit to an Iceberg table and a Lance table of two catalogs, and publish the run that wrote them."""
+    case = joint_transaction(rig)
+    return case.method, case.path, case.body
+
+
 CASES: dict[str, Callable[[Rig], Asked]] = {
     "create-namespace": namespace_create,
     "drop-namespace": namespace_drop,
@@ -155,4 +162,5 @@ CASES: dict[str, Callable[[Rig], Asked]] = {
     "drop-view": view_drop,
     "rename-view": view_rename,
     "transaction": published_run,
+    "joint-transaction": joint,
 }

@@ -66,7 +66,8 @@ def _namespace(rig: Rig) -> str:
     return tag
 
 
-def _table(rig: Rig) -> str:
+def new_table(rig: Rig) -> str:
+    """Create a table. Returns the tag of its namespace."""
     tag = _namespace(rig)
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("t"))
     return tag
@@ -92,7 +93,7 @@ def table_create(rig: Rig) -> Case:
 
 def table_commit(rig: Rig) -> Case:
     """Commit to a table."""
-    tag = _table(rig)
+    tag = new_table(rig)
     return Case(
         method="POST",
         path=table_path(tag, "t"),
@@ -115,7 +116,7 @@ def file_of(rig: Rig, *parts: str) -> Path:
 
 def tables_commit(rig: Rig) -> Case:
     """Commit to two tables together and create a third."""
-    tag = _table(rig)
+    tag = new_table(rig)
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
     warehouse = str(rig.admin.do("GET", table_path(tag, "t")).body["metadata"]["location"]).rpartition("/")[0]  # type: ignore[index]
     body = set_body(tag, properties_body(mark=tag), f"{warehouse}/made-{tag}")
@@ -140,7 +141,7 @@ def transaction(rig: Rig) -> Case:
     """Create a namespace with a table, commit to two tables, move one there, and drop another one to create a view
     under its name.
     """
-    tag = _table(rig)
+    tag = new_table(rig)
     for name in ("u", "v"):
         rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body(name))
     marked, view = properties_body(mark=tag), view_body("v")
@@ -173,7 +174,7 @@ def transaction(rig: Rig) -> Case:
     return Case(method="POST", path=path, body={"operations": operations}, is_done=is_done, again=(409,))
 
 
-def _pipeline(rig: Rig) -> tuple[str, str]:
+def new_pipeline(rig: Rig) -> tuple[str, str]:
     """Declare a pipeline and start a run. Returns the pipeline's name and the run's id."""
     tag, run = rig.tag(), str(uuid4())
     rig.admin.do("PUT", f"{PIPELINES}/{tag}", {"declaration": {"steps": []}})
@@ -183,13 +184,14 @@ def _pipeline(rig: Rig) -> tuple[str, str]:
     return tag, run
 
 
-def _state(rig: Rig, run: str) -> object:
+def run_state(rig: Rig, run: str) -> object:
+    """Return the state of a run."""
     return rig.admin.do("GET", f"{RUNS}/{run}").body["state"]
 
 
 def run_publish(rig: Rig) -> Case:
     """Commit to two tables and publish the run that wrote them."""
-    tag, (_, run) = _table(rig), _pipeline(rig)
+    tag, (_, run) = new_table(rig), new_pipeline(rig)
     rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body("u"))
     marked = properties_body(mark=tag)
     operations = [
@@ -200,7 +202,7 @@ def run_publish(rig: Rig) -> Case:
 
     def is_done() -> bool:
         effects = [properties_of(rig, tag, name).get("mark") == tag for name in ("t", "u")] + [
-            _state(rig, run) == "published"
+            run_state(rig, run) == "published"
         ]
         assert effects in ([True] * 3, [False] * 3), f"only a part of the publish: {effects}"
         return effects[0]
@@ -216,7 +218,7 @@ def run_publish(rig: Rig) -> Case:
 
 def pipeline_declare(rig: Rig) -> Case:
     """Declare the next version of a pipeline."""
-    tag, _ = _pipeline(rig)
+    tag, _ = new_pipeline(rig)
 
     def is_done() -> bool:
         pipeline = rig.admin.do("GET", f"{PIPELINES}/{tag}").body
@@ -243,7 +245,7 @@ def run_start(rig: Rig) -> Case:
 
 def step_put(rig: Rig) -> Case:
     """Report a step with the findings of its expectations."""
-    _, run = _pipeline(rig)
+    _, run = new_pipeline(rig)
     finding = {"rule": "r", "kind": "row", "action": "warn", "broken": 1, "checked": 2}
 
     def is_done() -> bool:
@@ -262,7 +264,7 @@ def step_put(rig: Rig) -> Case:
 
 def run_resume(rig: Rig) -> Case:
     """Begin the next attempt of a run."""
-    _, run = _pipeline(rig)
+    _, run = new_pipeline(rig)
     rig.admin.do("POST", f"{RUNS}/{run}/finish", {"attempt": 1, "state": "failed"})
 
     def is_done() -> bool:
@@ -277,7 +279,7 @@ def run_resume(rig: Rig) -> Case:
 
 def table_purge(rig: Rig) -> Case:
     """Drop a table and its files."""
-    tag = _table(rig)
+    tag = new_table(rig)
     file = file_of(rig, tag, "t")
 
     def is_done() -> bool:
@@ -297,7 +299,7 @@ def table_purge(rig: Rig) -> Case:
 
 def namespace_protect(rig: Rig) -> Case:
     """Protect a namespace and everything below it."""
-    tag = _table(rig)
+    tag = new_table(rig)
     path = f"{OWN}/metalakes/lake/objects/SCHEMA/main.{tag}/protection"
 
     def is_done() -> bool:
@@ -426,7 +428,7 @@ def import_finish(rig: Rig) -> Case:
 
 def table_undrop(rig: Rig) -> Case:
     """Restore a dropped table."""
-    tag = _table(rig)
+    tag = new_table(rig)
     rig.admin.do("DELETE", table_path(tag, "t"))
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash"
 
@@ -443,7 +445,7 @@ def table_undrop(rig: Rig) -> Case:
 
 def table_drop(rig: Rig) -> Case:
     """Drop a table to the trash."""
-    tag = _table(rig)
+    tag = new_table(rig)
     trash = f"{OWN}/metalakes/lake/catalogs/main/trash?below={tag}"
 
     def is_done() -> bool:
@@ -456,7 +458,7 @@ def table_drop(rig: Rig) -> Case:
 
 def table_unregister(rig: Rig) -> Case:
     """Unregister a table and keep its files."""
-    tag = _table(rig)
+    tag = new_table(rig)
     file = file_of(rig, tag, "t")
 
     def is_done() -> bool:
@@ -472,7 +474,7 @@ def table_unregister(rig: Rig) -> Case:
 
 def table_rename(rig: Rig) -> Case:
     """Rename a table."""
-    tag = _table(rig)
+    tag = new_table(rig)
 
     def is_done() -> bool:
         old, new = _is_there(rig, tag, "t"), _is_there(rig, tag, "u")
@@ -578,7 +580,7 @@ def _may_load(rig: Rig, user: str, tag: str) -> bool:
 
 def privilege_grant(rig: Rig) -> Case:
     """Grant two privileges to a role."""
-    tag = _table(rig)
+    tag = new_table(rig)
     user = _reader(rig, tag)
     path = rights_path(f"role_{tag}", "table", f"main.{tag}.t", "grant")
     return Case(
@@ -591,7 +593,7 @@ def privilege_grant(rig: Rig) -> Case:
 
 def role_give(rig: Rig) -> Case:
     """Grant a role to a user."""
-    tag = _table(rig)
+    tag = new_table(rig)
     user = _reader(rig, tag, holds=False)
     grant = rights_path(f"role_{tag}", "table", f"main.{tag}.t", "grant")
     rig.admin.do("PUT", grant, rights_body("select_table"))
@@ -601,7 +603,7 @@ def role_give(rig: Rig) -> Case:
 
 def owner_set(rig: Rig) -> Case:
     """Transfer a table to a user."""
-    tag = _table(rig)
+    tag = new_table(rig)
     user = _reader(rig, tag)
     path = f"{GRAVITINO}/owners/table/main.{tag}.t"
     return Case(method="PUT", path=path, body={"name": user, "type": "USER"}, is_done=lambda: _may_load(rig, user, tag))
@@ -609,7 +611,7 @@ def owner_set(rig: Rig) -> Case:
 
 def user_disable(rig: Rig) -> Case:
     """Disable a user."""
-    tag = _table(rig)
+    tag = new_table(rig)
     user = _reader(rig, tag)
     rig.admin.do("PUT", f"{GRAVITINO}/owners/table/main.{tag}.t", {"name": user, "type": "USER"})
     path = f"{OWN}/metalakes/lake/users/{user}"
@@ -628,7 +630,7 @@ def token_create(rig: Rig) -> Case:
 
 def tags_associate(rig: Rig) -> Case:
     """Attach two tags to a table in one request."""
-    tag = _table(rig)
+    tag = new_table(rig)
     names = [f"one_{tag}", f"two_{tag}"]
     for name in names:
         rig.admin.do("POST", f"{GRAVITINO}/tags", {"name": name})
@@ -644,7 +646,7 @@ def tags_associate(rig: Rig) -> Case:
 
 def lineage_take(rig: Rig) -> Case:
     """Record lineage of two tables, with columns and an external dataset."""
-    tag = _table(rig)
+    tag = new_table(rig)
     for name in ("one", "two"):
         rig.admin.do("POST", f"{namespace_path(tag)}/tables", table_body(name))
     own, lineage = "limnos://lake", f"{OWN}/metalakes/lake/lineage"
@@ -672,7 +674,7 @@ def lineage_take(rig: Rig) -> Case:
     return Case(method="POST", path=lineage, body=event, is_done=is_done, again=(201,))
 
 
-def _stage_versions(rig: Rig, *names: str) -> list[dict[str, object]]:
+def stage_versions(rig: Rig, *names: str) -> list[dict[str, object]]:
     """Create Lance tables with managed versions, and stage the first version of each, as a client does."""
     entries: list[dict[str, object]] = []
     for name in names:
@@ -685,7 +687,7 @@ def _stage_versions(rig: Rig, *names: str) -> list[dict[str, object]]:
     return entries
 
 
-def _has_version(rig: Rig, name: str) -> bool:
+def has_version(rig: Rig, name: str) -> bool:
     """Return whether a table has its first version. Fails if the version has no manifest."""
     versions = rig.admin.do("POST", f"{LANCE}/lance%24{name}/version/list", {}).body["versions"]
     assert len(versions) <= 1, versions  # type: ignore[arg-type]
@@ -696,12 +698,12 @@ def _has_version(rig: Rig, name: str) -> bool:
 def lance_version(rig: Rig) -> Case:
     """Commit a version to a Lance table. A repetition returns the same version."""
     name = rig.tag()
-    (entry,) = _stage_versions(rig, name)
+    (entry,) = stage_versions(rig, name)
     return Case(
         method="POST",
         path=f"{LANCE}/lance%24{name}/version/create",
         body=entry,
-        is_done=lambda: _has_version(rig, name),
+        is_done=lambda: has_version(rig, name),
     )
 
 
@@ -709,10 +711,10 @@ def lance_versions(rig: Rig) -> Case:
     """Commit a version to each of three Lance tables."""
     tag = rig.tag()
     names = [f"{tag}{each}" for each in "abc"]
-    entries = _stage_versions(rig, *names)
+    entries = stage_versions(rig, *names)
 
     def is_done() -> bool:
-        effects = [_has_version(rig, name) for name in names]
+        effects = [has_version(rig, name) for name in names]
         assert effects in ([True] * 3, [False] * 3), f"half a batch: {effects}"
         return effects[0]
 
@@ -835,7 +837,7 @@ def policies_associate(rig: Rig) -> Case:
 
 def statistics_update(rig: Rig) -> Case:
     """Write two statistics of a table."""
-    path = f"{GRAVITINO}/objects/TABLE/main.{_table(rig)}.t/statistics"
+    path = f"{GRAVITINO}/objects/TABLE/main.{new_table(rig)}.t/statistics"
 
     def is_done() -> bool:
         statistics = rig.admin.do("GET", path).body["statistics"]
@@ -847,7 +849,7 @@ def statistics_update(rig: Rig) -> Case:
 
 def tag_values(rig: Rig) -> Case:
     """Attach two values of a tag, and another tag, to a column."""
-    tag, lake = _table(rig), GRAVITINO
+    tag, lake = new_table(rig), GRAVITINO
     for name in ("one", "two"):
         rig.admin.do("POST", f"{lake}/tags", {"name": f"{name}{tag}"})
     path = f"{lake}/objects/COLUMN/main.{tag}.t.id/tags"
@@ -864,7 +866,7 @@ def tag_values(rig: Rig) -> Case:
 
 def column_statistics(rig: Rig) -> Case:
     """Write two statistics of a column."""
-    path = f"{GRAVITINO}/objects/COLUMN/main.{_table(rig)}.t.id/statistics"
+    path = f"{GRAVITINO}/objects/COLUMN/main.{new_table(rig)}.t.id/statistics"
 
     def is_done() -> bool:
         statistics = rig.admin.do("GET", path).body["statistics"]

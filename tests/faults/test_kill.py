@@ -10,7 +10,7 @@ from collections.abc import Callable
 import pytest
 
 from limnos.store.faults import OPERATION_POINT, POINTS
-from tests.faults import access_mutations, placeholder_mutations, restriction_mutations
+from tests.faults import access_mutations, joint_mutations, placeholder_mutations, restriction_mutations
 from tests.faults.mutations import (
     MUTATIONS,
     WITH_FILE,
@@ -26,13 +26,20 @@ from tests.faults.store_integrity import complaints
 
 EVERY = 1 if FULL else 6
 """Without the complete matrix, a run has every sixth case: all kinds and all points are among them."""
-TOLD = (*MUTATIONS, *access_mutations.MUTATIONS, *placeholder_mutations.MUTATIONS, *restriction_mutations.MUTATIONS)
+TOLD = (
+    *MUTATIONS,
+    *access_mutations.MUTATIONS,
+    *joint_mutations.MUTATIONS,
+    *placeholder_mutations.MUTATIONS,
+    *restriction_mutations.MUTATIONS,
+)
 """Mutations that leave a change in the feed."""
 UNTOLD = (*WITHOUT_CHANGES, *restriction_mutations.WITHOUT_CHANGES)
 KILLED = (
     *MUTATIONS,
     *access_mutations.MUTATIONS,
     *WITHOUT_CHANGES,
+    *joint_mutations.MUTATIONS,
     *placeholder_mutations.MUTATIONS,
     *restriction_mutations.MUTATIONS,
     *restriction_mutations.WITHOUT_CHANGES,
@@ -91,7 +98,7 @@ def test_killed_mutation_is_whole_or_absent(rig: Rig, mutation: Callable[[Rig], 
 
 BETWEEN = [
     (mutation, f"{OPERATION_POINT}:{count}")
-    for mutation in (tables_commit, transaction, run_publish, lance_versions)
+    for mutation in (tables_commit, transaction, run_publish, lance_versions, *joint_mutations.MUTATIONS)
     for count in (1, 2, 3)
 ] + [(mutation, "file-written:2") for mutation in (tables_commit, transaction, run_publish)]
 

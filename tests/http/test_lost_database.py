@@ -248,6 +248,11 @@ WRITES: dict[str, Write] = {
         for verb, method, body in (("alter", "PUT", PROPERTY), ("delete", "DELETE", None))
         for word, part in (("version", "versions/0"), ("alias", "aliases/new"))
     },
+    "joint-transaction": Write(
+        "POST",
+        f"{OWN}/metalakes/lake/transactions",
+        {"operations": [{"do": "create-namespace", "catalog": "main", "path": ["n"]}]},
+    ),
     "transaction": Write(
         "POST",
         f"{OWN}/metalakes/lake/catalogs/main/transactions",

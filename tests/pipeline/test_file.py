@@ -72,6 +72,14 @@ def test_file_needs_only_name_catalog_and_query() -> None:
     assert step.write == WriteDeclaration(mode=WriteMode.REPLACE)
 
 
+def test_step_names_another_catalog() -> None:
+    """A step's `catalog` is that of its table, and `after` finds the step by its name."""
+    pipeline = _read(_steps("a.t: {catalog: other, sql: SELECT 1}\na.u: {sql: SELECT 1, after: a.t}"))
+
+    assert [step.table for step in pipeline.steps] == [("other", "a", "t"), ("main", "a", "u")]
+    assert pipeline.steps[1].after == (("other", "a", "t"),)
+
+
 LONG = """
 pipeline: p
 catalog: main

@@ -124,12 +124,24 @@ def test_sources_that_differ_by_case_are_refused() -> None:
     assert str(refused.value) == "p.yaml:2:3: the sources 'src' and 'SRC' differ by case alone: rename one"
 
 
-def test_tables_of_other_catalogs_or_no_namespace_are_refused() -> None:
-    """All tables in other catalogs or without a namespace are reported at once, by name."""
+def test_tables_without_a_namespace_are_refused() -> None:
+    """All tables without a namespace are reported at once, by name, whichever catalog they are in."""
     with pytest.raises(InvalidPipeline) as refused:
-        order_steps(_pipeline(_step("a.x", catalog="other"), _step("alone", line=2)), {})
+        order_steps(
+            _pipeline(_step("a.x", catalog="other"), _step("lone", catalog="other"), _step("alone", line=2)), {}
+        )
 
-    assert [problem.message.split(" ")[0] for problem in refused.value.problems] == ["other.a.x", "main.alone"]
+    assert [problem.message.split(" ")[0] for problem in refused.value.problems] == ["other.lone", "main.alone"]
+
+
+def test_steps_of_two_catalogs_are_ordered() -> None:
+    """A step reads the table of a step in another catalog, and comes after it."""
+    pipeline = _pipeline(_step("a.y", catalog="other"), _step("a.x"))
+
+    levels = order_steps(pipeline, {"a.y": frozenset({("main", "a", "x")})})
+
+    assert [[step.table[0] for step in level] for level in levels] == [["main"], ["other"]]
+    assert pipeline.catalogs == ("main", "other")
 
 
 def test_unknown_name_in_after_suggests_nearest_step() -> None:

@@ -183,7 +183,7 @@ def test_step_with_namespace_named_like_catalog_is_refused(admin: Client) -> Non
 
     assert problems == [
         (
-            "p.yaml:4:3: elsewhere.a.t begins with the name of catalog 'elsewhere', and this pipeline writes tables in 'main': write it in a pipeline of that catalog, or choose another namespace"
+            "p.yaml:4:3: elsewhere.a.t begins with the name of catalog 'elsewhere', and the step writes a table in 'main': leave it out and write 'catalog: elsewhere' in the step, or choose another namespace"
         )
     ]
 

@@ -36,6 +36,10 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True, kw_only=True):
     """The encoded `AuditContext` of the request; None without audit."""
     writes_metalake: bool = False
     """Whether the mutation of a catalog may write to the metalake's zone, too, with the metalake's lock."""
+    more_zones: tuple[int, ...] = ()
+    """The zones of more catalogs of the same metalake that the mutation writes to, in ascending order. Each is greater
+    than `zone`, and is locked after it.
+    """
 
     @property
     def zones(self) -> tuple[int, ...]:
@@ -56,7 +60,12 @@ class Permit(msgspec.Struct, Generic[C_co], frozen=True, kw_only=True):
             request_id=self.request_id,
             account=self.account,
             writes_metalake=self.writes_metalake,
+            more_zones=self.more_zones,
         )
+
+    def within(self, zone: int, command: D) -> Permit[D]:
+        """Return the permit of a mutation that is a part of this one, and writes to one of its zones only."""
+        return self.about(command) if zone == self.zone else msgspec.structs.replace(self.about(command), zone=zone)
 
 
 def upkeep_permit(actor: str, *, zone: int = 0) -> Permit[None]:

@@ -334,10 +334,11 @@ class StepDeclaration:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pipeline:
-    """A pipeline. All of its tables are in one catalog, because a single commit publishes them."""
+    """A pipeline. Its tables are in catalogs of one metalake, and a single commit publishes them."""
 
     name: str
     catalog: str
+    """The catalog of the steps that name no other."""
     steps: tuple[StepDeclaration, ...]
     """Steps in the order of the file. `graph` computes the order of execution."""
     sources: tuple[DeclaredSource, ...] = ()
@@ -346,3 +347,8 @@ class Pipeline:
     python_files: tuple[str, ...] = ()
     """Files that are shipped to the executors."""
     at: SourcePosition | None = field(default=None, compare=False)
+
+    @property
+    def catalogs(self) -> tuple[str, ...]:
+        """The catalogs of the pipeline's tables, its own first."""
+        return tuple(dict.fromkeys((self.catalog, *(step.table[0] for step in self.steps))))

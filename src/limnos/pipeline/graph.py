@@ -24,14 +24,13 @@ def order_steps(pipeline: Pipeline, reads: Mapping[str, frozenset[Parts]]) -> tu
 
     `reads` maps each step's name to the tables that it reads, catalog first. Tables that no step creates are not
     dependencies. Raises InvalidPipeline if two steps create one table, or one creates a side table of another, if names
-    of sources differ by case alone, if a table is in another catalog or has no namespace, if `after` names no step, or
-    if steps form a cycle.
+    of sources differ by case alone, if a table has no namespace, if `after` names no step, or if steps form a cycle.
     """
     problems = [
         *_duplicate_tables(pipeline),
         *_side_tables_of_others(pipeline),
         *_source_twins(pipeline),
-        *_foreign_tables(pipeline),
+        *_tables_without_namespace(pipeline),
         *_unknown_after(pipeline),
     ]
     if problems:
@@ -109,21 +108,13 @@ def _source_twins(pipeline: Pipeline) -> list[Problem]:
     ]
 
 
-def _foreign_tables(pipeline: Pipeline) -> list[Problem]:
-    """Find tables that are outside the pipeline's catalog or have no namespace."""
-    problems = []
-    for step in pipeline.steps:
-        name = display.render(step.table)
-        if step.table[0] != pipeline.catalog:
-            problems.append(
-                Problem(
-                    f"{name} is in catalog '{step.table[0]}', and this pipeline publishes in '{pipeline.catalog}' by one commit: write it in another pipeline, or read it from there",
-                    step.at,
-                )
-            )
-        elif len(step.table) < 3:
-            problems.append(Problem(f"{name} has no namespace; name the step like 'curated.{step.name}'", step.at))
-    return problems
+def _tables_without_namespace(pipeline: Pipeline) -> list[Problem]:
+    """Find tables that lie directly in a catalog."""
+    return [
+        Problem(f"{display.render(step.table)} has no namespace; name the step like 'curated.{step.name}'", step.at)
+        for step in pipeline.steps
+        if len(step.table) < 3
+    ]
 
 
 def _unknown_after(pipeline: Pipeline) -> list[Problem]:

@@ -142,8 +142,8 @@ def check(
         result = () if client is not None else (f"tables and rights: {unasked}",)
         problems += _column_problems(partial_result, spark=spark, lookups={})
         return replace(partial_result, problems=_unique(problems), unchecked=(*unchecked, *result))
-    if pipeline.catalog not in catalogs:
-        message = unseen_catalog_problem(client, pipeline.catalog)
+    if unseen := [each for each in pipeline.catalogs if each not in catalogs]:
+        message = unseen_catalog_problem(client, unseen[0])
         if isinstance(message, Problem):
             problems.append(Problem(message.message, pipeline.at))
         problems += _column_problems(partial_result, spark=spark, lookups={})
@@ -238,11 +238,11 @@ def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...
     """Find steps whose name begins with another catalog. A query with that name would read the other catalog."""
     return tuple(
         Problem(
-            f"{step.name} begins with the name of catalog '{step.table[1]}', and this pipeline writes tables in '{pipeline.catalog}': write it in a pipeline of that catalog, or choose another namespace",
+            f"{step.name} begins with the name of catalog '{step.table[1]}', and the step writes a table in '{step.table[0]}': leave it out and write 'catalog: {step.table[1]}' in the step, or choose another namespace",
             step.at,
         )
         for step in pipeline.steps
-        if len(step.table) > 1 and step.table[1] in catalogs and step.table[1] != pipeline.catalog
+        if len(step.table) > 1 and step.table[1] in catalogs and step.table[1] != step.table[0]
     )
 
 

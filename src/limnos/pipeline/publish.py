@@ -32,6 +32,7 @@ def publish_operations(
 def _commit(branch: StepBranch, metadata: Json | None) -> Json:
     return {
         "do": "commit-table",
+        "catalog": branch.table[0],
         "path": list(branch.table[1:]),
         "requirements": _requirements(branch),
         "updates": [*_drops(branch, metadata), *_moves(branch)],

@@ -92,7 +92,7 @@ def collect_reads(
     """Return the inputs of each step by its name, as far as they can be read, and the problems of all steps."""
     scope = _NameScope(
         catalog=pipeline.catalog,
-        catalogs=catalogs,
+        catalogs=catalogs.union(pipeline.catalogs),
         sources={source.name: source for source in pipeline.sources},
         parameters=frozenset((*(one.name for one in pipeline.parameters), *RUN_PARAMETERS)),
         output_tables=frozenset(step.table for step in pipeline.steps),

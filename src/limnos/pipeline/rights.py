@@ -172,9 +172,16 @@ def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRig
 
 
 def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield a problem if the pipeline's catalog is not an Iceberg catalog: runs write branches of Iceberg tables."""
+    """Yield a problem for each catalog of the pipeline that is not an Iceberg catalog: runs write branches of Iceberg
+    tables.
+    """
+    for catalog in pipeline.catalogs:
+        yield from _unwritable_catalog(client, pipeline, catalog)
+
+
+def _unwritable_catalog(client: Client, pipeline: Pipeline, catalog: str) -> Iterator[Problem]:
     try:
-        provider = client.catalogs.get(pipeline.catalog).provider
+        provider = client.catalogs.get(catalog).provider
     except (DeniedError, NotFoundError):
         return  # the missing right is reported with the other rights
     if provider not in REST_PROVIDERS and provider != ICEBERG_PROVIDER:
@@ -184,7 +191,7 @@ def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]
             else ""
         )
         yield Problem(
-            f"catalog '{pipeline.catalog}' has provider {provider}, and pipelines write only Iceberg tables: name a catalog of "
+            f"catalog '{catalog}' has provider {provider}, and pipelines write only Iceberg tables: name a catalog of "
             f"provider {ICEBERG_PROVIDER}.{lance}",
             pipeline.at,
         )

@@ -145,9 +145,13 @@ EPOCH = Sql("SELECT epoch FROM store")
 CLOCK_HOLD = Sql("SELECT zone, revision, access_revision FROM clock WHERE zone = :zone FOR UPDATE")
 
 
+CLOCKS_MAX = 3
+"""The number of zones whose clocks one statement reads."""
+
+
 def clock_params(zones: Sequence[int]) -> dict[str, int]:
     """Return the parameters of `CLOCKS_READ` for one to three zones, in which the last zone fills missing positions."""
-    return {f"zone{place}": zones[min(place, len(zones) - 1)] for place in range(3)}
+    return {f"zone{place}": zones[min(place, len(zones) - 1)] for place in range(CLOCKS_MAX)}
 
 
 _CLOCK = "SELECT zone, revision, access_revision FROM clock WHERE zone"

@@ -57,6 +57,7 @@ class StoreTransaction:
 
     def __init__(self, session: StoreSession, *, permit: Permit[object], revision: int, now_ms: int) -> None:
         self.session = session
+        self.zone = permit.zone
         self.actor = permit.actor
         self.actor_id = permit.actor_id
         self.request_id = permit.request_id
@@ -72,6 +73,11 @@ class StoreTransaction:
         self.rows = session.rows
         self.count = session.count
         self.next_id = session.next_id
+
+    @property
+    def next_revision(self) -> int:
+        """The zone's revision after the transaction, which moves only if something has changed."""
+        return self.revision if self.drafts else self.revision - 1
 
     def epoch(self) -> int:
         """Read the store's epoch."""

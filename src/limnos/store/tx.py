@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Generic, TypeVar
 
+import msgspec
+
 from limnos.model.audit import add_detail
 from limnos.model.errors import StalePermit
 from limnos.model.kinds import Kind
@@ -29,7 +31,7 @@ from limnos.store.activity.tasks import TaskWrites
 from limnos.store.activity.template_jobs import TemplateJobWrites
 from limnos.store.activity.webhooks import WebhookWrites
 from limnos.store.audit_notes import NOTE_NEW, note_params
-from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, ChangeDraft
+from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCKS_MAX, ChangeDraft
 from limnos.store.exchange.imports import ImportWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import RequestOutcomeWrites
@@ -73,6 +75,22 @@ class ResourceWrites(Generic[W]):
 
 class Tx(StoreTransaction):
     """The transaction as passed to one mutation, with the reads and writes of each resource as attributes."""
+
+    def __init__(
+        self, session: StoreSession, *, permit: Permit[object], revision: int, now_ms: int, more: Sequence[Tx] = ()
+    ) -> None:
+        super().__init__(session, permit=permit, revision=revision, now_ms=now_ms)
+        self.more = more
+        """The same transaction in the other zones of its permit."""
+
+    def in_zone(self, zone: int) -> Tx:
+        """Return the transaction as it writes to one zone of its permit: its change drafts belong to that zone."""
+        return self if zone == self.zone else next(each for each in self.more if each.zone == zone)
+
+    @property
+    def next_revisions(self) -> dict[int, int]:
+        """The revisions, after the transaction, of all catalogs that its permit writes to."""
+        return {each.zone: each.next_revision for each in (self, *self.more)}
 
     nodes = ResourceWrites(NodeWrites)
     """Nodes of the tree."""
@@ -180,8 +198,9 @@ class MutationBatch:
 
     def _read(self, zones: Sequence[int]) -> None:
         self._clocks.update(dict.fromkeys(zones, (0, 0)))
-        for zone, revision, access_revision in self.session.read_clocks(zones):
-            self._clocks[zone] = (revision, access_revision)
+        for start in range(0, len(zones), CLOCKS_MAX):
+            for zone, revision, access_revision in self.session.read_clocks(zones[start : start + CLOCKS_MAX]):
+                self._clocks[zone] = (revision, access_revision)
 
     def check(self, permit: Permit[object]) -> None:
         """Raise StalePermit if access has changed since the permit's decision in any of its zones (rule 7)."""
@@ -203,31 +222,31 @@ class MutationBatch:
         """
         self.check(permit)
         fault_point("permitted")
-        revision, access_revision = self.clock(permit.zone)
-        tx = Tx(self.session, permit=permit, revision=revision + 1, now_ms=self.now_ms)
+        more = [self._part(msgspec.structs.replace(permit, zone=zone)) for zone in permit.more_zones]
+        tx = self._part(permit, more)
         result = mutation(tx)
         fault_point("written")
         self._ran = True
-        if tx.drafts:
-            self._keep(permit.zone, tx, revision + 1, access_revision, drafts=tx.drafts, account=permit.account)
-            if tx.outer_drafts is not None:
-                zone, drafts = tx.outer_drafts
-                revision, access_revision = self.clock(zone)
-                self._keep(zone, tx, revision + 1, access_revision, drafts=drafts, account=permit.account)
-        elif permit.account is not None:
+        parts = [each for each in (tx, *more) if each.drafts] if more else [tx] if tx.drafts else []
+        for each in parts:
+            self._keep(each.zone, each, drafts=each.drafts, account=permit.account)
+        outer = [each.outer_drafts for each in parts if each.outer_drafts is not None]
+        if outer:
+            drafts = outer[0][1] if len(outer) == 1 else [draft for _, drafts in outer for draft in drafts]
+            self._keep(outer[0][0], tx, drafts=drafts, account=permit.account)
+        if not parts and permit.account is not None:
             tx.count(NOTE_NEW, note_params(tx, permit.zone, account=permit.account))
         return result
 
-    def _keep(
-        self,
-        zone: int,
-        tx: Tx,
-        revision: int,
-        access_revision: int,
-        *,
-        drafts: Sequence[ChangeDraft],
-        account: str | None,
-    ) -> None:
+    def _part(self, permit: Permit[object], more: Sequence[Tx] = ()) -> Tx:
+        """Return the transaction of a mutation in the zone of `permit`."""
+        revision, _ = self.clock(permit.zone)
+        return Tx(self.session, permit=permit, revision=revision + 1, now_ms=self.now_ms, more=more)
+
+    def _keep(self, zone: int, tx: Tx, *, drafts: Sequence[ChangeDraft], account: str | None) -> None:
+        """Take the next revision of a zone for a mutation's changes in it."""
+        revision, access_revision = self.clock(zone)
+        revision += 1
         for draft in drafts:
             if draft.moves_access:
                 access_revision = revision

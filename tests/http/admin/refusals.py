@@ -21,6 +21,7 @@ TABLE = Path(__file__).with_suffix(".md")
 LAKE = f"{OWN}/metalakes/{{m}}"
 MOVE = f"POST {LAKE}/catalogs/{{c}}/move"
 TRANSACT = f"POST {LAKE}/catalogs/{{c}}/transactions"
+TRANSACT_JOINTLY = f"POST {LAKE}/transactions"
 DECLARED: dict[str, object] = {"declaration": {"steps": []}}
 WORDS = "a few words for this"
 HOOK = {"url": "https://hooks.example.com/x"}
@@ -208,6 +209,20 @@ def _transactions(who: str) -> Iterator[RefusalCase]:
         {"do": "drop-table", "path": ["there", "gone"]},
     )
     yield do("of no catalog", {"do": "drop-namespace", "path": ["there"]}, catalog="nowhere")
+    yield from _joint_transactions(commit)
+
+
+def _joint_transactions(commit: dict[str, object]) -> Iterator[RefusalCase]:
+    """Return transactions of a metalake: of the caller's catalog, and with an operation in a catalog without rights."""
+
+    def do(thing: str, *operations: dict[str, object]) -> RefusalCase:
+        return case(TRANSACT_JOINTLY, thing, "lake", body={"operations": list(operations)})
+
+    own: dict[str, object] = commit | {"path": ["there", "t"], "catalog": "main"}
+    version: dict[str, object] = {"do": "commit-lance-version", "version": 1, "manifest_path": "x"}
+    yield do("table committed to", own)
+    yield do("table and no Lance table committed to", own, version | {"catalog": "main", "path": ["there", "gone"]})
+    yield do("table committed to, and one of no catalog", own, commit | {"path": ["there", "t"], "catalog": "nowhere"})
 
 
 def _pipelines(node: DriverNode, who: str) -> Iterator[RefusalCase]:

@@ -131,6 +131,28 @@ def test_dependent_steps_are_published_together(place: Place) -> None:
     assert [step.rows for step in place.client.runs.load(ended.run).steps] == [1, 4, 4]
 
 
+def test_tables_of_two_catalogs_are_published_together(place: Place) -> None:
+    """A step of another catalog reads this run's rows of the first, and both tables appear by one commit."""
+    other = f"other_{len(place.name)}_{place.name[-8:]}".replace("-", "_")
+    place.client.catalogs.create(other)
+    prefix, settings = "spark.sql.catalog.main", place.spark.conf.getAll
+    for key, value in settings.items():
+        if key == prefix or key.startswith(f"{prefix}."):
+            named = value.replace("main", other) if key.endswith((".warehouse", ".prefix")) else value
+            place.spark.conf.set(key.replace(prefix, f"spark.sql.catalog.{other}", 1), named)
+    numbers = place.step("numbers", "SELECT id AS x FROM range(4)")
+    doubled = StepDeclaration(
+        table=(other, place.name, "doubled"), body=Sql(text=f"SELECT x * 2 AS x FROM main.{place.name}.numbers")
+    )
+
+    ended = place.run(numbers, doubled)
+
+    assert ended.state == "published", ended.message
+    rows = place.spark.sql(f"SELECT * FROM {other}.{place.name}.doubled").collect()
+    assert sorted(tuple(row) for row in rows) == [(0,), (2,), (4,), (6,)]
+    assert place.rows("numbers") == [(0,), (1,), (2,), (3,)]
+
+
 def test_step_sends_a_fixed_number_of_requests(place: Place) -> None:
     """A step on an existing table sends a fixed number of requests; none is sent twice without need."""
     step = place.step(

@@ -80,7 +80,9 @@ def meet(
         return document
 
     def work(commands: list[TableCreate], insert: Callable[[Tx, Permit[Any]], MetadataDocument], catalog: Node) -> Any:  # noqa: ANN401 - a coroutine
-        steps = tuple(TransactionMutation(command, insert, place) for place, command in enumerate(commands))
+        steps = tuple(
+            TransactionMutation(command=command, mutation=insert, place=place) for place, command in enumerate(commands)
+        )
         permit = lab.permit(0, world.lake.id, catalog.id).about(TransactionCommand(steps))
         return lab.open().submit(permit, partial(transaction_run, permit=permit))
 

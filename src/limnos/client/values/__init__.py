@@ -31,6 +31,7 @@ from limnos.client.values.catalog import (
     FilesetPage,
     IcebergTableInfo,
     IcebergViewInfo,
+    JointTransactionReceipt,
     LanceTable,
     Metalake,
     MoveResult,

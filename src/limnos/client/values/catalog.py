@@ -172,12 +172,21 @@ class OperationResult(msgspec.Struct, frozen=True, kw_only=True):
     uuid: str | None = None
     metadata_location: str | None = None
     run: str | None = None
+    version: int | None = None
+    """The committed version of a Lance table."""
 
 
 class TransactionReceipt(msgspec.Struct, frozen=True):
     """The result of a transaction, and the catalog's revision after it."""
 
     revision: int
+    operations: tuple[OperationResult, ...]
+
+
+class JointTransactionReceipt(msgspec.Struct, frozen=True):
+    """The result of a transaction over several catalogs, and the revision of each catalog after it, by its name."""
+
+    revisions: dict[str, int]
     operations: tuple[OperationResult, ...]
 
 

@@ -72,7 +72,10 @@ _MODULES = (
 )
 
 
-KEYED = {"transaction": IdempotentRoute(200, has_files=True)}
+KEYED = {
+    "transaction": IdempotentRoute(200, has_files=True),
+    "joint-transaction": IdempotentRoute(200, has_files=True),
+}
 """Operations that accept an `Idempotency-Key`: those that change several objects at once."""
 
 

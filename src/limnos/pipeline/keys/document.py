@@ -53,9 +53,15 @@ def _steps(
     values: Values, *, parameters: tuple[declaration.Parameter, ...], notes: ProblemNotes
 ) -> tuple[declaration.StepDeclaration, ...]:
     names = frozenset((*(one.name for one in parameters), *RUN_PARAMETERS, SESSION))
+    catalogs = {parts: draft.values.get("catalog", values["catalog"]) for parts, draft, _ in values["steps"]}
     return tuple(
         _build_step(
-            _with_inputs(draft, names, at=at, notes=notes), parts, at=at, catalog=values["catalog"], notes=notes
+            _with_inputs(draft, names, at=at, notes=notes),
+            parts,
+            at=at,
+            catalog=values["catalog"],
+            catalogs=catalogs,
+            notes=notes,
         )
         for parts, draft, at in values["steps"]
     )
@@ -82,14 +88,22 @@ def _with_inputs(
 
 
 def _build_step(
-    draft: StepDraft, parts: declaration.Parts, *, at: declaration.SourcePosition, catalog: str, notes: ProblemNotes
+    draft: StepDraft,
+    parts: declaration.Parts,
+    *,
+    at: declaration.SourcePosition,
+    catalog: str,
+    catalogs: dict[declaration.Parts, str],
+    notes: ProblemNotes,
 ) -> declaration.StepDeclaration:
+    """Build a step. `catalog` is the pipeline's catalog, `catalogs` that of each step."""
     values = draft.values
-    if parts[0] == catalog and len(parts) > 2:
+    own = catalogs[parts]
+    if parts[0] == own and len(parts) > 2:
         notes.add(f"leave the catalog out: write {'.'.join(parts[1:])}", at)
     same = {name: values[name] for name in ("write", "incremental", "partition", "sort", "comment") if name in values}
     return declaration.StepDeclaration(
-        table=(catalog, *parts),
+        table=(own, *parts),
         body=draft.body,
         properties=dict(pairs(values.get("properties", ()))),
         columns=tuple(dataclasses.replace(column, name=name) for name, column, _ in values.get("columns", ())),
@@ -97,7 +111,7 @@ def _build_step(
         expectations=values.get("expect", ()),
         tags=values.get("tags", ()),
         tests=named_tests(values.get("tests", ())),
-        after=tuple((catalog, *name) for name in values.get("after", ())),
+        after=tuple((catalogs.get(name, catalog), *name) for name in values.get("after", ())),
         at=at,
         **same,
     )
@@ -128,7 +142,7 @@ FILE = Record(
         ),
         "catalog": RecordKey(
             value_schema=WORD,
-            description="The catalog of all steps' tables: one commit publishes them.",
+            description="The catalog of the steps' tables. A step may name another one of the metalake; one commit publishes all.",
             example="catalog: main",
             required=True,
         ),

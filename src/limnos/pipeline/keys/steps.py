@@ -142,6 +142,11 @@ _BODIES = {
     "load": RecordKey(value_schema=WORD, description="A source, loaded without changes.", example="load: flights"),
 }
 _TABLE = {
+    "catalog": RecordKey(
+        value_schema=WORD,
+        description="The catalog of the step's table, if it is not the pipeline's.",
+        example="catalog: archive",
+    ),
     "write": RecordKey(
         value_schema=WRITE,
         description="How the rows are written to the table.",

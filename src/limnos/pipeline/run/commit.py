@@ -20,7 +20,7 @@ from limnos.pipeline.lineage import lineage_of_tables, report_lineage
 from limnos.pipeline.outcomes import StepBranch, StepOutcome
 from limnos.pipeline.publish import publish_operations
 from limnos.pipeline.run.heartbeat import superseded_message
-from limnos.pipeline.run.refs import TableHeads, heads_of
+from limnos.pipeline.run.refs import TableHeads, heads_of, run_operations
 from limnos.pipeline.run.result import EndReason
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.stop import RunStopped
@@ -71,14 +71,14 @@ def publish(
     except ValueError as error:
         # The table's columns have changed since the step read them. Nothing was sent.
         return tuple(_moved_outputs(client, branches, patience=patience)) or _reraise(error)
-    operations = [*moves, {"do": "publish-run", "run": run, "attempt": attempt}]
-    key = key_of(run, attempt, again=again)
     catalog = branches[0].table[0]
+    operations = [*moves, {"do": "publish-run", "catalog": catalog, "run": run, "attempt": attempt}]
+    key = key_of(run, attempt, again=again)
     try:
-        answer = patience.call(lambda: client.transactions.run(catalog, operations, key=key))
+        revisions = patience.call(lambda: run_operations(client, operations, key=key))
     except (ConflictError, NotFoundError) as error:
         return _explain_refusal(client, branches, run=run, attempt=attempt, error=error, patience=patience)
-    return PublishResult(answer.revision)
+    return PublishResult(revisions[catalog])
 
 
 def report_lineages(client: Client, outcomes: Mapping[str, StepOutcome], *, pipeline: str, run: str) -> None:

@@ -103,7 +103,7 @@ def _own_branches(seen: Run) -> list[StepBranch]:
     for branch in branches:
         is_own = str(branch.name).startswith(branches_prefix(seen.id))
         is_made = branch.head is not None or (branch.base is None and not branch.columns_to_drop)
-        if not is_own or not is_made or branch.table[:1] != branches[0].table[:1]:
+        if not is_own or not is_made:
             raise CommitConflict(
                 f"run {seen.id} of user {seen.user} says that it wrote {branch.name} of {'.'.join(branch.table)}, which cannot be a branch of this run: nothing was published; `limnos delete run {seen.id}` discards the run"
             )

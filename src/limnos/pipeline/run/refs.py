@@ -7,7 +7,7 @@ and new tables change here, never snapshots.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -71,8 +71,19 @@ def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: st
             operations.append(_begin(branch, name))
         entries.append(_rename_branch(branch, name))
     if operations:
-        client.transactions.run(entries[0].table[0], operations)
+        run_operations(client, operations)
     return tuple(entries)
+
+
+def run_operations(
+    client: Client, operations: Sequence[Mapping[str, object]], *, key: str | None = None
+) -> Mapping[str, int]:
+    """Execute operations, each of which names its catalog, atomically. Returns the revision of each catalog."""
+    catalogs = {str(each["catalog"]) for each in operations}
+    if len(catalogs) > 1:
+        return client.transactions.run_joint(operations, key=key).revisions
+    catalog = catalogs.pop()
+    return {catalog: client.transactions.run(catalog, operations, key=key).revision}
 
 
 def _begin(branch: StepBranch, name: str) -> dict[str, object]:
@@ -84,7 +95,8 @@ def _begin(branch: StepBranch, name: str) -> dict[str, object]:
         "max-ref-age-ms": RETAINED_MS,
     }
     uuid = {"type": "assert-table-uuid", "uuid": branch.uuid}
-    return {"do": "commit-table", "path": list(branch.table[1:]), "requirements": [uuid], "updates": [ref]}
+    table = {"catalog": branch.table[0], "path": list(branch.table[1:])}
+    return {"do": "commit-table", **table, "requirements": [uuid], "updates": [ref]}
 
 
 def _rename_branch(branch: StepBranch, name: str) -> StepBranch:
@@ -151,7 +163,7 @@ def drop_new_tables(client: Client, tables: Iterable[Parts], *, run: str) -> tup
     dropped = [table for table in tables if (heads := heads_of(client, table)) and _is_unpublished(heads, run)]
     for start in range(0, len(dropped), _DROPS_MAX):
         part = dropped[start : start + _DROPS_MAX]
-        client.transactions.run(part[0][0], [{"do": "drop-table", "path": list(table[1:])} for table in part])
+        run_operations(client, [{"do": "drop-table", "catalog": table[0], "path": list(table[1:])} for table in part])
     return tuple(dropped)
 
 

@@ -127,6 +127,12 @@ class Context:
                 view.release(lease)
         raise ServiceUnavailable("The data changed too often during the request: try again")
 
+    def decided(self) -> None:
+        """Record that the request has decided on request views that it opened without `read`.
+
+        No-op, except for a request that is only asked for its decision.
+        """
+
     async def read_confirmed(
         self,
         scope: RequestScope,
@@ -239,11 +245,11 @@ class Context:
         if self.asker is not None:
             self.asker.has_changed = True  # the request needs no audit record of its own
 
-    def store_response(self, build_body: Callable[[int], bytes]) -> None:
+    def store_response(self, build_body: Callable[[dict[int, int]], bytes]) -> None:
         """Set a function that builds the response body inside the transaction, for a request with an idempotency key
         whose response cannot be rebuilt later.
 
-        `build_body` receives the zone's revision after the change.
+        `build_body` receives the revisions, after the change, of the zones that it writes to.
         """
         if self.once is not None:
             self.once.answer = build_body
@@ -287,11 +293,23 @@ class Context:
             ServiceUnavailable: Every attempt met a stale permit; nothing was changed. Also raises the errors of
                 `decide` and of the mutation.
         """
-        permit = await self.read(scope, decide) if first is None else first
+        return await self.write_decided(partial(self.read, scope, decide), mutation, first=first)
+
+    async def write_decided(
+        self,
+        decide: Callable[[], Awaitable[Permit[C]]],
+        mutation: Callable[[Tx, Permit[C]], T],
+        *,
+        first: Permit[C] | None = None,
+    ) -> T:
+        """Decide and run a mutation as `write` does, for decisions on request views that `decide` itself opens, such as
+        those of several catalogs.
+        """
+        permit = await decide() if first is None else first
         for attempt in range(1, WRITES_MAX + 1):
             try:
                 if attempt > WRITES_FREE:
-                    return await self._write_held(scope, decide, mutation, permit)
+                    return await self._write_held(decide, mutation, permit)
                 return await self.submit(permit, mutation)
             except MetalakeLockRequired:
                 decide = partial(_with_metalake, decide)
@@ -299,13 +317,12 @@ class Context:
             except StalePermit:
                 STALE_PERMITS[()] += 1
             if attempt != WRITES_FREE:  # the next attempt takes its locks from the stale permit, so do not decide here
-                permit = await self.read(scope, decide)
+                permit = await decide()
         raise ServiceUnavailable("Access or names changed while this was being written; nothing was changed: try again")
 
     async def _write_held(
         self,
-        scope: RequestScope,
-        decide: Callable[[RequestView], Permit[C]],
+        decide: Callable[[], Awaitable[Permit[C]]],
         mutation: Callable[[Tx, Permit[C]], T],
         stale: Permit[C],
     ) -> T:
@@ -315,7 +332,7 @@ class Context:
         """
 
         async def again() -> Decided[T]:
-            permit = self._with_audit_data(await self.read(scope, decide))
+            permit = self._with_audit_data(await decide())
             if permit.zones != stale.zones:
                 raise StalePermit
             return permit, self._bind(mutation, permit)
@@ -325,9 +342,9 @@ class Context:
         )
 
 
-def _with_metalake(decide: Callable[[RequestView], Permit[C]], request_view: RequestView) -> Permit[C]:
+async def _with_metalake(decide: Callable[[], Awaitable[Permit[C]]]) -> Permit[C]:
     """Decide, for a mutation of a catalog that writes to its metalake, too."""
-    return replace(decide(request_view), writes_metalake=True)
+    return replace(await decide(), writes_metalake=True)
 
 
 async def confirmed(

@@ -40,8 +40,8 @@ class IdempotentRequest:
         self.status = status
         """The HTTP status of a successful answer."""
         self.lifetime_ms = lifetime_ms
-        self.answer: Callable[[int], bytes] | None = None
-        """Builds the response body right after the mutation, from the zone's revision after it.
+        self.answer: Callable[[dict[int, int]], bytes] | None = None
+        """Builds the response body right after the mutation, from the revisions of its zones after it.
 
         None if the body can be rebuilt later from stored data.
         """
@@ -53,8 +53,7 @@ class IdempotentRequest:
         """
         result = work(tx)
         count = tx.drafts[-1].node_id if tx.drafts else None
-        revision = tx.revision if tx.drafts else tx.revision - 1
-        body = None if self.answer is None else self.answer(revision)
+        body = None if self.answer is None else self.answer(tx.next_revisions)
         outcome = self._keep(
             tx,
             RequestOutcome(

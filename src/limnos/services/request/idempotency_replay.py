@@ -50,18 +50,22 @@ class DecisionProbe(Context):
         await super().read(scope, reader, refuse_disabled=refuse_disabled)
         raise DecisionReached
 
-    async def write(
+    def decided(self) -> NoReturn:
+        """Raise DecisionReached: the request has made its decision on request views of its own."""
+        self.looked = True
+        raise DecisionReached
+
+    async def write_decided(
         self,
-        scope: RequestScope,
-        decide: Callable[[RequestView], Permit[C]],
+        decide: Callable[[], Awaitable[Permit[C]]],
         mutation: Callable[[Tx, Permit[C]], T],
         *,
         first: Permit[C] | None = None,
     ) -> T:
         """Decide, then stop. Raises DecisionReached, or the errors of `decide`."""
         del mutation, first
-        await self.read(scope, decide)
-        raise AssertionError("a read of a probe does not return")
+        await decide()
+        self.decided()
 
     async def submit(self, permit: Permit[C], mutation: Callable[[Tx, Permit[C]], T]) -> NoReturn:
         """Raise DecisionReached: the request already has a permit, so its decision was made."""
@@ -70,13 +74,16 @@ class DecisionProbe(Context):
 
 
 async def key_find(ctx: Context, scope: RequestScope, text: str) -> IdempotencyKey | None:
-    """Return the full idempotency key: the client's key `text`, the caller, and the catalog's zone.
+    """Return the full idempotency key: the client's key `text`, the caller, and the catalog's zone; for a request on
+    several catalogs, the metalake's zone.
 
-    Returns None if the scope names no existing catalog, or if the caller has no access to it.
+    Returns None if the scope names no existing catalog or metalake, or if the caller has no access to it.
     """
 
     def read(request_view: RequestView) -> IdempotencyKey | None:
-        if request_view.settled.catalog is None:
+        if request_view.settled.catalog is None and (
+            scope.catalog is not None or request_view.settled.metalake is None
+        ):
             return None
         user_id = request_view.subject.user_id
         return IdempotencyKey(

@@ -20,8 +20,8 @@ from limnos.names import display
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.transactions.operations import TransactionOperation, table_commit_of
-from limnos.services.transactions.run_publishing import RunPublishOperation, with_runs
-from limnos.services.transactions.transactions import transaction_execute
+from limnos.services.transactions.run_publishing import RunPublishOperation
+from limnos.services.transactions.transactions import joint_transaction_execute, transaction_execute
 
 _DIGITS: Final = 12
 _MAIN: Final = "main"
@@ -66,14 +66,13 @@ def _is_own(output: RunOutput, run: PipelineRun) -> bool:
 def own_outputs(run: PipelineRun, steps: Sequence[RunStepState]) -> list[RunOutput]:
     """Return the outputs of a run.
 
-    Raises CommitConflict if the run has no outputs, an output's branch cannot be from this run, or the outputs are in
-    several catalogs.
+    Raises CommitConflict if the run has no outputs, or an output's branch cannot be from this run.
     """
     outputs = run_outputs(steps)
     if not outputs:
         raise CommitConflict(f"Run {run.uuid} has no tables, so there is nothing to publish")
     for output in outputs:
-        if not _is_own(output, run) or output.table[0] != outputs[0].table[0]:
+        if not _is_own(output, run):
             raise CommitConflict(
                 f"Run {run.uuid} names the branch {output.branch[:100]} of {display.render(output.table)}, which it cannot have created: nothing was published. Discard the run"
             )
@@ -99,12 +98,12 @@ async def held_run_publish(ctx: Context, *, metalake: str, run: PipelineRun, ste
         raise UnsupportedOperation(
             f"A table of this run loses columns: publish it with limnos pipeline publish {run.uuid}"
         )
-    operations: list[TransactionOperation] = [_move(output) for output in outputs]
-    operations.append(RunPublishOperation(run.uuid, run.attempt))
-    scope = RequestScope(metalake, outputs[0].table[0])
-    ready = await with_runs(ctx, scope, operations=operations)
-    revision, _ = await transaction_execute(ctx, scope, ready)
-    return revision
+    operations: list[tuple[RequestScope, TransactionOperation]] = [
+        (RequestScope(metalake, output.table[0]), _move(output)) for output in outputs
+    ]
+    operations.append((operations[0][0], RunPublishOperation(run.uuid, run.attempt)))
+    revisions, _ = await joint_transaction_execute(ctx, operations)
+    return revisions[outputs[0].table[0]]
 
 
 def _move(output: RunOutput) -> TransactionOperation:

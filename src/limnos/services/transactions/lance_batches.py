@@ -137,10 +137,10 @@ async def tables_commit(
             steps = _steps(request_view, operations, ready=ready, now_ms=now_ms)
             transaction_mutations = [
                 TransactionMutation(
-                    step.permit.command,
-                    step.mutation,
-                    number,
-                    None if step.new_document is None else step.table.node.id,
+                    command=step.permit.command,
+                    mutation=step.mutation,
+                    place=number,
+                    created_id=None if step.new_document is None else step.table.node.id,
                 )
                 for number, step in enumerate(steps)
                 if step.permit.command is not None

@@ -36,7 +36,7 @@ class DocumentHold(msgspec.Struct, frozen=True):
     expected: int
 
 
-class TransactionMutation(msgspec.Struct, frozen=True):
+class TransactionMutation(msgspec.Struct, frozen=True, kw_only=True):
     """One mutation of a transaction.
 
     `place` is the index of its operation. `created_id` is the temporary id of the object that it creates, by which
@@ -47,6 +47,8 @@ class TransactionMutation(msgspec.Struct, frozen=True):
     mutation: OperationMutation
     place: int
     created_id: int | None = None
+    zone: int | None = None
+    """The zone that it writes to; None for the zone of the transaction's permit."""
 
 
 class TransactionCommand(msgspec.Struct, frozen=True):
@@ -56,9 +58,11 @@ class TransactionCommand(msgspec.Struct, frozen=True):
 
 
 class TransactionEffects(NamedTuple):
-    """The zone's revision after a transaction, and the results of its mutations, by the index of the operation."""
+    """The revisions, after a transaction, of the zones that it writes to, and the results of its mutations, by the
+    index of the operation.
+    """
 
-    revision: int
+    revisions: dict[int, int]
     results: dict[int, object]
 
 
@@ -70,12 +74,19 @@ def command_of(plan: TransactionPlan, built: list[BuiltMetadata]) -> Permit[Tran
     of_step = {each.work.steps[0]: each for each in built}
     transaction_mutations: list[TransactionMutation] = []
     for number, step in enumerate(plan.steps):
-        count = None if step.created_node is None else step.created_node.id
-        if step.mutation is not None:
-            transaction_mutations.append(TransactionMutation(step.permit.command, step.mutation, number, count))
-        elif number in of_step:
+        command, mutation = step.permit.command, step.mutation
+        if mutation is None and number in of_step:
             command, mutation = _table_mutation(step, of_step[number])
-            transaction_mutations.append(TransactionMutation(command, mutation, number, count))
+        if mutation is not None:
+            transaction_mutations.append(
+                TransactionMutation(
+                    command=command,
+                    mutation=mutation,
+                    place=number,
+                    created_id=None if step.created_node is None else step.created_node.id,
+                    zone=step.permit.zone,
+                )
+            )
     return plan.permit.about(TransactionCommand(tuple(transaction_mutations)))
 
 
@@ -152,8 +163,9 @@ def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEf
     results: dict[int, object] = {}
     for transaction_mutation in transaction_mutations:
         command = _with_new_ids(transaction_mutation.command, entries) if entries else transaction_mutation.command
+        zone = permit.zone if transaction_mutation.zone is None else transaction_mutation.zone
         try:
-            result = transaction_mutation.mutation(tx, permit.about(command))
+            result = transaction_mutation.mutation(tx.in_zone(zone), permit.within(zone, command))
         except LimnosError as error:
             error.context["operation"] = transaction_mutation.place
             raise
@@ -161,7 +173,7 @@ def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEf
         results[transaction_mutation.place] = result
         if transaction_mutation.created_id is not None:
             entries[transaction_mutation.created_id] = _id_of(result)
-    return TransactionEffects(tx.revision if tx.drafts else tx.revision - 1, results)
+    return TransactionEffects(tx.next_revisions, results)
 
 
 def _id_of(result: object) -> int:

@@ -62,6 +62,8 @@ class OperationStep(NamedTuple):
     """The writer of a view's text, if the step writes it."""
     guard: DatasetGuard | None = None
     """The guard of the SQL++ dataset that it changes; None for another object."""
+    queue_id: int | None = None
+    """The id of the table in whose queue the transaction waits, beside the tables of `table`."""
     wakes: bool = False
     """Whether it creates a task, so that the worker must be woken."""
 

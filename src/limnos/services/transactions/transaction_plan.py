@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Transaction plan: the steps of a transaction's operations, each decided on the state that the earlier operations
-would leave.
+would leave; of one catalog, or of several of one metalake on request views of the same snapshot.
 
 Must not know any wire format; builds and writes nothing. See `services.transactions.metadata_assembly` for metadata and
 `services.transactions.mutations` for the mutations.
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, cast
 
+from msgspec.structs import replace
+
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest, CommitConflict
 from limnos.model.kinds import Kind
@@ -18,11 +20,17 @@ from limnos.model.object_errors import name_object_in_error
 from limnos.model.permits import Permit
 from limnos.services.iceberg.dataset_fence import DatasetGuard
 from limnos.services.request.catalog_storage import CatalogStorage, catalog_storage_of
+from limnos.services.request.context import Context
+from limnos.services.request.multi_catalog_reads import read_many_scopes
+from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.transactions.operations import OperationStep, TransactionOperation
-from limnos.services.transactions.transaction_view import TransactionView
+from limnos.services.transactions.transaction_view import NEW_ID, TransactionView
 from limnos.view.cache_miss import CacheMiss, for_each
 from limnos.view.keys import ABSENT, Key, document_key, owner_key
+
+_NEW_IDS = 1 << 20
+"""The number of temporary ids for each catalog: more than a transaction has operations."""
 
 
 class TablePlan(NamedTuple):
@@ -44,28 +52,87 @@ class TransactionPlan(NamedTuple):
     steps: tuple[OperationStep, ...]
     works: tuple[TablePlan, ...]
     permit: Permit[None]
+    zones: tuple[int, ...]
+    """The zone of each catalog, in the order of `CatalogOperations.scopes`."""
 
     @property
     def lines(self) -> list[int]:
         """The ids of the changed tables and views, by which the per-key queues are identified."""
-        return [work.document.node_id for work in self.works if work.document is not None]
+        tables = [work.document.node_id for work in self.works if work.document is not None]
+        return tables + [step.queue_id for step in self.steps if step.queue_id is not None]
 
 
-def plan_of(operations: Sequence[TransactionOperation], request_view: RequestView) -> TransactionPlan:
-    """Make the access decision on every operation, in order, and return the plan."""
-    request_view.require_in_use()
+class CatalogOperations(NamedTuple):
+    """The operations of a transaction, with the catalog of each: `catalogs` has indices of `scopes`."""
+
+    scopes: tuple[RequestScope, ...]
+    catalogs: tuple[int, ...]
+    operations: tuple[TransactionOperation, ...]
+
+    @property
+    def scope_of_each(self) -> list[RequestScope]:
+        """The catalog of each operation."""
+        return [self.scopes[number] for number in self.catalogs]
+
+
+def operations_of(placed: Sequence[tuple[RequestScope, TransactionOperation]]) -> CatalogOperations:
+    """Return operations with their catalogs, in order."""
+    scopes = tuple(dict.fromkeys(scope for scope, _ in placed))
+    numbers = {scope: number for number, scope in enumerate(scopes)}
+    return CatalogOperations(scopes, tuple(numbers[scope] for scope, _ in placed), tuple(each for _, each in placed))
+
+
+async def read_plan(ctx: Context, asked: CatalogOperations) -> TransactionPlan:
+    """Make the access decision on every operation on one snapshot, and return the plan."""
+    if len(asked.scopes) == 1:
+        return await ctx.read(asked.scopes[0], lambda request_view: plan_of(asked, (request_view,)))
+    plan = await read_many_scopes(ctx, asked.scopes, lambda request_views: plan_of(asked, request_views))
+    ctx.decided()
+    return plan
+
+
+def plan_of(asked: CatalogOperations, request_views: Sequence[RequestView]) -> TransactionPlan:
+    """Make the access decision on every operation, in order, and return the plan. `request_views` has one view for
+    each catalog, all of the same snapshot.
+    """
+    for request_view in request_views:
+        request_view.require_in_use()
+    operations, catalogs = asked.operations, asked.catalogs
     if len(operations) > 1:
-        _require_cached(operations, request_view)
-    pending = TransactionView(request_view)
-    steps = tuple([_decide_operation(each, pending) for each in operations])
-    place = catalog_storage_of(request_view)
+        for_each(
+            list(enumerate(request_views)),
+            lambda each: _require_cached(
+                [operation for operation, at in zip(operations, catalogs, strict=True) if at == each[0]], each[1]
+            ),
+        )
+    pending = [
+        TransactionView(request_view, first_id=NEW_ID + number * _NEW_IDS)
+        for number, request_view in enumerate(request_views)
+    ]
+    steps = tuple([_decide_operation(each, pending[at]) for each, at in zip(operations, catalogs, strict=True)])
+    places = [catalog_storage_of(request_view) for request_view in request_views]
     by_table: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         if step.table is not None:
             by_table.setdefault(step.table.id, []).append(number)
-    works = tuple([_table_plan(steps[numbers[0]], tuple(numbers), place=place) for numbers in by_table.values()])
+    works = tuple(
+        [
+            _table_plan(steps[numbers[0]], tuple(numbers), place=places[catalogs[numbers[0]]])
+            for numbers in by_table.values()
+        ]
+    )
+    zones = tuple([request_view.zone for request_view in request_views])
     decisions = [decision for step in steps for decision in step.permit.decisions]
-    return TransactionPlan(steps, works, request_view.permit(None, *decisions))
+    permit = request_views[0].permit(None, *decisions)
+    return TransactionPlan(steps, works, permit if len(zones) == 1 else _joint_permit(permit, request_views), zones)
+
+
+def _joint_permit(permit: Permit[None], request_views: Sequence[RequestView]) -> Permit[None]:
+    """Return a permit to write to several catalogs, which is stale if access to one of them has changed."""
+    first, *more = sorted(request_view.zone for request_view in request_views)
+    zones = (*request_views[0].settled.zones[:-1], first, *more)
+    stamps = request_views[0].view.access_stamps(zones)
+    return replace(permit, zone=first, more_zones=tuple(more), stamps=stamps)
 
 
 def _table_plan(first: OperationStep, numbers: tuple[int, ...], *, place: CatalogStorage) -> TablePlan:

@@ -37,16 +37,17 @@ class TransactionView(RequestView):
     operations.
     """
 
-    __slots__ = ("_changed", "_made", "_names", "_nodes", "_registered")
+    __slots__ = ("_changed", "_names", "_next_id", "_nodes", "_registered")
 
-    def __init__(self, request_view: RequestView) -> None:  # no super: copies the whole state of the other request view
+    def __init__(self, request_view: RequestView, *, first_id: int = NEW_ID) -> None:
+        # no super: copies the whole state of the other request view
         for slot in (*CallerView.__slots__, *RequestView.__slots__):
             setattr(self, slot, getattr(request_view, slot))
         self._names: dict[tuple[int, str, str], int | None] = {}
         self._nodes: dict[int, Node] = {}
         self._changed: set[int] = set()
         self._registered: set[int] = set()
-        self._made = 0
+        self._next_id = first_id
 
     def find(self, levels: Levels, kind: Kind) -> tuple[Node | None, SecurableChain]:
         """Resolve the name of an object of the catalog, with the recorded effects applied."""
@@ -108,8 +109,8 @@ class TransactionView(RequestView):
         self, kind: Kind, *, parent_id: int, name: str, record: NodeRecord = BLANK_TABLE, table_format: str = ICEBERG
     ) -> Node:
         """Record that an object is created, and return its node under a temporary id."""
-        node_id = NEW_ID + self._made
-        self._made += 1
+        node_id = self._next_id
+        self._next_id += 1
         space = self.space(kind)
         node_format = "" if kind is Kind.NAMESPACE else table_format
         node = Node(

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions: several operations in one catalog, executed atomically in one transaction of the store.
+"""Transactions: several operations in one or several catalogs of a metalake, executed atomically in one transaction of
+the store.
 
 Must not know any wire format. Every operation requires its own privilege, checked on the state that the earlier
 operations would leave (`transaction_plan`). Metadata files are written first (`metadata_assembly`), and deleted if they
@@ -11,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import count
 
 from limnos.model.entities import MetadataDocument
@@ -37,15 +37,23 @@ from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.old_metadata_files import delete_old_metadata_files
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.request.request_view import RequestView
+from limnos.services.transactions.lance_operations import publish_manifests, with_checked_versions
 from limnos.services.transactions.metadata_assembly import BuiltMetadata, build_all
 from limnos.services.transactions.mutations import TransactionCommand, TransactionEffects, command_of, transaction_run
 from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import with_runs
-from limnos.services.transactions.transaction_plan import TransactionPlan, plan_of
+from limnos.services.transactions.transaction_plan import (
+    CatalogOperations,
+    TransactionPlan,
+    operations_of,
+    read_plan,
+)
 from limnos.view.keys import document_key
 
-AnswerBuilder = Callable[[int, "Sequence[MetadataDocument | None]"], bytes]
+AnswerBuilder = Callable[[dict[str, int], "Sequence[MetadataDocument | None]"], bytes]
+"""Builds the body of a response from the revision of each catalog, by its name, and the documents of the operations."""
+CATALOGS_MAX = 16
+"""The maximum number of catalogs: the locks of all are held together."""
 OPERATIONS_MAX = 1000
 """The maximum number of operations: a thousand commits block the store's event loop for about fifty milliseconds."""
 
@@ -75,27 +83,61 @@ async def transaction_execute(
         BadRequest: There are too many operations. Also raises the error of the first operation that a single request
             would refuse.
     """
-    if len(operations) > OPERATIONS_MAX:
+    revisions, documents = await joint_transaction_execute(ctx, [(scope, each) for each in operations], encode=encode)
+    return revisions[scope.catalog or ""], documents
+
+
+async def joint_transaction_execute(
+    ctx: Context,
+    placed: Sequence[tuple[RequestScope, TransactionOperation]],
+    *,
+    encode: AnswerBuilder | None = None,
+) -> tuple[dict[str, int], list[MetadataDocument | None]]:
+    """Execute the operations of a transaction atomically, in catalogs of one metalake.
+
+    Args:
+        ctx: The request.
+        placed: The operations, in order, each with its catalog.
+        encode: As for `transaction_execute`.
+
+    Returns:
+        The revision of each catalog after the transaction, by its name, and the resulting document of each operation.
+
+    Raises the errors of `transaction_execute`.
+    """
+    if len(placed) > OPERATIONS_MAX:
         raise BadRequest(
-            f"{len(operations)} changes in one transaction are more than the {OPERATIONS_MAX} that are allowed: send several"
+            f"{len(placed)} changes in one transaction are more than the {OPERATIONS_MAX} that are allowed: send several"
         )
-    operations = await with_runs(ctx, scope, operations=operations)
-    lines, look = ctx.services.lines, partial(plan_of, operations)
-    epoch = ctx.services.view.epoch
-    plan = await ctx.read(scope, look)
+    asked = operations_of(placed)
+    asked = asked._replace(operations=tuple(await with_runs(ctx, asked.scopes[0], operations=asked.operations)))
+    lines, epoch = ctx.services.lines, ctx.services.view.epoch
+    plan = await read_plan(ctx, asked)
     await _check_files(ctx, plan)
     waits = not all(map(lines.is_free, plan.lines))
     async with lines.turns(plan.lines):
-        if waits:
-            plan = await ctx.read(scope, look)
+        ready = await with_checked_versions(ctx, asked.scope_of_each, operations=asked.operations)
+        if waits or ready != asked.operations:
+            asked = asked._replace(operations=ready)
+            plan = await read_plan(ctx, asked)
         async with ctx.services.files.file_batch(lambda: ctx.submitted) as file_batch:
-            plan, built, done = await _carry_out(ctx, scope, operations, plan, file_batch, encode=encode)
-    await _finish_commit(ctx, plan, built, revision=done.revision, epoch=epoch)
+            plan, built, done = await _carry_out(ctx, asked, plan, file_batch, encode=encode)
+        await publish_manifests(asked.operations, done.results)
+    await _finish_commit(ctx, plan, built, revisions=done.revisions, epoch=epoch)
     documents = _documents(plan, built)
     for number, each in done.results.items():
         if plan.steps[number].mutation is None and isinstance(each, (MetadataDocument, ViewState)):
             documents[number] = each.document if isinstance(each, ViewState) else each
-    return done.revision, documents
+    return _by_catalog(asked, plan, done.revisions), documents
+
+
+def _by_catalog(asked: CatalogOperations, plan: TransactionPlan, revisions: dict[int, int]) -> dict[str, int]:
+    """Return the revisions by the names of the catalogs."""
+    return {
+        scope.catalog or "": revisions[zone]
+        for scope, zone in zip(asked.scopes, plan.zones, strict=True)
+        if zone in revisions
+    }
 
 
 async def _check_files(ctx: Context, plan: TransactionPlan) -> None:
@@ -119,14 +161,9 @@ def _documents(plan: TransactionPlan, built: list[BuiltMetadata]) -> list[Metada
     return [documents.get(number) for number in range(len(plan.steps))]
 
 
-def _answer(result: AnswerBuilder, documents: list[MetadataDocument | None], revision: int) -> bytes:
-    return result(revision, documents)
-
-
 async def _carry_out(
     ctx: Context,
-    scope: RequestScope,
-    operations: Sequence[TransactionOperation],
+    asked: CatalogOperations,
     plan: TransactionPlan,
     file_batch: FileBatch,
     *,
@@ -143,16 +180,17 @@ async def _carry_out(
         built = await build_all(ctx, plan, before=built, file_batch=file_batch)
         current, ready = plan, built
         if encode is not None:
-            ctx.store_response(partial(_answer, encode, _documents(plan, built)))
+            documents, build_body = _documents(plan, built), encode
+            ctx.store_response(lambda revisions: build_body(_by_catalog(asked, current, revisions), documents))  # noqa: B023
 
-        def decide(request_view: RequestView) -> Permit[TransactionCommand]:
-            now = plan_of(operations, request_view)
+        async def decide() -> Permit[TransactionCommand]:
+            now = await read_plan(ctx, asked)
             if now.works != current.works:  # noqa: B023 - it is called within this turn of the loop
                 raise LostRace
             return command_of(now, ready)  # noqa: B023
 
         try:
-            return plan, built, await ctx.write(scope, decide, transaction_run, first=command_of(plan, built))
+            return plan, built, await ctx.write_decided(decide, transaction_run, first=command_of(plan, built))
         except LostRace:
             LOST_RACES[()] += 1
         except LimnosError as error:
@@ -160,26 +198,27 @@ async def _carry_out(
         if loop.time() > until:
             break
         await lost_race_pause(attempt)
-        plan = await ctx.read(scope, partial(plan_of, operations))
+        plan = await read_plan(ctx, asked)
     raise CommitConflict("Too many commits to these tables at once: read them again and retry")
 
 
 async def _finish_commit(
-    ctx: Context, plan: TransactionPlan, built: list[BuiltMetadata], *, revision: int, epoch: int
+    ctx: Context, plan: TransactionPlan, built: list[BuiltMetadata], *, revisions: dict[int, int], epoch: int
 ) -> None:
     """Run the steps after a successful commit, such as deleting old metadata files."""
-    view, zone = ctx.services.view, plan.permit.zone
+    view = ctx.services.view
     if True in [step.wakes for step in plan.steps]:
         ctx.services.wake_worker()
     for each in built:
         document = each.document
         if document is None or each.work.document is None:
             continue
-        is_view = plan.steps[each.work.steps[0]].kind is Kind.VIEW
+        first = plan.steps[each.work.steps[0]]
+        is_view, zone = first.kind is Kind.VIEW, first.permit.zone
         if not is_view and each.new is not None and each.data is document.body and not is_heavy(document):
             RECENT_METADATA.of(ctx.services).put(document, each.new)
         if len(document.body) <= OFFERED_BYTES_MAX:
-            view.offer(document_key(document.node_id), document, zone=zone, revision=revision, epoch=epoch)
+            view.offer(document_key(document.node_id), document, zone=zone, revision=revisions[zone], epoch=epoch)
     for each in built:  # last, because it awaits: the view must have all documents before
         if each.document is not None and each.old is not None and each.new is not None:
             await delete_old_metadata_files(ctx, each.document, built=(each.old, each.new), place=each.work.place)

@@ -94,9 +94,9 @@ class PostgresSession:
 
     has_location_locks = True
 
-    def __init__(self, connection: psycopg.Connection, zone: int, *, jobs: int) -> None:
+    def __init__(self, connection: psycopg.Connection, written_zones: tuple[int, ...], *, jobs: int) -> None:
         self.connection = connection
-        self.zone = zone
+        self.written_zones = written_zones
         self._jobs = jobs
         self._ids: list[int] = []
         self._saved = False
@@ -176,16 +176,17 @@ class PostgresSession:
     def read_clocks(self, zones: Sequence[int]) -> list[Row]:
         """Read the clocks of zones, in a separate statement after the locks are taken.
 
-        If `zones` is only the mutation's zone, its clock row is locked until the commit.
+        If `zones` is only one zone that the mutation writes to, its clock row is locked until the commit.
         """
-        if list(zones) == [self.zone]:
-            return self.rows(CLOCK_HOLD, {"zone": self.zone})
+        if len(zones) == 1 and zones[0] in self.written_zones:
+            return self.rows(CLOCK_HOLD, {"zone": zones[0]})
         return self.rows(CLOCKS_READ, clock_params(zones))
 
     def lock(self, permit: Permit[object]) -> None:
         """Take the access locks in zone order: shared above the mutation's zone, exclusive on it.
 
-        A catalog's own lock is its clock row, taken when its clock is read. A mutation of a metalake that depends on a
+        A catalog's own lock is its clock row, taken when its clock is read. The rows of several catalogs are taken in
+        ascending order, so that no two transactions wait for each other. A mutation of a metalake that depends on a
         catalog does not lock the catalog, since every writer to the catalog holds a shared lock on the metalake. A
         mutation of a catalog that writes to its metalake, too, takes the metalake's lock exclusively.
         """
@@ -377,11 +378,13 @@ class PostgresStore:
         try:
             fault_point("begin")
             permit = jobs[0].permit
-            session = PostgresSession(connection, permit.zone, jobs=len(jobs))
+            written_zones = (permit.zone, *permit.more_zones)
+            session = PostgresSession(connection, written_zones, jobs=len(jobs))
             session.lock(permit)
             fault_point("locked")
             batch = MutationBatch(session, now_ms=self.time.now_ms())
-            batch.clock(permit.zone)  # first, because the row of a catalog's clock is the catalog's lock
+            for zone in written_zones:  # first, because the row of a catalog's clock is the catalog's lock
+                batch.clock(zone)
             _decide(jobs[0])
             while ran < len(jobs) and not batch.closed:
                 _run_job(jobs[ran], batch, session)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Transactions: moves, drops, creates and commits in one catalog, executed atomically.
+"""Transactions: moves, drops, creates and commits in one or several catalogs, executed atomically.
 
 Has no business rules. Operations apply in order: later ones see the objects that earlier ones created or moved.
 """
@@ -20,18 +20,20 @@ from limnos.http.routing import Route
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import BadRequest
 from limnos.model.records import NamespaceRecord
-from limnos.names.parts import check_some_levels
+from limnos.names.parts import check_catalog_name, check_some_levels
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.tables import TableRequest
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest
+from limnos.services.lance.commits import NewVersion
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.transactions import operations as operated
+from limnos.services.transactions.lance_operations import LanceVersionOperation
 from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import RunPublishOperation
-from limnos.services.transactions.transactions import OPERATIONS_MAX, transaction_execute
+from limnos.services.transactions.transactions import CATALOGS_MAX, OPERATIONS_MAX, joint_transaction_execute
 
 _REQUIREMENTS_DECODED_MAX = 8
 """The number of requirements of a large commit that are decoded: enough to find `assert-create`, which is the only
@@ -39,8 +41,11 @@ requirement of a create.
 """
 
 
-class _OperationBody(AdminRequestBody, frozen=True, tag_field="do"):
+class _OperationBody(AdminRequestBody, frozen=True, tag_field="do", kw_only=True):
     """The base class of operations. The JSON field `do` selects the type."""
+
+    catalog: str | None = None
+    """The operation's catalog, in a transaction of several; else None."""
 
 
 class NamespaceCreate(_OperationBody, frozen=True, tag="create-namespace"):
@@ -256,6 +261,29 @@ class ViewMove(_OperationBody, frozen=True, tag="move-view"):
         return operated.ViewMoveOperation(check_some_levels(self.source), check_some_levels(self.target))
 
 
+class LanceVersionCommit(_OperationBody, frozen=True, tag="commit-lance-version", kw_only=True):
+    """An operation that commits a staged version of a Lance table; its fields are those of Lance REST."""
+
+    path: list[str]
+    version: int
+    manifest_path: str
+    manifest_size: int | None = None
+    e_tag: str | None = None
+    metadata: dict[str, str] | None = None
+
+    def to_operation(self) -> TransactionOperation:
+        """Convert the operation to the service's command."""
+        new_version = NewVersion(
+            version=self.version,
+            path=self.manifest_path,
+            size=self.manifest_size,
+            e_tag=self.e_tag,
+            metadata=msgspec.json.encode(self.metadata or {}, order="sorted").decode(),
+            branch="",
+        )
+        return LanceVersionOperation(check_some_levels(self.path), new_version)
+
+
 class RunPublish(_OperationBody, frozen=True, tag="publish-run"):
     """An operation that marks a pipeline run as published. The run must be running or held, and its current attempt the
     given one.
@@ -282,6 +310,7 @@ AnyOperation = (
     | TableCommit
     | TableDrop
     | TableMove
+    | LanceVersionCommit
     | RunPublish
 )
 
@@ -295,6 +324,49 @@ class TransactionRequest(AdminRequestBody, frozen=True):
 async def transaction_run(request: Request, ctx: Context) -> Response:
     """Execute all operations or none, and return the catalog's revision and the result of each operation."""
     metalake, catalog = names_of(request)
+    asked = await _operations_of(request)
+    for number, each in enumerate(asked):
+        if each.catalog not in (None, catalog):
+            raise BadRequest(
+                f"Operation {number} is of catalog {each.catalog}, and the address is of catalog {catalog}: send a transaction of several catalogs to /api/limnos/v1/metalakes/{{m}}/transactions"
+            )
+
+    def encode_results(revisions: dict[str, int], documents: Sequence[MetadataDocument | None]) -> bytes:
+        results = _encode_results([catalog] * len(asked), asked, documents)
+        return msgspec.json.encode({"revision": revisions[catalog], "operations": results})
+
+    operations = [(RequestScope(metalake, catalog), each.to_operation()) for each in asked]
+    return Response(200, encode_results(*await joint_transaction_execute(ctx, operations, encode=encode_results)))
+
+
+async def joint_transaction_run(request: Request, ctx: Context) -> Response:
+    """Execute all operations in several catalogs of a metalake or none, and return the revision of each catalog and the
+    result of each operation.
+    """
+    (metalake,) = names_of(request)
+    asked = await _operations_of(request)
+    catalogs: list[str] = []
+    for number, each in enumerate(asked):
+        if each.catalog is None:
+            raise BadRequest(f"Operation {number} has no field 'catalog': name the catalog of each operation")
+        catalogs.append(check_catalog_name(each.catalog))
+    if len(set(catalogs)) > CATALOGS_MAX:
+        raise BadRequest(
+            f"The operations are of {len(set(catalogs))} catalogs, and a transaction has at most {CATALOGS_MAX}: send several"
+        )
+
+    def encode_results(revisions: dict[str, int], documents: Sequence[MetadataDocument | None]) -> bytes:
+        results = _encode_results(catalogs, asked, documents)
+        return msgspec.json.encode({"revisions": revisions, "operations": results})
+
+    operations = [
+        (RequestScope(metalake, catalog), each.to_operation()) for catalog, each in zip(catalogs, asked, strict=True)
+    ]
+    return Response(200, encode_results(*await joint_transaction_execute(ctx, operations, encode=encode_results)))
+
+
+async def _operations_of(request: Request) -> list[AnyOperation]:
+    """Decode the operations of a request. Raises BadRequest if there are none, or too many."""
     body = Request.decode(await request.body(), TransactionRequest)
     if not body.operations:
         raise BadRequest("Field 'operations' is empty: name at least one")
@@ -302,20 +374,16 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
         raise BadRequest(
             f"Field 'operations' has at most {OPERATIONS_MAX} operations, not {len(body.operations)}: send several transactions"
         )
+    return body.operations
 
-    def encode_results(revision: int, documents: Sequence[MetadataDocument | None]) -> bytes:
-        results = [
-            _encode_result(catalog, each, document) for each, document in zip(body.operations, documents, strict=True)
-        ]
-        return msgspec.json.encode({"revision": revision, "operations": results})
 
-    operations = [each.to_operation() for each in body.operations]
-    return Response(
-        200,
-        encode_results(
-            *await transaction_execute(ctx, RequestScope(metalake, catalog), operations, encode=encode_results)
-        ),
-    )
+def _encode_results(
+    catalogs: Sequence[str], operations: Sequence[AnyOperation], documents: Sequence[MetadataDocument | None]
+) -> list[dict[str, object]]:
+    return [
+        _encode_result(catalog, each, document)
+        for catalog, each, document in zip(catalogs, operations, documents, strict=True)
+    ]
 
 
 def _encode_result(catalog: str, operation: AnyOperation, document: MetadataDocument | None) -> dict[str, object]:
@@ -324,30 +392,40 @@ def _encode_result(catalog: str, operation: AnyOperation, document: MetadataDocu
         return {"do": "publish-run", "run": operation.run}
     path = operation.target if isinstance(operation, (NamespaceMove, TableMove, ViewMove)) else operation.path
     body: dict[str, object] = {"do": operation.__struct_config__.tag, "path": [catalog, *path]}
+    if isinstance(operation, LanceVersionCommit):
+        body["version"] = operation.version
     if document is not None:
         body |= {"uuid": document.uuid, "metadata_location": document.metadata_location}
     return body
 
 
+_ASKS = (
+    Action.TABLE_COMMIT,
+    Action.TABLE_CREATE,
+    Action.TABLE_REGISTER,
+    Action.TABLE_MOVE,
+    Action.TABLE_DROP,
+    Action.VIEW_CREATE,
+    Action.VIEW_ALTER,
+    Action.VIEW_MOVE,
+    Action.VIEW_DROP,
+    Action.NAMESPACE_CREATE,
+    Action.NAMESPACE_MOVE,
+    Action.NAMESPACE_DROP,
+)
 ROUTES: tuple[Route[Handler], ...] = (
     Route(
         method="POST",
         path="/api/limnos/v1/metalakes/{m}/catalogs/{c}/transactions",
         handler=transaction_run,
         operation="transaction",
-        asks=(
-            Action.TABLE_COMMIT,
-            Action.TABLE_CREATE,
-            Action.TABLE_REGISTER,
-            Action.TABLE_MOVE,
-            Action.TABLE_DROP,
-            Action.VIEW_CREATE,
-            Action.VIEW_ALTER,
-            Action.VIEW_MOVE,
-            Action.VIEW_DROP,
-            Action.NAMESPACE_CREATE,
-            Action.NAMESPACE_MOVE,
-            Action.NAMESPACE_DROP,
-        ),
+        asks=_ASKS,
+    ),
+    Route(
+        method="POST",
+        path="/api/limnos/v1/metalakes/{m}/transactions",
+        handler=joint_transaction_run,
+        operation="joint-transaction",
+        asks=_ASKS,
     ),
 )
