@@ -236,7 +236,7 @@ WRONG = {
         "p.yaml:4:50: text is expected, not nothing; a string with a comma within {…} needs quotes"
     ],
     _steps("a.t: SELECT 1"): [
-        "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, tests, tags, after) is expected, not 'SELECT 1'"
+        "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, columns, comment, allow, expect, tests, tags, after) is expected, not 'SELECT 1'"
     ],
     _steps("t: {sql: SELECT 1}"): ["p.yaml:4:3: 't' has no namespace: write it like curated.t"],
     _steps("main.a.t: {sql: SELECT 1}"): ["p.yaml:4:3: leave the catalog out: write a.t"],
@@ -345,7 +345,7 @@ WRONG = {
     ],
     HEAD + "python_files: [no.py]\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:1:1: there is no 'no.py' in ."],
     HEAD + "steps: {}": [
-        "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, write, incremental, partition, sort, properties, columns, comment, allow, expect, tests, tags, after) is expected"
+        "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, columns, comment, allow, expect, tests, tags, after) is expected"
     ],
     "- a": [
         "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files) is expected, not a list"
