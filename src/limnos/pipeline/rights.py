@@ -176,10 +176,10 @@ def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]
     tables.
     """
     for catalog in pipeline.catalogs:
-        yield from _unwritable_catalog(client, pipeline, catalog)
+        yield from _unwritable_catalog(client, pipeline, catalog=catalog)
 
 
-def _unwritable_catalog(client: Client, pipeline: Pipeline, catalog: str) -> Iterator[Problem]:
+def _unwritable_catalog(client: Client, pipeline: Pipeline, *, catalog: str) -> Iterator[Problem]:
     try:
         provider = client.catalogs.get(catalog).provider
     except (DeniedError, NotFoundError):

@@ -155,7 +155,7 @@ def test_right_revoked_in_one_catalog_publishes_nothing(two: TwoCatalogs, server
     client.roles.create(role)
     client.roles.grant_to_user(user, [role])
     client.roles.allow(role, ["run_job"], on="lake", kind="metalake")
-    client.roles.allow(role, ["use_job_template"], on=two.pipeline.name, kind="job_template")
+    client.owners.set(two.pipeline.name, user, kind="job_template")
     for catalog in ("main", two.other):
         client.roles.allow(
             role, ["use_catalog", "use_schema", "modify_table", "select_table"], on=catalog, kind="catalog"

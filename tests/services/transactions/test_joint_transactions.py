@@ -102,7 +102,7 @@ def test_each_catalog_takes_one_revision(wide: ServiceDesk) -> None:
 
 
 def test_change_feed_has_rows_of_each_catalog(wide: ServiceDesk) -> None:
-    """The change rows of a joint transaction are in the zones of their own catalogs."""
+    """The change rows of a transaction of several catalogs are in the zones of their own catalogs."""
     wide.run(together(wide.node, "x", MAIN, SIDE))
 
     rows = wide.rows("SELECT h.zone, n.zone FROM change h JOIN node n ON n.id = h.node_id WHERE h.operation = 'commit'")
@@ -237,8 +237,8 @@ def test_readers_of_two_nodes_never_see_a_part(wide: ServiceDesk) -> None:
     assert LOST_RACES[()] >= lost
 
 
-def test_single_commits_share_a_catalog_with_joint_transactions(wide: ServiceDesk) -> None:
-    """Joint transactions and transactions of one of their catalogs, on two nodes at once, all commit."""
+def test_single_commits_share_catalog_with_larger_transactions(wide: ServiceDesk) -> None:
+    """Transactions of several catalogs and of one of them, on two nodes at once, all commit."""
     other = Node(wide.lab.open())
 
     async def story() -> None:

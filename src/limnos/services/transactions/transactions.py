@@ -37,7 +37,7 @@ from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.old_metadata_files import delete_old_metadata_files
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.request.request_scope import RequestScope
-from limnos.services.transactions.lance_operations import publish_manifests, with_checked_versions
+from limnos.services.transactions.lance_batches import publish_manifests, with_checked_versions
 from limnos.services.transactions.metadata_assembly import BuiltMetadata, build_all
 from limnos.services.transactions.mutations import TransactionCommand, TransactionEffects, command_of, transaction_run
 from limnos.services.transactions.operations import TransactionOperation
@@ -128,10 +128,10 @@ async def joint_transaction_execute(
     for number, each in done.results.items():
         if plan.steps[number].mutation is None and isinstance(each, (MetadataDocument, ViewState)):
             documents[number] = each.document if isinstance(each, ViewState) else each
-    return _by_catalog(asked, plan, done.revisions), documents
+    return _by_catalog(asked, plan, revisions=done.revisions), documents
 
 
-def _by_catalog(asked: CatalogOperations, plan: TransactionPlan, revisions: dict[int, int]) -> dict[str, int]:
+def _by_catalog(asked: CatalogOperations, plan: TransactionPlan, *, revisions: dict[int, int]) -> dict[str, int]:
     """Return the revisions by the names of the catalogs."""
     return {
         scope.catalog or "": revisions[zone]
@@ -161,6 +161,13 @@ def _documents(plan: TransactionPlan, built: list[BuiltMetadata]) -> list[Metada
     return [documents.get(number) for number in range(len(plan.steps))]
 
 
+def _answer_builder(
+    encode: AnswerBuilder, documents: list[MetadataDocument | None], *, asked: CatalogOperations, plan: TransactionPlan
+) -> Callable[[dict[int, int]], bytes]:
+    """Return the function that builds the body of the response from the revisions of the zones."""
+    return lambda revisions: encode(_by_catalog(asked, plan, revisions=revisions), documents)
+
+
 async def _carry_out(
     ctx: Context,
     asked: CatalogOperations,
@@ -180,8 +187,7 @@ async def _carry_out(
         built = await build_all(ctx, plan, before=built, file_batch=file_batch)
         current, ready = plan, built
         if encode is not None:
-            documents, build_body = _documents(plan, built), encode
-            ctx.store_response(lambda revisions: build_body(_by_catalog(asked, current, revisions), documents))  # noqa: B023
+            ctx.store_response(_answer_builder(encode, _documents(plan, built), asked=asked, plan=plan))
 
         async def decide() -> Permit[TransactionCommand]:
             now = await read_plan(ctx, asked)

@@ -30,7 +30,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.transactions import operations as operated
-from limnos.services.transactions.lance_operations import LanceVersionOperation
+from limnos.services.transactions.lance_batches import LanceVersionOperation
 from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import RunPublishOperation
 from limnos.services.transactions.transactions import CATALOGS_MAX, OPERATIONS_MAX, joint_transaction_execute
@@ -332,7 +332,7 @@ async def transaction_run(request: Request, ctx: Context) -> Response:
             )
 
     def encode_results(revisions: dict[str, int], documents: Sequence[MetadataDocument | None]) -> bytes:
-        results = _encode_results([catalog] * len(asked), asked, documents)
+        results = _encode_results([catalog] * len(asked), asked, documents=documents)
         return msgspec.json.encode({"revision": revisions[catalog], "operations": results})
 
     operations = [(RequestScope(metalake, catalog), each.to_operation()) for each in asked]
@@ -356,7 +356,7 @@ async def joint_transaction_run(request: Request, ctx: Context) -> Response:
         )
 
     def encode_results(revisions: dict[str, int], documents: Sequence[MetadataDocument | None]) -> bytes:
-        results = _encode_results(catalogs, asked, documents)
+        results = _encode_results(catalogs, asked, documents=documents)
         return msgspec.json.encode({"revisions": revisions, "operations": results})
 
     operations = [
@@ -378,7 +378,7 @@ async def _operations_of(request: Request) -> list[AnyOperation]:
 
 
 def _encode_results(
-    catalogs: Sequence[str], operations: Sequence[AnyOperation], documents: Sequence[MetadataDocument | None]
+    catalogs: Sequence[str], operations: Sequence[AnyOperation], *, documents: Sequence[MetadataDocument | None]
 ) -> list[dict[str, object]]:
     return [
         _encode_result(catalog, each, document)
