@@ -52,13 +52,13 @@ class TwoCatalogs:
 
     def mains(self) -> list[int | None]:
         """Return the published snapshots of both tables."""
-        found = [heads_of(self.rig.client, table) for table in (self.first, self.second)]
-        return [None if heads is None else heads.main for heads in found]
+        loaded_heads = [heads_of(self.rig.client, table) for table in (self.first, self.second)]
+        return [None if heads is None else heads.main for heads in loaded_heads]
 
     def refs(self) -> list[set[str]]:
         """Return the branches of both tables."""
-        found = [heads_of(self.rig.client, table) for table in (self.first, self.second)]
-        return [set() if heads is None else set(heads.refs) for heads in found]
+        loaded_heads = [heads_of(self.rig.client, table) for table in (self.first, self.second)]
+        return [set() if heads is None else set(heads.refs) for heads in loaded_heads]
 
 
 @pytest.fixture

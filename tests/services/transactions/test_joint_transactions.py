@@ -198,20 +198,20 @@ def test_readers_of_two_nodes_never_see_a_part(wide: ServiceDesk) -> None:
     lost = LOST_RACES[()]
 
     def look(request_views: tuple[RequestView, ...]) -> list[object]:
-        found: list[object] = []
+        properties: list[object] = []
         for request_view in request_views:
             node, _ = request_view.find(("a", "t"), Kind.TABLE)
             assert node is not None
-            found.append(msgspec.json.decode(bytes(request_view.document(node.id).body))["properties"].get("mark"))
-        return found
+            properties.append(msgspec.json.decode(bytes(request_view.document(node.id).body))["properties"].get("mark"))
+        return properties
 
     async def read(node: Node, over: asyncio.Event) -> None:
         nonlocal reads
         while not over.is_set():
-            found = await read_many_scopes(node.ctx(), CATALOGS, look)
+            properties = await read_many_scopes(node.ctx(), CATALOGS, look)
             reads += 1
-            if len(set(found)) > 1:
-                torn.append(found)
+            if len(set(properties)) > 1:
+                torn.append(properties)
             await asyncio.sleep(0)
 
     async def write(node: Node, number: int) -> None:

@@ -82,22 +82,22 @@ def operations_of(placed: Sequence[tuple[RequestScope, TransactionOperation]]) -
     return CatalogOperations(scopes, tuple(numbers[scope] for scope, _ in placed), tuple(each for _, each in placed))
 
 
-async def read_plan(ctx: Context, asked: CatalogOperations) -> TransactionPlan:
+async def read_plan(ctx: Context, requested: CatalogOperations) -> TransactionPlan:
     """Make the access decision on every operation on one snapshot, and return the plan."""
-    if len(asked.scopes) == 1:
-        return await ctx.read(asked.scopes[0], lambda request_view: plan_of(asked, (request_view,)))
-    plan = await read_many_scopes(ctx, asked.scopes, lambda request_views: plan_of(asked, request_views))
+    if len(requested.scopes) == 1:
+        return await ctx.read(requested.scopes[0], lambda request_view: plan_of(requested, (request_view,)))
+    plan = await read_many_scopes(ctx, requested.scopes, lambda request_views: plan_of(requested, request_views))
     ctx.decided()
     return plan
 
 
-def plan_of(asked: CatalogOperations, request_views: Sequence[RequestView]) -> TransactionPlan:
+def plan_of(requested: CatalogOperations, request_views: Sequence[RequestView]) -> TransactionPlan:
     """Make the access decision on every operation, in order, and return the plan. `request_views` has one view for
     each catalog, all of the same snapshot.
     """
     for request_view in request_views:
         request_view.require_in_use()
-    operations, catalogs = asked.operations, asked.catalogs
+    operations, catalogs = requested.operations, requested.catalogs
     if len(operations) > 1:
         for_each(
             list(enumerate(request_views)),

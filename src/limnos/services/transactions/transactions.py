@@ -109,33 +109,35 @@ async def joint_transaction_execute(
         raise BadRequest(
             f"{len(placed)} changes in one transaction are more than the {OPERATIONS_MAX} that are allowed: send several"
         )
-    asked = operations_of(placed)
-    asked = asked._replace(operations=tuple(await with_runs(ctx, asked.scopes[0], operations=asked.operations)))
+    requested = operations_of(placed)
+    requested = requested._replace(
+        operations=tuple(await with_runs(ctx, requested.scopes[0], operations=requested.operations))
+    )
     lines, epoch = ctx.services.lines, ctx.services.view.epoch
-    plan = await read_plan(ctx, asked)
+    plan = await read_plan(ctx, requested)
     await _check_files(ctx, plan)
     waits = not all(map(lines.is_free, plan.lines))
     async with lines.turns(plan.lines):
-        ready = await with_checked_versions(ctx, asked.scope_of_each, operations=asked.operations)
-        if waits or ready != asked.operations:
-            asked = asked._replace(operations=ready)
-            plan = await read_plan(ctx, asked)
+        ready = await with_checked_versions(ctx, requested.scope_of_each, operations=requested.operations)
+        if waits or ready != requested.operations:
+            requested = requested._replace(operations=ready)
+            plan = await read_plan(ctx, requested)
         async with ctx.services.files.file_batch(lambda: ctx.submitted) as file_batch:
-            plan, built, done = await _carry_out(ctx, asked, plan, file_batch, encode=encode)
-        await publish_manifests(asked.operations, done.results)
+            plan, built, done = await _carry_out(ctx, requested, plan, file_batch, encode=encode)
+        await publish_manifests(requested.operations, done.results)
     await _finish_commit(ctx, plan, built, revisions=done.revisions, epoch=epoch)
     documents = _documents(plan, built)
     for number, each in done.results.items():
         if plan.steps[number].mutation is None and isinstance(each, (MetadataDocument, ViewState)):
             documents[number] = each.document if isinstance(each, ViewState) else each
-    return _by_catalog(asked, plan, revisions=done.revisions), documents
+    return _by_catalog(requested, plan, revisions=done.revisions), documents
 
 
-def _by_catalog(asked: CatalogOperations, plan: TransactionPlan, *, revisions: dict[int, int]) -> dict[str, int]:
+def _by_catalog(requested: CatalogOperations, plan: TransactionPlan, *, revisions: dict[int, int]) -> dict[str, int]:
     """Return the revisions by the names of the catalogs."""
     return {
         scope.catalog or "": revisions[zone]
-        for scope, zone in zip(asked.scopes, plan.zones, strict=True)
+        for scope, zone in zip(requested.scopes, plan.zones, strict=True)
         if zone in revisions
     }
 
@@ -162,15 +164,19 @@ def _documents(plan: TransactionPlan, built: list[BuiltMetadata]) -> list[Metada
 
 
 def _answer_builder(
-    encode: AnswerBuilder, documents: list[MetadataDocument | None], *, asked: CatalogOperations, plan: TransactionPlan
+    encode: AnswerBuilder,
+    documents: list[MetadataDocument | None],
+    *,
+    requested: CatalogOperations,
+    plan: TransactionPlan,
 ) -> Callable[[dict[int, int]], bytes]:
     """Return the function that builds the body of the response from the revisions of the zones."""
-    return lambda revisions: encode(_by_catalog(asked, plan, revisions=revisions), documents)
+    return lambda revisions: encode(_by_catalog(requested, plan, revisions=revisions), documents)
 
 
 async def _carry_out(
     ctx: Context,
-    asked: CatalogOperations,
+    requested: CatalogOperations,
     plan: TransactionPlan,
     file_batch: FileBatch,
     *,
@@ -187,10 +193,10 @@ async def _carry_out(
         built = await build_all(ctx, plan, before=built, file_batch=file_batch)
         current, ready = plan, built
         if encode is not None:
-            ctx.store_response(_answer_builder(encode, _documents(plan, built), asked=asked, plan=plan))
+            ctx.store_response(_answer_builder(encode, _documents(plan, built), requested=requested, plan=plan))
 
         async def decide() -> Permit[TransactionCommand]:
-            now = await read_plan(ctx, asked)
+            now = await read_plan(ctx, requested)
             if now.works != current.works:  # noqa: B023 - it is called within this turn of the loop
                 raise LostRace
             return command_of(now, ready)  # noqa: B023
@@ -204,7 +210,7 @@ async def _carry_out(
         if loop.time() > until:
             break
         await lost_race_pause(attempt)
-        plan = await read_plan(ctx, asked)
+        plan = await read_plan(ctx, requested)
     raise CommitConflict("Too many commits to these tables at once: read them again and retry")
 
 

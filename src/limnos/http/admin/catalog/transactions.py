@@ -324,18 +324,18 @@ class TransactionRequest(AdminRequestBody, frozen=True):
 async def transaction_run(request: Request, ctx: Context) -> Response:
     """Execute all operations or none, and return the catalog's revision and the result of each operation."""
     metalake, catalog = names_of(request)
-    asked = await _operations_of(request)
-    for number, each in enumerate(asked):
+    requested = await _operations_of(request)
+    for number, each in enumerate(requested):
         if each.catalog not in (None, catalog):
             raise BadRequest(
                 f"Operation {number} is of catalog {each.catalog}, and the address is of catalog {catalog}: send a transaction of several catalogs to /api/limnos/v1/metalakes/{{m}}/transactions"
             )
 
     def encode_results(revisions: dict[str, int], documents: Sequence[MetadataDocument | None]) -> bytes:
-        results = _encode_results([catalog] * len(asked), asked, documents=documents)
+        results = _encode_results([catalog] * len(requested), requested, documents=documents)
         return msgspec.json.encode({"revision": revisions[catalog], "operations": results})
 
-    operations = [(RequestScope(metalake, catalog), each.to_operation()) for each in asked]
+    operations = [(RequestScope(metalake, catalog), each.to_operation()) for each in requested]
     return Response(200, encode_results(*await joint_transaction_execute(ctx, operations, encode=encode_results)))
 
 
@@ -344,9 +344,9 @@ async def joint_transaction_run(request: Request, ctx: Context) -> Response:
     result of each operation.
     """
     (metalake,) = names_of(request)
-    asked = await _operations_of(request)
+    requested = await _operations_of(request)
     catalogs: list[str] = []
-    for number, each in enumerate(asked):
+    for number, each in enumerate(requested):
         if each.catalog is None:
             raise BadRequest(f"Operation {number} has no field 'catalog': name the catalog of each operation")
         catalogs.append(check_catalog_name(each.catalog))
@@ -356,11 +356,12 @@ async def joint_transaction_run(request: Request, ctx: Context) -> Response:
         )
 
     def encode_results(revisions: dict[str, int], documents: Sequence[MetadataDocument | None]) -> bytes:
-        results = _encode_results(catalogs, asked, documents=documents)
+        results = _encode_results(catalogs, requested, documents=documents)
         return msgspec.json.encode({"revisions": revisions, "operations": results})
 
     operations = [
-        (RequestScope(metalake, catalog), each.to_operation()) for catalog, each in zip(catalogs, asked, strict=True)
+        (RequestScope(metalake, catalog), each.to_operation())
+        for catalog, each in zip(catalogs, requested, strict=True)
     ]
     return Response(200, encode_results(*await joint_transaction_execute(ctx, operations, encode=encode_results)))
 
