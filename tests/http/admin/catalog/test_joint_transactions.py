@@ -114,7 +114,7 @@ def test_failed_requirement_leaves_the_lance_table(lake: DriverNode) -> None:
     assert (versions(lake), mark_of(lake)) == ([], None)
 
 
-def test_table_whose_versions_the_storage_keeps_is_refused(lake: DriverNode) -> None:
+def test_storage_managed_lance_table_is_refused(lake: DriverNode) -> None:
     """A Lance table whose versions are in its files cannot be part of a transaction, and the message says why."""
     location = str(declare(lake, "lance", "d", properties={"managed_versioning": "false"})["location"])
 
