@@ -4,7 +4,7 @@
 Kills the command five times. Prints the rate, the server's CPU for each table, the latency of HEAD requests beside it,
 and what each later step says: a second run, a run after changes in the source, the comparison of both sides, and a
 cut-over while writers commit on both sides. The exit code is 1 if a table is missing or doubled, if a step says
-something else than the files, or if a commit of a writer is in neither catalog and was not told.
+something else than the files, or if a commit of a writer is in neither catalog and was not reported.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def plant(work: Path, count: int) -> None:
 
 
 @contextmanager
-def both_sides(folder: Path, count: int, gone: float) -> Iterator[Sides]:
+def both_sides(folder: Path, count: int, removed_files: float) -> Iterator[Sides]:
     """Serve both catalogs for the body of a `with`."""
     cache = cache_directory()
     java = find_java(cache=cache).home / "bin" / "java"
@@ -105,8 +105,8 @@ def both_sides(folder: Path, count: int, gone: float) -> Iterator[Sides]:
         ask("POST", f"{empty.uri}/v1/namespaces", {"namespace": ["first"], "properties": {"owner": "them"}})
         ask("POST", f"{empty.uri}/v1/namespaces/first/tables", {"name": "t", "schema": SCHEMA})
     plant(work, count)
-    for number in range(int(count * gone)):
-        namespace, name = table_name(number * max(1, int(1 / gone)) if gone else number)
+    for number in range(int(count * removed_files)):
+        namespace, name = table_name(number * max(1, int(1 / removed_files)) if removed_files else number)
         for file in (work / "warehouse" / namespace / name / "metadata").iterdir():
             file.unlink()
     root = f"file://{work}/warehouse"
@@ -115,7 +115,13 @@ def both_sides(folder: Path, count: int, gone: float) -> Iterator[Sides]:
         running_server(folder / "limnos", log=folder / "limnos.log", flags=("--allow-root", root)) as target,
     ):
         token = (folder / "limnos" / "admin.token").read_text().strip()
-        yield Sides(source.uri, f"{target.uri}/iceberg/v1/lake.main", target.uri, token, target.pid)
+        yield Sides(
+            source=source.uri,
+            target=f"{target.uri}/iceberg/v1/lake.main",
+            uri=target.uri,
+            token=token,
+            pid=target.pid,
+        )
 
 
 class Command(NamedTuple):
@@ -142,14 +148,14 @@ def run(sides: Sides, *flags: str) -> Command:
 
 def count_tables(sides: Sides) -> int:
     """Return the number of planted tables in the target."""
-    found = 0
+    matches = 0
     for namespace in ask("GET", f"{sides.target}/namespaces", token=sides.token)["namespaces"]:
         url = f"{sides.target}/namespaces/{namespace[0]}/tables"
         names = [each["name"] for each in ask("GET", url, token=sides.token)["identifiers"]]
         if len(names) != len(set(names)):
             raise SystemExit(f"doubled names in {namespace[0]}")
-        found += len(names)
-    return found
+        matches += len(names)
+    return matches
 
 
 class HeadProbe:
@@ -226,7 +232,7 @@ def cut_over_beside_writers(sides: Sides) -> list[str]:
     for name in names:
         ask("POST", f"{sides.source}/v1/namespaces/busy/tables", {"name": name, "schema": SCHEMA})
     run(sides, "--only", "busy")
-    taken: dict[str, set[str]] = {name: set() for name in names}
+    moved_tables: dict[str, set[str]] = {name: set() for name in names}
     ended = threading.Event()
 
     def write(url: str, token: str, side: str) -> None:
@@ -235,7 +241,7 @@ def cut_over_beside_writers(sides: Sides) -> list[str]:
             number += 1
             name = names[number % (len(names) if side == "source" else BUSY_HERE)]
             if commit(f"{url}/namespaces/busy/tables/{name}", f"{side}-{number}", token=token):
-                taken[name].add(f"{side}-{number}")
+                moved_tables[name].add(f"{side}-{number}")
 
     threads = [
         threading.Thread(target=write, args=(f"{sides.source}/v1", "", "source")),
@@ -254,18 +260,22 @@ def cut_over_beside_writers(sides: Sides) -> list[str]:
     for thread in threads:
         thread.join()
     check = {line["path"][1]: line for line in run(sides, "--only", "busy", "--check").lines}
-    return [text for name in names if (text := _lost(sides, name, taken[name], outcomes, check)) is not None]
+    return [text for name in names if (text := _lost(sides, name, moved_tables[name], outcomes, check)) is not None]
 
 
 def _lost(
-    sides: Sides, name: str, taken: set[str], outcomes: dict[str, dict[str, Any]], check: dict[str, dict[str, Any]]
+    sides: Sides,
+    name: str,
+    moved_tables: set[str],
+    outcomes: dict[str, dict[str, Any]],
+    check: dict[str, dict[str, Any]],
 ) -> str | None:
-    """Return the commits of a table that are not in the target, if nobody was told of them."""
+    """Return the commits of a table that are not in the target, if the migration did not report them."""
     url = f"{sides.target}/namespaces/busy/tables/{name}"
     here = set(ask("GET", url, token=sides.token)["metadata"]["properties"])
-    lost = taken - here
-    told = outcomes.get(name, {}).get("state") in ("diverged", "not-cut-over", "ahead") or name in check
-    return f"{name} lacks {sorted(lost)}" if lost and not told else None
+    lost = moved_tables - here
+    report = outcomes.get(name, {}).get("state") in ("diverged", "not-cut-over", "ahead") or name in check
+    return f"{name} lacks {sorted(lost)}" if lost and not report else None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -279,8 +289,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         tempfile.TemporaryDirectory(prefix="migration-") as name,
         both_sides(Path(name), chosen.tables, chosen.gone / 100) as sides,
     ):
-        gone = int(chosen.tables * chosen.gone / 100)
-        total = chosen.tables + 1 - gone
+        removed_files = int(chosen.tables * chosen.gone / 100)
+        total = chosen.tables + 1 - removed_files
         plan = run(sides, "--plan")
         print(f"plan: {plan.counts}\n{plan.errors.strip()}")
         allowed = plan.errors.partition("'limnos ")[2].rpartition("'")[0].partition("'")[2].partition("'")[0]

@@ -117,11 +117,11 @@ def main() -> int:
         )
         failures = len(problems("", base))
         for room in chosen:
-            kept, away = source / "limnos/rooms" / room, Path(folder) / "away"
+            copy, away = source / "limnos/rooms" / room, Path(folder) / "away"
             servers = {f"{room} off": start(source, LIMNOS__ROOMS__OFF=room)}
-            kept.rename(away)
+            copy.rename(away)
             servers[f"{room} deleted"] = start(source)
-            away.rename(kept)
+            away.rename(copy)
             for name, server in servers.items():
                 wrong = problems(room, server)
                 failures += len(wrong)

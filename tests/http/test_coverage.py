@@ -155,6 +155,7 @@ BODIES: dict[str, object] = {
         "user": "member",
     },
     "transaction": {"operations": [{"do": "drop-table", "path": ["a", "t"]}]},
+    "joint-transaction": {"operations": [{"do": "drop-table", "catalog": "main", "path": ["a", "t"]}]},
     "sign-request": {"region": "us-east-1", "uri": "https://b.s3.amazonaws.com/t/f", "method": "GET", "headers": {}},
     "change-names": {"to": "planned"},
     "begin-import": {"name": "n"},

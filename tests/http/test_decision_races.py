@@ -291,6 +291,7 @@ AWAY: dict[str, tuple[Away, ...]] = {
         ("alter-function", "drop-function"), (_replaced(f"{FUNCTIONS}/f", FUNCTIONS, {"name": "f", **FUNCTION}),)
     ),
     "transaction": (MAIN_AWAY,),
+    "joint-transaction": (MAIN_AWAY,),
     "bulk": (MAIN_AWAY,),
     "plan-name-changes": (MAIN_AWAY,),
     "change-names": (MAIN_AWAY,),

@@ -48,8 +48,8 @@ def write_job(client: Client, place: Path) -> Path:
     create = {"do": "create-table", "path": ["a", "model"], "schema": {"type": "struct", "fields": fields}}
     client.transactions.run("main", [create])
     document = client.tables.load("main.a.model").metadata
-    made = [{"do": "create-namespace", "path": ["ml", "s"]}, {"do": "create-model", "path": ["ml", "s", "m"]}]
-    lines = [json.dumps(each) for each in made]
+    created = [{"do": "create-namespace", "path": ["ml", "s"]}, {"do": "create-model", "path": ["ml", "s", "m"]}]
+    lines = [json.dumps(each) for each in created]
     for number in range(TABLES):
         base = place / "ext" / f"t{number}"
         (base / "metadata").mkdir(parents=True)

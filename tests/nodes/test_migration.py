@@ -99,20 +99,20 @@ def walk(node: Process) -> dict[str, object]:
     with client_of(node) as client:
         paths = [("main.sales", "namespace"), ("main.sales.eu", "namespace")]
         paths += [("main.sales.orders", "table"), ("main.sales.eu.late", "table")]
-        found: dict[str, object] = {path: client.owners.get(path, kind=kind) for path, kind in paths}
+        objects: dict[str, object] = {path: client.owners.get(path, kind=kind) for path, kind in paths}
         for path, kind in paths:
-            found[f"tags {path}"] = [each.name for each in client.tags.on(path, kind=kind)]
+            objects[f"tags {path}"] = [each.name for each in client.tags.on(path, kind=kind)]
         role = client.roles.get("hands")
-        found["grants"] = sorted(
+        objects["grants"] = sorted(
             (each.full_name, sorted(rule.name for rule in each.privileges)) for each in role.securable_objects
         )
-        found["crew"] = (client.groups.get("crew").roles, client.groups.members("crew"))
-        found["tables"] = [client.tables.load(path).metadata_location for path, kind in paths if kind == "table"]
+        objects["crew"] = (client.groups.get("crew").roles, client.groups.members("crew"))
+        objects["tables"] = [client.tables.load(path).metadata_location for path, kind in paths if kind == "table"]
     catalog = catalog_of(node)
-    found["view"] = catalog.view(("sales", "seen")).version["representations"]
-    found["properties"] = catalog.namespace_properties(("sales",))["team"]
+    objects["view"] = catalog.view(("sales", "seen")).version["representations"]
+    objects["properties"] = catalog.namespace_properties(("sales",))["team"]
     catalog.close()
-    return found
+    return objects
 
 
 def test_a_lake_moves_in_and_out_with_its_rights(servers: Servers) -> None:

@@ -102,7 +102,7 @@ def test_a_catalog_of_the_example_is_served(
     assert again.status == 400
 
 
-def test_a_catalog_whose_connector_is_uninstalled_says_so(
+def test_catalog_without_its_connector_is_refused(
     fresh: Callable[[str], Path],  # noqa: F811
     delta: type[Connector],
     lake: Path,
@@ -163,7 +163,7 @@ class Wrong(ReadOnlyTables):
         if table != "t":
             raise NotFound("no", kind="table")
         columns = [{"name": "a"}] if self.fault == "no type" else [{"name": "a", "type": "long"}]
-        return SourceTableInfo(None, columns, [], {})
+        return SourceTableInfo(comment=None, columns=columns, indexes=[], properties={})
 
 
 @pytest.mark.parametrize(

@@ -48,13 +48,13 @@ def read_readable(text: str, *, file: str, directory: Path) -> ReadableFile | No
         known = FILE.keys.get(key.text)
         if known is None:
             continue
-        kept = (
+        readable = (
             value
             if _is_valid(known.value_schema, value, beside=beside)
             else _pruned(key.text, known, value=value, beside=beside, unreadable=unreadable)
         )
-        if kept is not None:
-            entries.append((key, kept))
+        if readable is not None:
+            entries.append((key, readable))
     written = {key.text for key, _ in entries}
     if any(name not in written for name in _REQUIRED):
         return None

@@ -115,7 +115,7 @@ def _missing_problems(
     word: str, levels: Levels, *, exists: Callable[[Levels], bool], load: Callable[[Levels], object]
 ) -> Iterator[str]:
     if exists(levels):
-        yield f"a {word} named {levels[-1]!r} exists, although nobody made it"
+        yield f"a {word} named {levels[-1]!r} exists, although no user made it"
     error = _error_of(lambda: load(levels))
     if not isinstance(error, NotFound):
         yield f"loading the missing {word} {levels[-1]!r} does not raise NotFound but {error!r}"

@@ -51,14 +51,14 @@ def table(place: str, *, file: str = "m1", uuid: str = "u", log: tuple[str, ...]
 
 
 @contextmanager
-def here(fake: FakeServer, **there: dict[str, object]) -> Iterator[FakeServer]:
+def here(fake: FakeServer, **existing: dict[str, object]) -> Iterator[FakeServer]:
     """Add the target's answers: an empty catalog, or namespace `a` with tables."""
     fake.on("GET", "/iceberg/v1/config?warehouse=lake%2Fmain", {"overrides": {"prefix": "lake.main"}})
-    if there:
-        names = [{"namespace": ["a"], "name": name} for name in there]
+    if existing:
+        names = [{"namespace": ["a"], "name": name} for name in existing]
         fake.on("GET", f"{MINE}/namespaces/a", {"properties": {"team": "x"}})
         fake.on("GET", f"{MINE}/namespaces/a/tables?{PAGES}", {"identifiers": names})
-        for name, answer in there.items():
+        for name, answer in existing.items():
             fake.on("GET", f"{MINE}/namespaces/a/tables/{name}?snapshots=refs", answer)
     catalog = {"name": "main", "type": "relational", "provider": "p", "properties": {"warehouse": "s3://own"}}
     fake.on("GET", "/api/metalakes/lake/catalogs/main", {"catalog": {**catalog, "audit": {}}})
@@ -73,7 +73,7 @@ def moved(limnos: Run, source: FakeServer, *flags: str) -> tuple[CommandResult, 
     return done, lines[-1]["counts"], {".".join(line["path"]): line["state"] for line in lines[:-1]}
 
 
-def test_plan_says_what_comes_and_what_conflicts(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
+def test_plan_names_new_tables_and_conflicts(fake: FakeServer, limnos: Run, source: FakeServer) -> None:
     """A plan names twins by case, names that do not fit, two tables at one place, and tables that cannot be read."""
     tables(
         source,

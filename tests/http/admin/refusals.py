@@ -210,6 +210,16 @@ def _transactions(who: str) -> Iterator[RefusalCase]:
     )
     yield do("of no catalog", {"do": "drop-namespace", "path": ["there"]}, catalog="nowhere")
     yield from _joint_transactions(commit)
+    for thing, name in (("table that is missing", "gone"), ("table", "t")):
+        item = {"do": "set-properties", "kind": "table", "path": ["main", "there", name], "set": {"a": "b"}}
+        yield case(f"POST {LAKE}/bulk", thing, "lake", query=f"?job=j-{who}-{name}", body=item)
+    yield case(
+        f"POST {LAKE}/bulk",
+        "namespace made",
+        "lake",
+        query=f"?job=a-{who}&atomic=true",
+        body={"do": "create-namespace", "path": ["main", f"bulk_{who}"]},
+    )
 
 
 def _joint_transactions(commit: dict[str, object]) -> Iterator[RefusalCase]:

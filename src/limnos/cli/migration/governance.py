@@ -121,8 +121,10 @@ class GravitinoAccess:
         if parts is None:
             return ()
         word = "namespace" if kind.lower() == "schema" else kind.lower()
-        found = [each for each in self.client.tags.on(parts, kind=word) if each.name == tag and not each.inherited]
-        return found[0].assignment_values if found else ()
+        attachments = [
+            each for each in self.client.tags.on(parts, kind=word) if each.name == tag and not each.inherited
+        ]
+        return attachments[0].assignment_values if attachments else ()
 
     def _parts(self, kind: str, full_name: str) -> Name | None:
         return parts_of_full_name(full_name, kind, separator=self.separator)

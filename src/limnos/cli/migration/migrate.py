@@ -87,9 +87,9 @@ class RestTarget:
             self.catalog.create_namespace(item.path, properties if isinstance(properties, dict) else {})
         elif fields["do"] == "register-table":
             if "expected" in fields:
-                there = self.catalog.table(item.path)
-                if there.metadata_location != fields["expected"]:
-                    raise ObjectError("somebody committed to it there meanwhile")
+                target_table = self.catalog.table(item.path)
+                if target_table.metadata_location != fields["expected"]:
+                    raise ObjectError("another client committed to it there meanwhile")
             self.catalog.register(item.path, str(fields["metadata_location"]), overwrite="expected" in fields)
         else:
             raise ObjectError("the properties of a namespace that exists are not changed there")

@@ -119,8 +119,8 @@ class Locations:
     def needed(self, allowed: Iterable[str]) -> list[str]:
         """Return the directories that are not below an allowed one."""
         roots = [each.rstrip("/") for each in allowed]
-        found = ["/".join((key, *parents)).rstrip("/") for key, parents in self.by_root.items()]
-        return [each for each in found if not any(each == root or each.startswith(f"{root}/") for root in roots)]
+        directories = ["/".join((key, *parents)).rstrip("/") for key, parents in self.by_root.items()]
+        return [each for each in directories if not any(each == root or each.startswith(f"{root}/") for root in roots)]
 
 
 class Move:
@@ -188,12 +188,12 @@ class Move:
 
     def _namespaces(self, *, plans: bool) -> list[Name]:
         """Create the missing namespaces, and set the properties that differ. Returns those whose names fit."""
-        found: list[Name] = []
+        namespaces: list[Name] = []
         items: list[Item] = []
         for namespace in self.source.namespaces():
             if not self._is_wanted(namespace) or not self._fits(namespace):
                 continue
-            found.append(namespace)
+            namespaces.append(namespace)
             try:
                 properties = self.source.namespace_properties(namespace)
             except ObjectError as error:
@@ -202,17 +202,22 @@ class Move:
             items += self._namespace_item(namespace, properties)
         for some in _chunks(items, CHUNK):
             self._send(some, plans=plans)
-        return found
+        return namespaces
 
     def _namespace_item(self, namespace: Name, properties: dict[str, str]) -> list[Item]:
-        wanted = {key: value for key, value in properties.items() if key not in _OWN_PROPERTIES}
+        properties_to_set = {key: value for key, value in properties.items() if key not in _OWN_PROPERTIES}
         try:
-            there = self.target.catalog.namespace_properties(namespace)
+            target_properties = self.target.catalog.namespace_properties(namespace)
         except ObjectError:
-            comment = {"comment": wanted.pop("comment")} if "comment" in wanted else {}
-            make: dict[str, object] = {"do": "create-namespace", "exists": "skip", "properties": wanted, **comment}
+            comment = {"comment": properties_to_set.pop("comment")} if "comment" in properties_to_set else {}
+            make: dict[str, object] = {
+                "do": "create-namespace",
+                "exists": "skip",
+                "properties": properties_to_set,
+                **comment,
+            }
             return [Item(namespace, "new-namespace", make)]
-        differs = {key: value for key, value in wanted.items() if there.get(key) != value}
+        differs = {key: value for key, value in properties_to_set.items() if target_properties.get(key) != value}
         comment = {"comment": differs.pop("comment")} if "comment" in differs else {}
         if not differs and not comment:
             return []
@@ -265,19 +270,19 @@ class Move:
         """Yield the tables of a namespace with their states on both sides, read several at a time."""
         try:
             names = list(self.source.tables(namespace))
-            there = set(self.target.catalog.tables(namespace))
+            target_names = set(self.target.catalog.tables(namespace))
         except ObjectError as error:
             if error.status != 404:
                 self._say(Line(namespace, "unreadable", str(error)))
                 return
-            names, there = _or_none(lambda: list(self.source.tables(namespace))), set()
+            names, target_names = _or_none(lambda: list(self.source.tables(namespace))), set()
 
         def load(name: str) -> tuple[Name, TableState | ObjectError, TableState | ObjectError | None]:
             source = _try(lambda: self.source.table((*namespace, name)))
             if name.endswith(MOVED_SUFFIX) and isinstance(source, TableState) and source.moved_to:
                 name, source = name.removesuffix(MOVED_SUFFIX), replace(source, is_renamed=True)
             path = (*namespace, name)
-            return path, source, _try(lambda: self.target.catalog.table(path)) if name in there else None
+            return path, source, _try(lambda: self.target.catalog.table(path)) if name in target_names else None
 
         with ThreadPoolExecutor(READERS) as pool:
             for some in _chunks(names, CHUNK):
@@ -306,13 +311,13 @@ class Move:
     def _view(self, path: Name, source: ViewState) -> Line:
         dialects = ", ".join(source.dialects)
         try:
-            there = self.target.catalog.view(path)
+            target_view = self.target.catalog.view(path)
         except ObjectError as error:
             if error.status != 404:
                 raise
             self.target.catalog.create_view(path, source)
             return Line(path, "new-view", f"texts: {dialects}")
-        if there.is_like(source):
+        if target_view.is_like(source):
             return Line(path, "same")
         return Line(path, "view-differs", "drop it here and run again to take the source's text")
 
@@ -332,8 +337,12 @@ class Move:
         if source.is_renamed or relation(source, target) not in ("same", "behind"):
             return _compared(path, source, target=target)
         try:
-            there = f"{to}.{display.render(path)}"
-            marked = source if source.moved_to == there else self.source.mark(path, {MOVED_TO: there}, expected=source)
+            new_address = f"{to}.{display.render(path)}"
+            marked = (
+                source
+                if source.moved_to == new_address
+                else self.source.mark(path, {MOVED_TO: new_address}, expected=source)
+            )
             target = self._bring(path, marked, target=target)
             if not renames:
                 return Line(path, "marked", f"{MOVED_TO} is set in the source; writers there are not stopped")

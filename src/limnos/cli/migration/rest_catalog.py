@@ -109,11 +109,11 @@ class RestCatalog:
         if not self._has_views:
             return []
         try:
-            found = list(self._names(f"{self._namespace(namespace)}/views", "identifiers"))
+            names = list(self._names(f"{self._namespace(namespace)}/views", "identifiers"))
         except ObjectError:
             self._has_views = False
             return []
-        return [str(each["name"]) for each in found if isinstance(each, dict) and "name" in each]
+        return [str(each["name"]) for each in names if isinstance(each, dict) and "name" in each]
 
     def table(self, path: Name) -> TableState:
         """Load a table. Raises ObjectError if that fails or the answer is not that of a table."""

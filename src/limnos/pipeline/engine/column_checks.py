@@ -161,7 +161,7 @@ class ColumnChecker:
                     yield Problem(_absent(f"{step.name}: expectation '{rule.name}' has", name, names=names), rule.at)
 
     def _condition_error(self, condition: str, columns: Columns) -> InvalidQuery | None:
-        """Return the error of a condition on rows with these columns; None if there is none, or it cannot be told."""
+        """Return the error of a condition on rows with these columns; None if there is none, or none can be decided."""
         prefix = _SELECT.format(f"{relation_text(columns)} AS _")
         try:
             self.analyzer.columns(f"{prefix}{condition}", tables={}, parameters=self._parameters())

@@ -134,7 +134,7 @@ def _require_expected(document: MetadataDocument | None, expected: str | None) -
     """Raise CommitConflict if an existing table has another metadata location than the caller expects."""
     if document is not None and expected is not None and document.metadata_location != expected:
         raise CommitConflict(
-            f"The table's metadata file is {document.metadata_location}, not {expected}: somebody committed to it"
+            f"The table's metadata file is {document.metadata_location}, not {expected}: another client committed to it"
         )
 
 
@@ -216,11 +216,11 @@ async def tables_register(
         drafts = await ctx.read(scope, lambda request_view: _decide(request_view, registrations)[0])
     except LimnosError:
         return frozenset()
-    wanted = [each for each in registrations if each.path in drafts]
-    if not wanted:
+    new_tables = [each for each in registrations if each.path in drafts]
+    if not new_tables:
         return frozenset()
     place = next(iter(drafts.values())).place  # all are in one catalog
-    read = await map_concurrently(wanted, lambda each: _read(ctx, place, registration=each), at_once=AT_ONCE)
+    read = await map_concurrently(new_tables, lambda each: _read(ctx, place, registration=each), at_once=AT_ONCE)
     ready = [each for each in read if each is not None]
 
     def decide(request_view: RequestView) -> Permit[TablesRegister]:

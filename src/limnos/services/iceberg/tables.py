@@ -489,7 +489,7 @@ async def table_read_registered(
     )
     data_paths = new_data_paths(metadata, before=None, place=place)
     await check_registered_paths(ctx, paths, replaced=replaced, places=(document.location, *data_paths), place=place)
-    return RegisteredTable(document, metadata, data_paths)
+    return RegisteredTable(document=document, metadata=metadata, data_paths=data_paths)
 
 
 async def _registrable_table(ctx: Context, data: bytes) -> tuple[NewMetadata, list[NamedPath]]:

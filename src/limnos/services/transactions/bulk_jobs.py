@@ -47,7 +47,7 @@ class BulkItem(Protocol):
 
     @property
     def lane(self) -> str:
-        """Items of the same lane may run at the same time; the next lane waits for them."""
+        """Items of one wave may run at the same time; the next wave waits for them."""
 
     @property
     def touches(self) -> tuple[str, ...]:
@@ -206,7 +206,9 @@ class _PartRun:
             key = self.caller.key(self.job, position=placed.position)
             if file is not None and key.text not in self.known:
                 catalog, path, location = file
-                outcome = RequestOutcome(_fingerprint(placed.text), "bulk", _STATUS, None, None)
+                outcome = RequestOutcome(
+                    fingerprint=_fingerprint(placed.text), operation="bulk", status=_STATUS, object_id=None, body=None
+                )
                 by_catalog.setdefault(catalog, []).append((path, location, key, outcome))
         for catalog, some in by_catalog.items():
             for group in [some[at : at + GROUP_MAX] for at in range(0, len(some), GROUP_MAX)]:
@@ -251,14 +253,14 @@ async def bulk_run_atomic(
     caller = await job_caller(ctx, metalake)
     key, fingerprint = caller.key(job, position=0), _fingerprint(text)
     ctx.once = IdempotentRequest(key, fingerprint, operation="bulk", status=_STATUS, lifetime_ms=LIFETIME_MS)
-    found = await idempotency_replay.outcome_find(ctx, ctx.once)
+    outcome = await idempotency_replay.outcome_find(ctx, ctx.once)
     try:
-        if found is None:
+        if outcome is None:
             await transaction_execute(ctx, RequestScope(metalake, catalog), operations)
             return True
     except RepeatedRequest as repeated:
-        found = repeated.outcome
-    if found.fingerprint != fingerprint:
+        outcome = repeated.outcome
+    if outcome.fingerprint != fingerprint:
         raise _other_items()
     return False
 

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from itertools import count
 
+from limnos.access.actions import Action
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import AlreadyExists, BadRequest, CommitConflict, LimnosError
 from limnos.model.kinds import Kind
@@ -37,6 +38,7 @@ from limnos.services.request.offloaded_work import is_heavy
 from limnos.services.request.old_metadata_files import delete_old_metadata_files
 from limnos.services.request.recent_metadata import RECENT_METADATA
 from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
 from limnos.services.transactions.lance_batches import publish_manifests, with_checked_versions
 from limnos.services.transactions.metadata_assembly import BuiltMetadata, build_all
 from limnos.services.transactions.mutations import TransactionCommand, TransactionEffects, command_of, transaction_run
@@ -85,6 +87,19 @@ async def transaction_execute(
     """
     revisions, documents = await joint_transaction_execute(ctx, [(scope, each) for each in operations], encode=encode)
     return revisions[scope.catalog or ""], documents
+
+
+async def require_member(ctx: Context, metalake: str) -> None:
+    """Refuse callers who are no users of a metalake, before the body of their request is read.
+
+    Raises NotFound, NotInUse, AuthenticationFailed, PermissionDenied.
+    """
+
+    def read(request_view: RequestView) -> None:
+        request_view.require_in_metalake_use()
+        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
+
+    await ctx.read(RequestScope(metalake), read)
 
 
 async def joint_transaction_execute(

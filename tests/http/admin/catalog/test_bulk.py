@@ -68,15 +68,15 @@ def lake(tmp_path: Path) -> Iterator[DriverNode]:
 def files(node: DriverNode, count: int) -> list[str]:
     """Write the metadata files of tables that no catalog has, and return their locations."""
     document = metadata_of(node, "a", "model")
-    found = []
+    outcomes = []
     for _ in range(count):
         name = uuid.uuid4()
         base = node.data.parent / "ext" / name.hex
         (base / "metadata").mkdir(parents=True)
         file = base / "metadata" / "00000-x.metadata.json"
         file.write_text(json.dumps({**document, "table-uuid": str(name), "location": f"file://{base}"}))
-        found.append(f"file://{file}")
-    return found
+        outcomes.append(f"file://{file}")
+    return outcomes
 
 
 def registered(name: str, location: str, **more: object) -> Item:
@@ -135,7 +135,7 @@ def test_refused_item_is_decided_again(lake: DriverNode) -> None:
     assert words_of(send(lake, item)) == ["made"]
 
 
-def test_each_item_asks_for_the_right_of_its_request(lake: DriverNode) -> None:
+def test_item_needs_the_right_of_its_request(lake: DriverNode) -> None:
     """A caller with rights on one namespace changes that one, and each other item is refused, also in a group."""
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")
     make_space(lake, "b")
@@ -256,7 +256,7 @@ def test_all_or_nothing_job_is_one_transaction(lake: DriverNode) -> None:
     assert (not_one.status, "atomic" in not_one.json()["error"]["message"]) == (400, True)
 
 
-def test_transaction_registers_a_table_whose_file_stays(lake: DriverNode) -> None:
+def test_transaction_does_not_delete_a_registered_file(lake: DriverNode) -> None:
     """`register-table` is an operation of a transaction. A failing transaction deletes no registered file, and no
     operation commits to a table that the transaction registers.
     """
@@ -264,10 +264,10 @@ def test_transaction_registers_a_table_whose_file_stays(lake: DriverNode) -> Non
     url = f"{OWN}/metalakes/lake/catalogs/main/transactions"
     register = {"do": "register-table", "path": ["a", "x"], "metadata_location": location}
     commit = {"do": "commit-table", "path": ["a", "x"], "updates": [set_properties(a="b")]}
-    taken = {"do": "create-table", "path": ["a", "model"], "schema": SCHEMA}
+    refused = {"do": "create-table", "path": ["a", "model"], "schema": SCHEMA}
 
     assert lake.post(url, {"operations": [register, commit]}).status == 400
-    assert lake.post(url, {"operations": [register, taken]}).status == 409
+    assert lake.post(url, {"operations": [register, refused]}).status == 409
     assert local(location).is_file()
     answer = lake.post(url, {"operations": [register, {"do": "create-table", "path": ["a", "n"], "schema": SCHEMA}]})
 

@@ -49,11 +49,11 @@ async def bulk(request: Request, ctx: Context) -> Response:
     `atomic=true` executes all items of a catalog or none, and refuses the request as its first refused item.
     """
     (metalake,) = names_of(request)
+    await job_caller(ctx, metalake)
     job, after = check_job(request.query("job")), number_of(request.query("after") or "0")
     if after is None:
         raise BadRequest("after must be the number of the job's items before these")
     atomic = request.query_flag("atomic")
-    await job_caller(ctx, metalake)
     body = await request.body()
     lines = [line for line in body.split(b"\n") if line.strip()]
     if not 0 < len(lines) <= ITEMS_MAX:

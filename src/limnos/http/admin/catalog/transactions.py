@@ -33,7 +33,12 @@ from limnos.services.transactions import operations as operated
 from limnos.services.transactions.lance_batches import LanceVersionOperation
 from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import RunPublishOperation
-from limnos.services.transactions.transactions import CATALOGS_MAX, OPERATIONS_MAX, joint_transaction_execute
+from limnos.services.transactions.transactions import (
+    CATALOGS_MAX,
+    OPERATIONS_MAX,
+    joint_transaction_execute,
+    require_member,
+)
 
 _REQUIREMENTS_DECODED_MAX = 8
 """The number of requirements of a large commit that are decoded: enough to find `assert-create`, which is the only
@@ -344,6 +349,7 @@ async def joint_transaction_run(request: Request, ctx: Context) -> Response:
     result of each operation.
     """
     (metalake,) = names_of(request)
+    await require_member(ctx, metalake)
     requested = await _operations_of(request)
     catalogs: list[str] = []
     for number, each in enumerate(requested):
