@@ -219,13 +219,13 @@ def many(side: Side, what: Callable[[Asker, int], object], *, count: int, connec
     lock = threading.Lock()
 
     def work() -> None:
-        asker = Asker(side)
+        requester = Asker(side)
         while True:
             with lock:
                 number = next(numbers, None)
             if number is None:
                 return
-            what(asker, number)
+            what(requester, number)
 
     with ThreadPoolExecutor(connections) as pool:
         for each in [pool.submit(work) for _ in range(connections)]:
@@ -247,9 +247,9 @@ def measured(
 def furnish(side: Side, folder: Path) -> None:
     """Create a thousand tables to list: declared on our server, folders for the reference adapter."""
 
-    def make(asker: Asker, number: int) -> None:
+    def make(requester: Asker, number: int) -> None:
         if side.name == "limnos":
-            asker.ask("POST", f"{side.table(f't{number:04}')}/declare")
+            requester.ask("POST", f"{side.table(f't{number:04}')}/declare")
         else:
             (folder / f"t{number:04}.lance" / "_versions").mkdir(parents=True)
 
@@ -277,9 +277,9 @@ def requests_of(side: Side, rows: int) -> None:
 def insertion(side: Side, path: str, *, rows: int, at_once: int) -> None:
     """Measure an insert of some rows, in one body or several. A server may refuse a body for its length."""
 
-    def insert(asker: Asker, _: int) -> None:
+    def insert(requester: Asker, _: int) -> None:
         for start in range(0, rows, at_once):
-            asker.ask("POST", path, stream(min(at_once, rows - start)))
+            requester.ask("POST", path, stream(min(at_once, rows - start)))
 
     word = f"insert, {at_once:,} a body"
     try:
@@ -293,9 +293,9 @@ def descriptions_of(side: Side, path: str) -> None:
     location = json.loads(Asker(side).ask("POST", path))["location"].removeprefix("file://")
     time.sleep(QUIET_S)
 
-    def changed(asker: Asker, _: int) -> None:
+    def changed(requester: Asker, _: int) -> None:
         os.utime(f"{location}/_versions")
-        asker.ask("POST", path, DETAILED)
+        requester.ask("POST", path, DETAILED)
 
     calls: tuple[tuple[str, Callable[[Asker, int], object]], ...] = (
         ("describe", lambda by, _: by.ask("POST", path)),
@@ -325,7 +325,7 @@ def managed_commits(side: Side) -> tuple[float, float]:
 
 def large(side: Side, gigabytes: float) -> None:
     """Insert and read a large table, and print memory and throughput."""
-    asker, rows = Asker(side), int(gigabytes * 1e9 / (SIZE * 4 + 18))
+    requester, rows = Asker(side), int(gigabytes * 1e9 / (SIZE * 4 + 18))
     for word, path, body in (
         ("insert", f"{side.table('large')}/create", stream(rows)),
         ("query", f"{side.table('large')}/query", {"k": rows, "vector": {}, "filter": "id >= 0"}),
@@ -333,7 +333,7 @@ def large(side: Side, gigabytes: float) -> None:
         clock = TreeCpu([side.pid])
         used, began = clock.look(), time.perf_counter()
         with Memory(side.pid) as memory:
-            asker.ask("POST", path, body, drain=True)
+            requester.ask("POST", path, body, drain=True)
         seconds, cpu = time.perf_counter() - began, (clock.look() - used) / 1e9
         size = rows * (SIZE * 4 + 18) / (1 << 20)
         print(

@@ -305,12 +305,12 @@ class Harness:
         for name in (*USERS, *GROUPS):
             kind = Kind.GROUP if name in GROUPS else Kind.USER
             await principal_add(ctx, metalake=LAKE, kind=kind, name=name)
-        wish = PrivilegeRequest(
+        privilege_request = PrivilegeRequest(
             Kind.METALAKE,
             LAKE,
             ((Privilege.USE_CATALOG, GrantCondition.ALLOW), (Privilege.USE_SCHEMA, GrantCondition.ALLOW)),
         )
-        await role_create(ctx, metalake=LAKE, name="r", properties={}, wishes=(wish,))
+        await role_create(ctx, metalake=LAKE, name="r", properties={}, privilege_requests=(privilege_request,))
         for name in USERS:
             await roles_give(ctx, metalake=LAKE, kind=Kind.USER, name=name, roles=("r",))
         await catalog_made(ctx, self.world.catalogs[1], metalake=LAKE)

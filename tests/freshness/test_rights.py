@@ -159,9 +159,9 @@ async def object_vanishes_before_the_grant(stage: Stage) -> str | None:
         return await real(permit, mutation, **options)
 
     stage.store.submit = submit  # type: ignore[method-assign]
-    wish = PrivilegeRequest(Kind.TABLE, "main.a.t", RIGHT)
+    privilege_request = PrivilegeRequest(Kind.TABLE, "main.a.t", RIGHT)
     try:
-        await privileges_grant(stage.node.ctx(), metalake=LAKE, role="r", wish=wish)
+        await privileges_grant(stage.node.ctx(), metalake=LAKE, role="r", privilege_request=privilege_request)
     except NotFound:
         return None
     return "a right was granted on a table that is not there"

@@ -129,7 +129,11 @@ class Stage:
                 await table_create(self.admin, scope, namespace=("a",), request=new_table(name))
         use = ((Privilege.USE_CATALOG, GrantCondition.ALLOW), (Privilege.USE_SCHEMA, GrantCondition.ALLOW))
         await role_create(
-            self.admin, metalake=LAKE, name="r", properties={}, wishes=(PrivilegeRequest(Kind.METALAKE, LAKE, use),)
+            self.admin,
+            metalake=LAKE,
+            name="r",
+            properties={},
+            privilege_requests=(PrivilegeRequest(Kind.METALAKE, LAKE, use),),
         )
         await roles_give(self.admin, metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",))
         # Cached facts are not loaded again, which would hide the effect of a bug.
@@ -143,8 +147,8 @@ class Stage:
 
     async def grant(self, full_name: str) -> None:
         """Grant role `r` the right to read a table."""
-        wish = PrivilegeRequest(Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
-        await privileges_grant(self.admin, metalake=LAKE, role="r", wish=wish)
+        privilege_request = PrivilegeRequest(Kind.TABLE, full_name, ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
+        await privileges_grant(self.admin, metalake=LAKE, role="r", privilege_request=privilege_request)
 
     async def move(self, source: str, target: str) -> None:
         """Rename a table of `main.a`."""

@@ -362,12 +362,12 @@ async def table_rename_and_grant(world: StoryWorld, ctx: Context) -> object:
     away = (*levels[:-1], "x")
     await tables.table_move(ctx, scope, source=levels, target=away)
     full_name = f"{scope.catalog}.{':'.join(away[:-1])}.x"
-    wish = PrivilegeRequest(
+    privilege_request = PrivilegeRequest(
         Kind.TABLE,
         full_name,
         ((Privilege.SELECT_TABLE, GrantCondition.ALLOW), (Privilege.MODIFY_TABLE, GrantCondition.ALLOW)),
     )
-    granted: dict[str, Any] = {"metalake": world.metalake(), "role": "r", "wish": wish}
+    granted: dict[str, Any] = {"metalake": world.metalake(), "role": "r", "privilege_request": privilege_request}
     await grants.privileges_grant(ctx, **granted)
     await grants.privileges_grant(ctx, **granted, grants_them=False)
     return await tables.table_move(ctx, scope, source=away, target=levels)
@@ -495,7 +495,9 @@ def member_remove(world: StoryWorld, ctx: Context) -> Work:
 
 def role_create(world: StoryWorld, ctx: Context) -> Work:
     """Create a role with a rule."""
-    return roles.role_create(ctx, metalake=world.metalake(), name=world.role(), properties={}, wishes=(wish(world),))
+    return roles.role_create(
+        ctx, metalake=world.metalake(), name=world.role(), properties={}, privilege_requests=(privilege_request(world),)
+    )
 
 
 def role_drop(world: StoryWorld, ctx: Context) -> Work:
@@ -522,14 +524,16 @@ def privilege_grant(world: StoryWorld, ctx: Context) -> Work:
         ctx,
         metalake=world.metalake(),
         role=world.role(),
-        wish=wish(world),
+        privilege_request=privilege_request(world),
         grants_them=world.dice.random() < 0.7,
     )
 
 
 def rules_override(world: StoryWorld, ctx: Context) -> Work:
     """Replace all rules of a role."""
-    return roles.rules_override(ctx, metalake=world.metalake(), role=world.role(), wishes=(wish(world),))
+    return roles.rules_override(
+        ctx, metalake=world.metalake(), role=world.role(), privilege_requests=(privilege_request(world),)
+    )
 
 
 def owner_set(world: StoryWorld, ctx: Context) -> Work:
@@ -643,7 +647,7 @@ async def token_revoke(world: StoryWorld, ctx: Context) -> object:
     return await tokens.token_revoke(ctx, token_id=world.dice.choice(world.secrets)[1].token_id)
 
 
-def wish(world: StoryWorld) -> PrivilegeRequest:
+def privilege_request(world: StoryWorld) -> PrivilegeRequest:
     """Return a request for a privilege on an object, allowed or denied."""
     kind, full_name = world.securable()
     condition = GrantCondition.ALLOW if world.dice.random() < 0.8 else GrantCondition.DENY

@@ -153,15 +153,15 @@ def test_http_2_upgrade_request_is_ignored(wire: SocketWire, piece: int) -> None
     """An upgrade to HTTP/2, which Java's client requests each time, is ignored. Bodies and following requests are read,
     however they are split.
     """
-    wish = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
+    privilege_request = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAEAAEAA"}
     name = f"wished_{piece}"
     body = json.dumps({"namespace": [name], "properties": {"k": "v" * 2000}}).encode()
     sent = b"".join(
         (
-            request("POST", SPACES, body, **wish),
-            request("GET", f"{SPACES}/{name}", **wish),
+            request("POST", SPACES, body, **privilege_request),
+            request("GET", f"{SPACES}/{name}", **privilege_request),
             request("GET", TABLE),
-            request("DELETE", f"{SPACES}/{name}", **wish),
+            request("DELETE", f"{SPACES}/{name}", **privilege_request),
             request("HEAD", f"{SPACES}/{name}"),
         )
     )

@@ -352,7 +352,7 @@ def _without(*fields: str) -> Callable[[Patch], None]:
             now = {
                 "settled": view.scopes.get(self.scope),  # type: ignore[attr-defined]
                 "token": zones[0].memo.get(self.credential) if self.token is not None else None,
-                "standing": zones[1].memo.get(self.standing_key),
+                "user_status": zones[1].memo.get(self.user_status_key),
                 "decision": zones[2].memo.get(self.decision_key),
                 "path": zones[2].paths.get(self.path_key),
                 "facts": tuple((key, view.get(key)) for key, _ in self.facts),  # type: ignore[attr-defined]
@@ -445,7 +445,7 @@ def detect(town: Town, bug: Callable[[Patch], None], story: str) -> None:
             STORIES[story](town)
 
 
-_RIGHTS = ("decision", "standing")
+_RIGHTS = ("decision", "user_status")
 """A change of access removes these from the view, so other dependencies that are compared may already cover them."""
 BUGS: dict[str, tuple[Callable[[Patch], None], str]] = {
     "kept without asking the gate": (_no_gate, "commit"),

@@ -63,10 +63,10 @@ class ServiceDesk:
         """Grant privileges through a role named after the user, created and granted on first use."""
         role = f"of {user}"
         if not self.lab.database.sql("SELECT 1 FROM role WHERE name = ? AND deleted = 0", role):
-            self.run(role_create(self.ctx(), metalake=LAKE, name=role, properties={}, wishes=()))
+            self.run(role_create(self.ctx(), metalake=LAKE, name=role, properties={}, privilege_requests=()))
             self.run(roles_give(self.ctx(), metalake=LAKE, kind=Kind.USER, name=user, roles=(role,)))
-        wish = PrivilegeRequest(kind, full_name, tuple((privilege, condition) for privilege in privileges))
-        self.run(privileges_grant(self.ctx(), metalake=LAKE, role=role, wish=wish))
+        privilege_request = PrivilegeRequest(kind, full_name, tuple((privilege, condition) for privilege in privileges))
+        self.run(privileges_grant(self.ctx(), metalake=LAKE, role=role, privilege_request=privilege_request))
 
     def rows(self, statement: str, *params: object) -> list[tuple[Any, ...]]:
         """Query the database."""

@@ -20,9 +20,9 @@ from limnos.sqlpp.locks import (
     find_blocker,
     grantable_locks,
     is_deadlock,
+    lock_requests_of,
     require_downgrade,
     require_upgrade,
-    wishes_of,
 )
 
 READ, MODIFY, BUILD = LockMode.READ, LockMode.MODIFY, LockMode.INDEX_BUILD
@@ -116,7 +116,7 @@ def test_lock_requests_are_sorted_and_merged() -> None:
         LockRequest(dataset, MODIFY),
     ]
 
-    assert wishes_of(requests) == ((dataverse, READ), (type_key, READ), (dataset, EXCLUSIVE))
+    assert lock_requests_of(requests) == ((dataverse, READ), (type_key, READ), (dataset, EXCLUSIVE))
 
 
 def test_incompatible_modes_of_one_key_are_refused() -> None:
@@ -124,7 +124,7 @@ def test_incompatible_modes_of_one_key_are_refused() -> None:
     with pytest.raises(
         SqlppError, match="ASX1049: Metadata lock cannot be acquired for INDEX_BUILD since it is already"
     ):
-        wishes_of([LockRequest(A, MODIFY), LockRequest(A, BUILD)])
+        lock_requests_of([LockRequest(A, MODIFY), LockRequest(A, BUILD)])
 
 
 def test_a_free_key_is_granted() -> None:

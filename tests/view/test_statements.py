@@ -62,8 +62,8 @@ async def furnish(node: Node) -> None:
         tuple((each, GrantCondition.ALLOW) for each in (Privilege.USE_CATALOG, Privilege.USE_SCHEMA)),
     )
     select = PrivilegeRequest(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
-    await role_create(ctx, metalake=LAKE, name="readers", properties={}, wishes=(use, select))
-    await role_create(ctx, metalake=LAKE, name="idle", properties={}, wishes=())
+    await role_create(ctx, metalake=LAKE, name="readers", properties={}, privilege_requests=(use, select))
+    await role_create(ctx, metalake=LAKE, name="idle", properties={}, privilege_requests=())
     await roles_give(ctx, metalake=LAKE, kind=Kind.GROUP, name="staff", roles=("readers",))
     await roles_give(ctx, metalake=LAKE, kind=Kind.USER, name="bob", roles=("idle",))
 
@@ -82,8 +82,8 @@ def cost(lab: StoreLab, node: Node, work: Coroutine[Any, Any, object]) -> int:
 
 
 async def _other_role(node: Node) -> None:
-    wish = PrivilegeRequest(Kind.TABLE, "main.a.u", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
-    await privileges_grant(node.ctx(), metalake=LAKE, role="idle", wish=wish)
+    privilege_request = PrivilegeRequest(Kind.TABLE, "main.a.u", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
+    await privileges_grant(node.ctx(), metalake=LAKE, role="idle", privilege_request=privilege_request)
 
 
 async def _token(node: Node) -> None:

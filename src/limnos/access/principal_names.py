@@ -177,5 +177,5 @@ def check_new_user(tx: Tx, user: str, *, admins: Collection[str]) -> None:
 
     Raises BadRequest for a name that `check_new_name` refuses.
     """
-    if user not in admins and not tx.principals.standing(user).is_known:
+    if user not in admins and not tx.principals.user_status(user).is_known:
         check_new_name(user, Kind.USER, known=admins)

@@ -256,8 +256,8 @@ def _depth(line: str, depth: int, *, quote: str) -> tuple[int, str]:
     return depth, quote
 
 
-def _read_json(file: Path, wish: _ReadOptions) -> Iterator[Value]:
-    convert = json_converter(wish.form.type)
+def _read_json(file: Path, read_options: _ReadOptions) -> Iterator[Value]:
+    convert = json_converter(read_options.form.type)
     return (convert(value) for value in _documents(file, lambda text: list(map(_plain, read_json(text)))))
 
 
@@ -293,15 +293,15 @@ def _read_adm(file: Path, _: _ReadOptions) -> Iterator[Value]:
 # Delimited text.
 
 
-def _read_delimited(file: Path, wish: _ReadOptions, *, delimiter: str = ",") -> Iterator[Value]:
+def _read_delimited(file: Path, read_options: _ReadOptions, *, delimiter: str = ",") -> Iterator[Value]:
     try:
-        yield from read_lines(_lines(file), wish.form, options=wish.options, delimiter=delimiter)
+        yield from read_lines(_lines(file), read_options.form, options=read_options.options, delimiter=delimiter)
     except MalformedLine as reason:
         raise _malformed_error(file, str(reason)) from None
 
 
-def _read_tabs(file: Path, wish: _ReadOptions) -> Iterator[Value]:
-    without_quotes = _ReadOptions(wish.form, {"quote": "none", **wish.options})
+def _read_tabs(file: Path, read_options: _ReadOptions) -> Iterator[Value]:
+    without_quotes = _ReadOptions(read_options.form, {"quote": "none", **read_options.options})
     return _read_delimited(file, without_quotes, delimiter=_DELIMITERS["tsv"])
 
 

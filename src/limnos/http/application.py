@@ -221,7 +221,7 @@ class Application:
             credential = self.services.authenticator.credential(header)
             if credential is None:
                 at_once = False
-                credential = await sign_in(self.services, header, request_id=request_id, asker=request)
+                credential = await sign_in(self.services, header, request_id=request_id, audited_request=request)
             ctx = self._checked_context(target, request, credential=credential)
             at_once = at_once and self.turns.is_quiet
             response = await (
@@ -274,7 +274,7 @@ class Application:
     def _checked_context(self, target: RouteTarget, request: Request, *, credential: Credential) -> Context:
         """Check the request's head against the route, and return the context for the handler."""
         request.credential = credential
-        ctx = Context(self.services, credential, request.id, asker=request)
+        ctx = Context(self.services, credential, request.id, audited_request=request)
         headers, route = request.headers, target.route
         if request.query_string and route is not None:
             check_parameters(

@@ -328,7 +328,7 @@ class StatementRequest(msgspec.Struct, frozen=True):
     outcome: bytes = b""
 
     @property
-    def asker(self) -> Requester:
+    def requester(self) -> Requester:
         """The user who submitted the request."""
         return Requester(self.user_name, self.user_id)
 

@@ -378,8 +378,8 @@ def _running_session(*, lineage: bool, trusts_more: bool, s3: bool) -> SparkSess
         raise UnsupportedOperation(
             "This process already runs a Spark that reports no lineage, and a running Spark cannot enable it: stop it first (`spark.stop()`), or create the first session with lineage=True."
         )
-    brought = f"{context.getConf().get('spark.jars') or ''},{context.getConf().get('spark.jars.packages') or ''}"
-    if s3 and AWS_BUNDLE not in brought:
+    configured = f"{context.getConf().get('spark.jars') or ''},{context.getConf().get('spark.jars.packages') or ''}"
+    if s3 and AWS_BUNDLE not in configured:
         raise UnsupportedOperation(
             "This process already runs a Spark without support for S3, and a running Spark cannot load it: stop it first (`spark.stop()`), or create the first session with s3=True."
         )

@@ -125,13 +125,13 @@ def contains(mode: LockMode, lock_mode: LockMode) -> bool:
     return lock_mode in _CONTAINED[mode]
 
 
-def wishes_of(wishes: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
+def lock_requests_of(lock_requests: Iterable[LockRequest]) -> tuple[LockRequest, ...]:
     """Sort requests in locking order, with one request per key in the strongest requested mode.
 
     Raises SqlppError (ASX1049) if a key is requested in two modes of which neither includes the other.
     """
     modes: dict[LockKey, LockMode] = {}
-    for key, mode in wishes:
+    for key, mode in lock_requests:
         before = modes.get(key, mode)
         if not contains(before, mode) and not contains(mode, before):
             raise conflicting_modes_error(mode, before)

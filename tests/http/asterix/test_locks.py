@@ -29,11 +29,11 @@ def writing(node: DriverNode) -> HeldLocks:
     """Hold the locks of a statement that writes the dataset."""
     rows(node, SEED)
     (catalog_id,) = query(node, "SELECT id FROM node WHERE name = 'main' AND deleted = 0")
-    wishes = [
+    lock_requests = [
         LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, EAST), LockMode.READ),
         LockRequest(LockKey(catalog_id, LockKind.DATASET, EAST, "orders"), LockMode.EXCLUSIVE_MODIFY),
     ]
-    return node.runner.run(LOCKS.of(node.built.services).acquire(wishes, LONG_S))
+    return node.runner.run(LOCKS.of(node.built.services).acquire(lock_requests, LONG_S))
 
 
 def query(node: DriverNode, statement: str) -> list[int]:

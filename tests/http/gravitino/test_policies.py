@@ -87,7 +87,7 @@ def test_table_inherits_policies(policy_node: DriverNode) -> None:
         (
             "POST",
             f"{LAKE}/policies",
-            {"name": "n", "policyType": "wish", "content": {}},
+            {"name": "n", "policyType": "privilege_request", "content": {}},
             "custom, system_iceberg_compaction",
         ),
         (

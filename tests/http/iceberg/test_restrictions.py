@@ -287,7 +287,7 @@ def test_plan_without_support_for_restrictions_is_refused() -> None:
         allowed=allow_everything(),
     )
     scanned = ScanTarget(
-        asker=Requester("bob", 1),
+        requester=Requester("bob", 1),
         document=document,
         place=place,
         request=ScanRequest(),

@@ -191,8 +191,12 @@ def test_changes_of_unusable_catalog_are_delivered_once_usable(lake: ServiceDesk
     lake.allow("ana", Kind.CATALOG, "side", Privilege.USE_CATALOG, Privilege.USE_SCHEMA)
     lake.namespace("before", scope=side)
     at = now(lake, "ana")
-    wish = PrivilegeRequest(Kind.CATALOG, "side", ((Privilege.USE_CATALOG, GrantCondition.ALLOW),))
-    lake.run(privileges_grant(lake.ctx(), metalake=LAKE, role="of ana", wish=wish, grants_them=False))
+    privilege_request = PrivilegeRequest(Kind.CATALOG, "side", ((Privilege.USE_CATALOG, GrantCondition.ALLOW),))
+    lake.run(
+        privileges_grant(
+            lake.ctx(), metalake=LAKE, role="of ana", privilege_request=privilege_request, grants_them=False
+        )
+    )
     lake.namespace("during", scope=side)
     denied = read(lake, "ana", after=at)
     lake.allow("ana", Kind.CATALOG, "side", Privilege.USE_CATALOG)

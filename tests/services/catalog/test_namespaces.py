@@ -197,8 +197,12 @@ def test_move_needs_privileges_at_source_and_target(desk: ServiceDesk) -> None:
     from limnos.model.privileges import GrantCondition
     from limnos.services.identity.grants import PrivilegeRequest, privileges_grant
 
-    wish = PrivilegeRequest(Kind.CATALOG, "main", ((Privilege.CREATE_SCHEMA, GrantCondition.ALLOW),))
-    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="of ana", wish=wish, grants_them=False))
+    privilege_request = PrivilegeRequest(Kind.CATALOG, "main", ((Privilege.CREATE_SCHEMA, GrantCondition.ALLOW),))
+    desk.run(
+        privileges_grant(
+            desk.ctx(), metalake=LAKE, role="of ana", privilege_request=privilege_request, grants_them=False
+        )
+    )
     with pytest.raises(PermissionDenied, match="CREATE_SCHEMA"):
         move(desk, "b", "db", user="ana")
 

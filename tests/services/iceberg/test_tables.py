@@ -84,8 +84,10 @@ def losing(desk: ServiceDesk) -> tuple[ServiceDesk, str]:
 
 
 async def _role(desk: ServiceDesk, name: str, privileges: tuple[Privilege, ...]) -> None:
-    wish = PrivilegeRequest(Kind.CATALOG, "main", tuple((privilege, GrantCondition.ALLOW) for privilege in privileges))
-    await role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=(wish,))
+    privilege_request = PrivilegeRequest(
+        Kind.CATALOG, "main", tuple((privilege, GrantCondition.ALLOW) for privilege in privileges)
+    )
+    await role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, privilege_requests=(privilege_request,))
 
 
 def test_create_is_refused_if_privilege_is_lost_during_write(losing: tuple[ServiceDesk, str]) -> None:

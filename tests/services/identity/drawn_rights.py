@@ -37,7 +37,7 @@ def draw_rights(desk: ServiceDesk, drawn: random.Random) -> None:
     uses = [Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE]
     for number in range(5):
         role = f"r{number}"
-        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, wishes=()))
+        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, privilege_requests=()))
         for kind, full_name in drawn.sample(OBJECTS, 2):
             likely = [each for each in uses if each in fitting[kind]]
             chosen = {*drawn.sample(fitting[kind], 3), *drawn.sample(likely, min(2, len(likely)))}
@@ -45,8 +45,8 @@ def draw_rights(desk: ServiceDesk, drawn: random.Random) -> None:
                 (each, GrantCondition.DENY if drawn.random() < 0.12 else GrantCondition.ALLOW)
                 for each in sorted(chosen)
             )
-            wish = PrivilegeRequest(kind, full_name, pairs)
-            desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=wish))
+            privilege_request = PrivilegeRequest(kind, full_name, pairs)
+            desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, privilege_request=privilege_request))
         holder, kind = drawn.choice(
             [*((each, Kind.USER) for each in PEOPLE), ("north", Kind.GROUP), ("south", Kind.GROUP)]
         )

@@ -40,8 +40,8 @@ def furnished(desk: ServiceDesk) -> None:
 
 def rules_question(role: str, kind: Kind, name: str, *privileges: Privilege, grants: bool = True) -> RulesQuestion:
     """Return the question of what a grant to a role would change."""
-    wish = PrivilegeRequest(kind, name, tuple((each, GrantCondition.ALLOW) for each in privileges))
-    return RulesQuestion(LAKE, role, wish, grants)
+    privilege_request = PrivilegeRequest(kind, name, tuple((each, GrantCondition.ALLOW) for each in privileges))
+    return RulesQuestion(LAKE, role, privilege_request, grants)
 
 
 def test_prediction_names_users_and_tables_of_a_grant(desk: ServiceDesk) -> None:
@@ -185,7 +185,7 @@ def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> 
         desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=(role,), gives=does))
         return consequence
     kind, name = drawn.choice([(Kind.CATALOG, "main"), (Kind.NAMESPACE, "main.a"), (Kind.TABLE, "main.a.t")])
-    standing = {
+    stored_privileges = {
         row[0]
         for row in desk.rows(
             "SELECT g.privilege FROM access_grant g JOIN role r ON r.id = g.role_id JOIN node n ON n.id = g.object_id"
@@ -194,11 +194,17 @@ def _drawn_change(desk: ServiceDesk, drawn: random.Random, *, assigns: bool) -> 
             name.rpartition(".")[2],
         )
     }
-    fitting = [each for each in Privilege if kind in BINDS[each] and fits_tables(each) and int(each) not in standing]
+    fitting = [
+        each for each in Privilege if kind in BINDS[each] and fits_tables(each) and int(each) not in stored_privileges
+    ]
     chosen = drawn.sample(fitting, 3)
     question = RulesQuestion(
         LAKE, role, PrivilegeRequest(kind, name, tuple((each, GrantCondition.ALLOW) for each in chosen)), does
     )
     consequence = desk.run(rules_consequence(desk.ctx(), question))
-    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=question.wish, grants_them=does))
+    desk.run(
+        privileges_grant(
+            desk.ctx(), metalake=LAKE, role=role, privilege_request=question.privilege_request, grants_them=does
+        )
+    )
     return consequence

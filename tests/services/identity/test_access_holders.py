@@ -85,8 +85,10 @@ def test_roles_of_a_user_with_many_are_built_in_parts(desk: ServiceDesk, monkeyp
     """The roles of a user with many are built in parts between which other requests run, with the same result."""
     for number in range(5):
         role = f"r{number}"
-        wish = PrivilegeRequest(Kind.CATALOG, "main", ((Privilege.USE_CATALOG, GrantCondition.ALLOW),))
-        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, wishes=(wish,)))
+        privilege_request = PrivilegeRequest(Kind.CATALOG, "main", ((Privilege.USE_CATALOG, GrantCondition.ALLOW),))
+        desk.run(
+            role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, privilege_requests=(privilege_request,))
+        )
         desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=(role,)))
     expected = holders(desk, ("main",))
     sizes = []

@@ -156,7 +156,7 @@ def test_action_inapplicable_to_kind_is_refused(desk: ServiceDesk) -> None:
 )
 def test_path_of_one_name_denotes_object_of_the_action(desk: ServiceDesk, action: Action, name: str, kind: str) -> None:
     """A path of one name denotes a role for role actions, a user for user actions, and a catalog for all others."""
-    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, privilege_requests=()))
 
     decision, _ = explain(desk, action=action, path=(name,))
 

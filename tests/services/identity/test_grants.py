@@ -20,19 +20,23 @@ from tests.inprocess import LAKE
 from tests.services.conftest import ServiceDesk
 
 
-def wish(kind: Kind, full_name: str, *privileges: Privilege) -> PrivilegeRequest:
+def privilege_request(kind: Kind, full_name: str, *privileges: Privilege) -> PrivilegeRequest:
     """Return a request for a privilege on an object."""
     return PrivilegeRequest(kind, full_name, tuple((privilege, GrantCondition.ALLOW) for privilege in privileges))
 
 
-def create(desk: ServiceDesk, user: str, *wishes: PrivilegeRequest) -> None:
+def create(desk: ServiceDesk, user: str, *privilege_requests: PrivilegeRequest) -> None:
     """Create a role."""
-    desk.run(role_create(desk.ctx(user), metalake=LAKE, name=f"by {user}", properties={}, wishes=wishes))
+    desk.run(
+        role_create(
+            desk.ctx(user), metalake=LAKE, name=f"by {user}", properties={}, privilege_requests=privilege_requests
+        )
+    )
 
 
-def override(desk: ServiceDesk, user: str, *wishes: PrivilegeRequest) -> None:
+def override(desk: ServiceDesk, user: str, *privilege_requests: PrivilegeRequest) -> None:
     """Replace the rules of the role `r`. The role is created only if the test needs a target."""
-    desk.run(rules_override(desk.ctx(user), metalake=LAKE, role="r", wishes=wishes))
+    desk.run(rules_override(desk.ctx(user), metalake=LAKE, role="r", privilege_requests=privilege_requests))
 
 
 WAYS = pytest.mark.parametrize("way", [create, override], ids=["create", "override"])
@@ -60,7 +64,7 @@ def test_unprivileged_caller_gets_same_refusal_for_any_body(
 
     def refusal_parts(name: str) -> tuple[type[LimnosError], str]:
         with pytest.raises(LimnosError) as refused:
-            way(desk, user, wish(kind, name, privilege))
+            way(desk, user, privilege_request(kind, name, privilege))
         return type(refused.value), refused.value.message
 
     assert refusal_parts(existing) == refusal_parts(missing)
@@ -76,14 +80,14 @@ def test_refusal_comes_before_any_object_is_looked_up(
     monkeypatch.setattr(grants, "target_find", lambda *args: searched.append(args[2]))
 
     with pytest.raises(PermissionDenied):
-        way(desk, "ana", *[wish(Kind.TABLE, f"main.a.t{i}", Privilege.SELECT_TABLE) for i in range(1000)])
+        way(desk, "ana", *[privilege_request(Kind.TABLE, f"main.a.t{i}", Privilege.SELECT_TABLE) for i in range(1000)])
 
     assert searched == []
 
 
 def test_missing_object_is_400_on_create_and_404_on_replace(desk: ServiceDesk) -> None:
     """If a named object does not exist, creating a role with it is 400 and replacing a role's rules with it is 404."""
-    missing = wish(Kind.NAMESPACE, "main.none", Privilege.USE_SCHEMA)
+    missing = privilege_request(Kind.NAMESPACE, "main.none", Privilege.USE_SCHEMA)
 
     with pytest.raises(IllegalObject, match="does not exist"):
         create(desk, "admin", missing)
@@ -103,7 +107,7 @@ def test_objects_of_new_role_are_loaded_in_few_reads(desk: ServiceDesk, monkeypa
 
     monkeypatch.setattr(InlineFreshnessGate, "fetch", counted)
 
-    create(fresh, "admin", *[wish(Kind.NAMESPACE, f"main.n{i}", Privilege.USE_SCHEMA) for i in range(150)])
+    create(fresh, "admin", *[privilege_request(Kind.NAMESPACE, f"main.n{i}", Privilege.USE_SCHEMA) for i in range(150)])
 
     assert len(rounds) < 15
     assert desk.rows("SELECT count(*) FROM access_grant") == [(150,)]
@@ -113,11 +117,11 @@ def test_objects_of_new_role_are_loaded_in_few_reads(desk: ServiceDesk, monkeypa
 def test_too_many_rules_are_refused(desk: ServiceDesk, way: Way) -> None:
     """The number of rules in a request is limited for all callers, and the limit is checked first."""
     both = (Privilege.SELECT_TABLE, Privilege.MODIFY_TABLE)
-    wishes = [wish(Kind.TABLE, f"main.a.t{i}", *both) for i in range(RULES_MAX // 2 + 1)]
+    privilege_requests = [privilege_request(Kind.TABLE, f"main.a.t{i}", *both) for i in range(RULES_MAX // 2 + 1)]
 
     for user in ("admin", "ana"):
         with pytest.raises(BadRequest, match=f"{RULES_MAX + 2} privileges .* more than the {RULES_MAX} .* in further"):
-            way(desk, user, *wishes)
+            way(desk, user, *privilege_requests)
 
 
 def test_many_roles_are_granted_in_one_request(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +130,7 @@ def test_many_roles_are_granted_in_one_request(desk: ServiceDesk, monkeypatch: p
     """
     names = tuple(f"r{i}" for i in range(200))
     for name in names:
-        desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=()))
+        desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, privilege_requests=()))
     fresh = ServiceDesk(desk.lab)
 
     holder = fresh.run(roles_give(fresh.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=names))
@@ -143,7 +147,7 @@ def test_privilege_lost_before_write_is_refused(
     desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch, act: Way, privilege: Privilege
 ) -> None:
     """A caller who loses the privilege between the lookup and the write is refused."""
-    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, privilege_requests=()))
     desk.allow("ana", Kind.METALAKE, LAKE, privilege)
     find = grants.privilege_requests_resolve
 

@@ -51,9 +51,11 @@ def give(desk: ServiceDesk, name: str, *roles: str, kind: Kind = Kind.USER, give
 
 def make_role(desk: ServiceDesk, name: str, *privileges: Privilege) -> None:
     """Create a role with rights on the catalog."""
-    wish = PrivilegeRequest(Kind.CATALOG, "main", tuple((each, GrantCondition.ALLOW) for each in privileges))
-    wishes = (wish,) if privileges else ()
-    desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, wishes=wishes))
+    privilege_request = PrivilegeRequest(
+        Kind.CATALOG, "main", tuple((each, GrantCondition.ALLOW) for each in privileges)
+    )
+    privilege_requests = (privilege_request,) if privileges else ()
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name=name, properties={}, privilege_requests=privilege_requests))
 
 
 def multiply(desk: ServiceDesk, table: str, where: str, **changed: str) -> None:

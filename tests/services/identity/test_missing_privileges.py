@@ -80,8 +80,8 @@ def test_inherited_privileges_are_not_missing(desk: ServiceDesk) -> None:
     desk.allow("ana", *_on(CATALOG), Privilege.USE_CATALOG, Privilege.USE_SCHEMA, Privilege.SELECT_TABLE)
     assert words(lack(desk)) == []
 
-    wish = PrivilegeRequest(Kind.NAMESPACE, "main.a", ((Privilege.SELECT_TABLE, GrantCondition.DENY),))
-    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="of ana", wish=wish))
+    privilege_request = PrivilegeRequest(Kind.NAMESPACE, "main.a", ((Privilege.SELECT_TABLE, GrantCondition.DENY),))
+    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="of ana", privilege_request=privilege_request))
 
     (missing,) = lack(desk).missing
     assert missing.privilege is Privilege.SELECT_TABLE
@@ -149,19 +149,28 @@ def test_missing_agrees_with_decisions_before_and_after_the_grant(desk: ServiceD
             assert _may_all(desk, user, preset, on)
         for each in result.missing:
             for denial in each.denials:
-                wish = PrivilegeRequest(
+                privilege_request = PrivilegeRequest(
                     Kind[denial.object_kind.upper()], denial.object_name, ((each.privilege, GrantCondition.DENY),)
                 )
                 change = privileges_grant(
-                    desk.ctx(), metalake=LAKE, role=denial.role or "", wish=wish, grants_them=False
+                    desk.ctx(),
+                    metalake=LAKE,
+                    role=denial.role or "",
+                    privilege_request=privilege_request,
+                    grants_them=False,
                 )
                 desk.run(change)
-        wish = desk.run(privilege_request_at(desk.ctx(), AccessQuestion(LAKE, kind, path), privileges=()))
+        privilege_request = desk.run(privilege_request_at(desk.ctx(), AccessQuestion(LAKE, kind, path), privileges=()))
         desk.run(
             preset_change(
                 desk.ctx(),
                 PresetRequest(
-                    metalake=LAKE, preset=preset, wish=wish, holder_kind=Kind.USER, holder=user, grants_them=True
+                    metalake=LAKE,
+                    preset=preset,
+                    privilege_request=privilege_request,
+                    holder_kind=Kind.USER,
+                    holder=user,
+                    grants_them=True,
                 ),
             )
         )

@@ -50,7 +50,7 @@ def test_owner_change_moves_the_clock_of_one_zone(desk: ServiceDesk, kind: Kind,
     roles, and else the catalog's.
     """
     desk.namespace("a")
-    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, privilege_requests=()))
     ((lake, main),) = desk.rows(
         "SELECT l.id, m.id FROM node l JOIN node m ON m.parent_id = l.id WHERE l.name = ? AND m.name = 'main'", LAKE
     )
@@ -66,7 +66,7 @@ def test_owner_change_moves_the_clock_of_one_zone(desk: ServiceDesk, kind: Kind,
 def test_new_role_owner_can_load_role_at_next_request(desk: ServiceDesk) -> None:
     """The new owner of a role may load it at the next request, also on another node."""
     other = ServiceDesk(desk.lab)
-    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, wishes=()))
+    desk.run(role_create(desk.ctx(), metalake=LAKE, name="r", properties={}, privilege_requests=()))
     hand_over(desk, Kind.ROLE, "r", "ana")
 
     loaded_role = other.run(

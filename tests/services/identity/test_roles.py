@@ -38,12 +38,14 @@ from tests.inprocess import LAKE, MAIN, add_catalog
 from tests.services.conftest import ServiceDesk
 
 
-def make(desk: ServiceDesk, name: str, *wishes: PrivilegeRequest, user: str = "admin") -> None:
+def make(desk: ServiceDesk, name: str, *privilege_requests: PrivilegeRequest, user: str = "admin") -> None:
     """Create a role."""
-    desk.run(role_create(desk.ctx(user), metalake=LAKE, name=name, properties={}, wishes=wishes))
+    desk.run(
+        role_create(desk.ctx(user), metalake=LAKE, name=name, properties={}, privilege_requests=privilege_requests)
+    )
 
 
-def wish(kind: Kind, full_name: str, privilege: Privilege) -> PrivilegeRequest:
+def privilege_request(kind: Kind, full_name: str, privilege: Privilege) -> PrivilegeRequest:
     """Return a grant of one privilege."""
     return PrivilegeRequest(kind, full_name, ((privilege, GrantCondition.ALLOW),))
 
@@ -73,11 +75,11 @@ def test_role_is_returned_with_its_live_objects_sorted_by_path(desk: ServiceDesk
     make(
         desk,
         "r",
-        wish(Kind.NAMESPACE, "main.b", use),
-        wish(Kind.NAMESPACE, "main.a", use),
-        wish(Kind.CATALOG, "main", Privilege.USE_CATALOG),
-        wish(Kind.CATALOG, "attic", Privilege.USE_CATALOG),
-        wish(Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG),
+        privilege_request(Kind.NAMESPACE, "main.b", use),
+        privilege_request(Kind.NAMESPACE, "main.a", use),
+        privilege_request(Kind.CATALOG, "main", Privilege.USE_CATALOG),
+        privilege_request(Kind.CATALOG, "attic", Privilege.USE_CATALOG),
+        privilege_request(Kind.METALAKE, LAKE, Privilege.CREATE_CATALOG),
     )
 
     before = objects(desk, "r")
@@ -104,12 +106,12 @@ def test_role_is_visible_only_to_holders_and_owner(desk: ServiceDesk) -> None:
 
 def test_dropped_role_grants_no_rights(desk: ServiceDesk) -> None:
     """The rights of a dropped role end, and a new role of the same name does not restore them."""
-    make(desk, "r", wish(Kind.CATALOG, "main", Privilege.USE_CATALOG))
+    make(desk, "r", privilege_request(Kind.CATALOG, "main", Privilege.USE_CATALOG))
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
     desk.run(desk.ctx("ana").read(MAIN, lambda request_view: namespaces_list(request_view, ())))
 
     desk.run(role_drop(desk.ctx(), metalake=LAKE, name="r"))
-    make(desk, "r", wish(Kind.CATALOG, "main", Privilege.USE_CATALOG))
+    make(desk, "r", privilege_request(Kind.CATALOG, "main", Privilege.USE_CATALOG))
 
     assert names(desk, "ana") == []
     with pytest.raises(LimnosError):
@@ -154,12 +156,12 @@ def test_large_role_is_read_and_changed_in_parts(desk: ServiceDesk, monkeypatch:
     for name in reversed(spaces):
         desk.namespace(name)
     use = Privilege.USE_SCHEMA
-    make(desk, "r", *(wish(Kind.NAMESPACE, f"main.{name}", use) for name in spaces[:-1]))
+    make(desk, "r", *(privilege_request(Kind.NAMESPACE, f"main.{name}", use) for name in spaces[:-1]))
     granted = PrivilegeRequest(
         Kind.NAMESPACE, "main.n11", ((use, GrantCondition.ALLOW), (Privilege.CREATE_TABLE, GrantCondition.DENY))
     )
 
-    changed_role = desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=granted))
+    changed_role = desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", privilege_request=granted))
     lists = desk.run(lists_of(desk, changed_role))
 
     assert changed_role.in_parts
@@ -175,17 +177,22 @@ def test_opposite_rule_conflict_is_detected_in_the_transaction(desk: ServiceDesk
     desk.namespace("a")
     desk.namespace("b")
     use = Privilege.USE_SCHEMA
-    make(desk, "r", wish(Kind.NAMESPACE, "main.a", use))
+    make(desk, "r", privilege_request(Kind.NAMESPACE, "main.a", use))
     denial = ((use, GrantCondition.DENY),)
 
     with pytest.raises(IllegalPrivilege, match="has USE_SCHEMA allowed on this object: revoke that first"):
         desk.run(
             privileges_grant(
-                desk.ctx(), metalake=LAKE, role="r", wish=PrivilegeRequest(Kind.NAMESPACE, "main.a", denial)
+                desk.ctx(),
+                metalake=LAKE,
+                role="r",
+                privilege_request=PrivilegeRequest(Kind.NAMESPACE, "main.a", denial),
             )
         )
     desk.run(
-        privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=PrivilegeRequest(Kind.NAMESPACE, "main.b", denial))
+        privileges_grant(
+            desk.ctx(), metalake=LAKE, role="r", privilege_request=PrivilegeRequest(Kind.NAMESPACE, "main.b", denial)
+        )
     )
 
     assert len(objects(desk, "r")) == 2
@@ -201,7 +208,7 @@ def parts_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
     for at in range(45):
         desk.namespace(f"n{at:02}")
     use = Privilege.USE_SCHEMA
-    make(desk, "r", *(wish(Kind.NAMESPACE, f"main.n{at:02}", use) for at in range(45)))
+    make(desk, "r", *(privilege_request(Kind.NAMESPACE, f"main.n{at:02}", use) for at in range(45)))
     desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.USER, name="ana", roles=("r",)))
     desk.allow("ana", Kind.CATALOG, "main", Privilege.USE_CATALOG)
     part_sizes: list[int] = []
@@ -218,8 +225,8 @@ def parts_read(desk: ServiceDesk, monkeypatch: pytest.MonkeyPatch) -> list[int]:
 def grant(desk: ServiceDesk, at: int, *privileges: Privilege, condition: GrantCondition = GrantCondition.ALLOW) -> None:
     """Add rules on one namespace to the role."""
     rules = tuple((privilege, condition) for privilege in privileges)
-    wished = PrivilegeRequest(Kind.NAMESPACE, f"main.n{at:02}", rules)
-    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", wish=wished))
+    requested = PrivilegeRequest(Kind.NAMESPACE, f"main.n{at:02}", rules)
+    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role="r", privilege_request=requested))
 
 
 def visible_namespaces(desk: ServiceDesk) -> list[str]:
@@ -262,8 +269,10 @@ def test_replacing_all_rules_invalidates_all_parts(desk: ServiceDesk, parts_read
     """After all rules of a role are replaced, all of its parts are read again."""
     visible_namespaces(desk)
     parts_read.clear()
-    wishes = tuple(wish(Kind.NAMESPACE, f"main.n{at:02}", Privilege.USE_SCHEMA) for at in range(0, 45, 2))
-    desk.run(rules_override(desk.ctx(), metalake=LAKE, role="r", wishes=wishes))
+    privilege_requests = tuple(
+        privilege_request(Kind.NAMESPACE, f"main.n{at:02}", Privilege.USE_SCHEMA) for at in range(0, 45, 2)
+    )
+    desk.run(rules_override(desk.ctx(), metalake=LAKE, role="r", privilege_requests=privilege_requests))
 
     assert visible_namespaces(desk) == [f"n{at:02}" for at in range(0, 45, 2)]
     assert parts_read == [5, 5, 5, 5, 3]
@@ -296,7 +305,10 @@ def test_role_below_the_limit_is_read_as_one_fact_again(desk: ServiceDesk, parts
     parts_read.clear()
     desk.run(
         rules_override(
-            desk.ctx(), metalake=LAKE, role="r", wishes=(wish(Kind.NAMESPACE, "main.n03", Privilege.USE_SCHEMA),)
+            desk.ctx(),
+            metalake=LAKE,
+            role="r",
+            privilege_requests=(privilege_request(Kind.NAMESPACE, "main.n03", Privilege.USE_SCHEMA),),
         )
     )
 

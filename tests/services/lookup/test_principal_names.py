@@ -35,7 +35,7 @@ Door = Callable[[Context, str], Coroutine[Any, Any, object]]
 DOORS: dict[str, Door] = {
     "user": lambda ctx, name: principal_add(ctx, metalake=LAKE, kind=Kind.USER, name=name),
     "group": lambda ctx, name: principal_add(ctx, metalake=LAKE, kind=Kind.GROUP, name=name),
-    "role": lambda ctx, name: role_create(ctx, metalake=LAKE, name=name, properties={}, wishes=()),
+    "role": lambda ctx, name: role_create(ctx, metalake=LAKE, name=name, properties={}, privilege_requests=()),
     "secret": lambda ctx, name: secret_create(ctx, user=name, expires_in_s=None),
     "password": lambda ctx, name: password_set(ctx, user=name, password="correct horse battery", old=None, address="x"),
 }

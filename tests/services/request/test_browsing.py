@@ -55,8 +55,12 @@ def grant(
 ) -> None:
     """Let a role allow a privilege, deny it (`no`), or remove its rule."""
     condition = GrantCondition.ALLOW if ROLES[role] else GrantCondition.DENY
-    wish = PrivilegeRequest(kind, name, tuple((each, condition) for each in privileges))
-    desk.run(privileges_grant(desk.ctx(), metalake=LAKE, role=role, wish=wish, grants_them=not takes))
+    privilege_request = PrivilegeRequest(kind, name, tuple((each, condition) for each in privileges))
+    desk.run(
+        privileges_grant(
+            desk.ctx(), metalake=LAKE, role=role, privilege_request=privilege_request, grants_them=not takes
+        )
+    )
 
 
 def own(desk: ServiceDesk, kind: Kind, name: str, who: str, *, as_kind: Kind = Kind.USER) -> None:
@@ -71,7 +75,7 @@ def lake(desk: ServiceDesk) -> ServiceDesk:
         desk.run(add_catalog(desk.ctx(), name))
     desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name="crew"))
     for role in ROLES:
-        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, wishes=()))
+        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, privilege_requests=()))
         kind, name = (Kind.GROUP, "crew") if role == "ours" else (Kind.USER, "ana")
         desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=kind, name=name, roles=(role,)))
     return desk
@@ -347,8 +351,10 @@ def crowd(database: Database) -> Iterator[ServiceDesk]:
         group, role = f"g{number:02}", f"r{number:02}"
         desk.run(principal_add(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=group))
         desk.run(members_add(desk.ctx(), metalake=LAKE, group=group, users=("ana",)))
-        wishes = () if number >= 40 or number % 2 else (use_of(f"c{number:02}.a"),)
-        desk.run(role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, wishes=wishes))
+        privilege_requests = () if number >= 40 or number % 2 else (use_of(f"c{number:02}.a"),)
+        desk.run(
+            role_create(desk.ctx(), metalake=LAKE, name=role, properties={}, privilege_requests=privilege_requests)
+        )
         desk.run(roles_give(desk.ctx(), metalake=LAKE, kind=Kind.GROUP, name=group, roles=(role,)))
     for name, group in (("c07.a", "g03"), ("c21.a", "g59")):
         own(desk, Kind.NAMESPACE, name, group, as_kind=Kind.GROUP)
@@ -438,9 +444,9 @@ def test_loaded_containers_follow_changes(crowd: ServiceDesk) -> None:
 
     crowd.run(namespace_drop(admin, RequestScope(LAKE, "c00"), levels=("a",)))
     own(crowd, Kind.NAMESPACE, "c07.a", "admin")
-    crowd.run(privileges_grant(admin, metalake=LAKE, role="r59", wish=use_of("c33.a")))
+    crowd.run(privileges_grant(admin, metalake=LAKE, role="r59", privilege_request=use_of("c33.a")))
     denial = PrivilegeRequest(Kind.CATALOG, "c02", ((Privilege.USE_SCHEMA, GrantCondition.DENY),))
-    crowd.run(privileges_grant(admin, metalake=LAKE, role="r59", wish=denial))
+    crowd.run(privileges_grant(admin, metalake=LAKE, role="r59", privilege_request=denial))
     crowd.run(add_catalog(admin, "c99"))
     crowd.namespace("b", scope=RequestScope(LAKE, "c99"))
     own(crowd, Kind.NAMESPACE, "c99.b", "g01", as_kind=Kind.GROUP)

@@ -142,13 +142,15 @@ def test_right_revoked_in_one_catalog_refuses_all(
         wide.allow("bob", Kind.TABLE, f"{scope.catalog}.a.t", Privilege.MODIFY_TABLE)
     wide.run(together(wide.node, "before", MAIN, SIDE, user="bob"))
     other = Node(wide.lab.open())
-    wish = PrivilegeRequest(
+    privilege_request = PrivilegeRequest(
         Kind.TABLE, f"{revoked_scope.catalog}.a.t", ((Privilege.MODIFY_TABLE, GrantCondition.ALLOW),)
     )
     before_the_store(
         wide.node,
         monkeypatch,
-        lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of bob", wish=wish, grants_them=False),
+        lambda: privileges_grant(
+            other.ctx(), metalake=LAKE, role="of bob", privilege_request=privilege_request, grants_them=False
+        ),
     )
 
     with pytest.raises(PermissionDenied, match=f"{revoked_scope.catalog}.a.t"):
@@ -168,8 +170,8 @@ def test_changing_access_of_one_catalog_is_decided_under_the_locks(
     other = Node(wide.lab.open())
 
     def grant(privilege: Privilege) -> Callable[[], Any]:
-        wish = PrivilegeRequest(Kind.TABLE, "side.a.t", ((privilege, GrantCondition.ALLOW),))
-        return lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of carl", wish=wish)
+        privilege_request = PrivilegeRequest(Kind.TABLE, "side.a.t", ((privilege, GrantCondition.ALLOW),))
+        return lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of carl", privilege_request=privilege_request)
 
     before_the_store(wide.node, monkeypatch, grant(Privilege.SELECT_TABLE), grant(Privilege.MODIFY_TABLE))
 

@@ -107,12 +107,16 @@ def test_revoked_privilege_refuses_the_transaction(
         three.allow("bob", Kind.TABLE, f"main.a.{name}", Privilege.MODIFY_TABLE)
     three.run(together(three.node, "before", *TABLES, user="bob"))
     count = len(files)
-    wish = PrivilegeRequest(Kind.TABLE, f"main.a.{revoked_table}", ((Privilege.MODIFY_TABLE, GrantCondition.ALLOW),))
+    privilege_request = PrivilegeRequest(
+        Kind.TABLE, f"main.a.{revoked_table}", ((Privilege.MODIFY_TABLE, GrantCondition.ALLOW),)
+    )
     other = neighbour(three)
     before_the_store(
         three,
         monkeypatch,
-        lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of bob", wish=wish, grants_them=False),
+        lambda: privileges_grant(
+            other.ctx(), metalake=LAKE, role="of bob", privilege_request=privilege_request, grants_them=False
+        ),
     )
 
     with pytest.raises(PermissionDenied, match=f"main.a.{revoked_table}"):
@@ -129,11 +133,13 @@ def test_unrelated_privilege_change_rebuilds_no_metadata(
     rebuilt.
     """
     three.users("carl")
-    wish = PrivilegeRequest(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
+    privilege_request = PrivilegeRequest(Kind.TABLE, "main.a.t", ((Privilege.SELECT_TABLE, GrantCondition.ALLOW),))
     three.allow("carl", Kind.TABLE, "main.a.u", Privilege.SELECT_TABLE)
     other = neighbour(three)
     before_the_store(
-        three, monkeypatch, lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of carl", wish=wish)
+        three,
+        monkeypatch,
+        lambda: privileges_grant(other.ctx(), metalake=LAKE, role="of carl", privilege_request=privilege_request),
     )
     lost = LOST_RACES[()]
 

@@ -13,28 +13,29 @@ ANA, BOB = Requester("ana", 7), Requester("bob", 8)
 TABLE = 12
 
 
-def insert(lab: StoreLab, world: StoreWorld, plan_id: str, *, asker: Requester = ANA, keep_ms: int) -> None:
+def insert(lab: StoreLab, world: StoreWorld, plan_id: str, *, requester: Requester = ANA, keep_ms: int) -> None:
     """Insert a plan of a user who may have two."""
     plan = ScanPlan(plan_id, b"{}")
     lab.write(
-        lambda tx: tx.scan_plans.insert(plan, asker=asker, table_id=TABLE, keep_ms=keep_ms, most=2), zone=world.main.id
+        lambda tx: tx.scan_plans.insert(plan, requester=requester, table_id=TABLE, keep_ms=keep_ms, most=2),
+        zone=world.main.id,
     )
 
 
-def is_stored(lab: StoreLab, plan_id: str, *, asker: Requester = ANA) -> bool:
+def is_stored(lab: StoreLab, plan_id: str, *, requester: Requester = ANA) -> bool:
     """Return whether a user has an unexpired plan."""
-    query, params = plan_query(plan_id, table_id=TABLE, asker=asker, now_ms=lab.store.time.now_ms())
+    query, params = plan_query(plan_id, table_id=TABLE, requester=requester, now_ms=lab.store.time.now_ms())
     return plan_of(lab.load(read_rows(query, **params))) is not None
 
 
 def test_oldest_plans_of_a_user_are_deleted(lab: StoreLab, world: StoreWorld) -> None:
     """A plan beyond the maximum number of its user replaces the user's oldest one. Plans of others stay."""
-    insert(lab, world, "other", asker=BOB, keep_ms=60_000)
+    insert(lab, world, "other", requester=BOB, keep_ms=60_000)
     for at in range(1, 6):
         insert(lab, world, f"p{at}", keep_ms=60_000 * (at + 1))
 
     assert [is_stored(lab, f"p{at}") for at in range(1, 6)] == [False, False, False, True, True]
-    assert is_stored(lab, "other", asker=BOB)
+    assert is_stored(lab, "other", requester=BOB)
 
 
 def test_plan_is_found_only_by_its_user(lab: StoreLab, world: StoreWorld) -> None:
@@ -43,6 +44,6 @@ def test_plan_is_found_only_by_its_user(lab: StoreLab, world: StoreWorld) -> Non
     insert(lab, world, "over", keep_ms=-1)
 
     assert is_stored(lab, "p")
-    assert not is_stored(lab, "p", asker=BOB)
-    assert not is_stored(lab, "p", asker=Requester("ana", 9))
+    assert not is_stored(lab, "p", requester=BOB)
+    assert not is_stored(lab, "p", requester=Requester("ana", 9))
     assert not is_stored(lab, "over")

@@ -24,11 +24,15 @@ def key(name: str) -> LockKey:
 A, B, C = key("a"), key("b"), key("c")
 
 
-def put(lab: StoreLab, token: int, *wishes: tuple[LockKey, LockMode], node: bool = True, holder: str = "me") -> None:
+def put(
+    lab: StoreLab, token: int, *lock_requests: tuple[LockKey, LockMode], node: bool = True, holder: str = "me"
+) -> None:
     """Insert a lock request."""
 
     def mutation(tx: Tx) -> None:
-        tx.locks.insert(token, holder=holder, wishes=[LockRequest(*wish) for wish in wishes])
+        tx.locks.insert(
+            token, holder=holder, lock_requests=[LockRequest(*wanted_lock) for wanted_lock in lock_requests]
+        )
         if node:
             tx.locks.grant(token)
 

@@ -46,9 +46,9 @@ def test_request_is_returned_only_for_its_handle_and_user(lab: StoreLab, world: 
     request = row(lab, world, "a")
 
     assert rows_of(find(lab, request_query("a", ANA))) == [request]
-    assert request.asker == ANA
-    for asker in (Requester("bob", 7), Requester("ana", 8)):
-        assert find(lab, request_query("a", asker)) == []
+    assert request.requester == ANA
+    for requester in (Requester("bob", 7), Requester("ana", 8)):
+        assert find(lab, request_query("a", requester)) == []
 
 
 def test_result_parts_can_be_added_only_while_running(lab: StoreLab, world: StoreWorld) -> None:
@@ -87,9 +87,9 @@ def test_cancellation_marks_requests_on_live_nodes(lab: StoreLab, world: StoreWo
     row(lab, world, "b", user_name="bob", holder="there")
     row(lab, world, "dead", alive_until=0)
 
-    def cancel(by: str, identifier: str, *, asker: Requester = ANA, everybody: bool = False) -> list[str]:
+    def cancel(by: str, identifier: str, *, requester: Requester = ANA, everybody: bool = False) -> list[str]:
         return lab.write(
-            lambda tx: tx.requests.cancel(by, identifier, asker=asker, everybody=everybody), zone=world.main.id
+            lambda tx: tx.requests.cancel(by, identifier, requester=requester, everybody=everybody), zone=world.main.id
         )
 
     assert cancel("request_id", "r-b") == cancel("handle", "dead") == []

@@ -64,13 +64,15 @@ async def request_cancel(request: Request, ctx: Context) -> Response:
     """Cancel a running request on any node, by its id or by the client's context id: the caller's own, or for a service
     admin any.
     """
-    asker = await caller_require(ctx)
+    requester = await caller_require(ctx)
     requested_id, own = request.query("request_id"), request.query("client_context_id")
     if not requested_id and not own:
         raise BadRequest("ASX0049: Parameter(s) client_context_id must be specified")
     by = ("request_id", requested_id) if requested_id else ("client_context_id", own)
     requests = REQUESTS.of(ctx.services)
-    ended = await requests.cancel(by[0], by[1] or "", asker=asker, everybody=may_see_all_requests(ctx, asker))
+    ended = await requests.cancel(
+        by[0], by[1] or "", requester=requester, everybody=may_see_all_requests(ctx, requester)
+    )
     if not ended:
         raise NotFound("No request with that id is running, or it is another user's", kind="request")
     return json_response({"cancelled": ended})

@@ -61,8 +61,8 @@ def handle_url(request: Request, ctx: Context, *, route: str, handle: str) -> st
 
 
 async def _find(request: Request, ctx: Context) -> StatementRequest:
-    asker = await caller_require(ctx)
-    return await result_find(ctx, request.params[0].decode("latin-1"), asker=asker)
+    requester = await caller_require(ctx)
+    return await result_find(ctx, request.params[0].decode("latin-1"), requester=requester)
 
 
 async def status(request: Request, ctx: Context) -> Response:

@@ -43,7 +43,7 @@ _FAILURES: Final = (SqlppError, RequestEnded, LimnosError)
 async def query_service(request: Request, ctx: Context) -> Response:
     """Execute statements, and return their results. A GET request may only read."""
     try:
-        asker = await caller_require(ctx)
+        requester = await caller_require(ctx)
         accept = request.headers.get(b"accept", b"").decode("latin-1")
         parameters = await request_parameters_of(request, ctx)
         query_request = query_request_of(parameters, reads=request.method != "POST", accept=accept)
@@ -61,7 +61,7 @@ async def query_service(request: Request, ctx: Context) -> Response:
     now_ms = ctx.services.store.time.now_ms()
     running = Running(
         request_id=request.id,
-        asker=asker,
+        requester=requester,
         client_context_id=query_request.client_context_id,
         text=query_request.statement,
         now_ms=now_ms,
@@ -105,7 +105,7 @@ class _QueryRun:
 
     def open_result(self) -> None:
         """Count the result as streamed until the statements have ended. Raises TooManyAttempts."""
-        self._open_result = OPEN_RESULTS.of(self.ctx.services).open(self.running.asker.name)
+        self._open_result = OPEN_RESULTS.of(self.ctx.services).open(self.running.requester.name)
 
     async def batches(self) -> AsyncGenerator[list[bytes], None]:
         """Yield the results of all statements in batches. Raises the errors of the statements."""

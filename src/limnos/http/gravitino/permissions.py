@@ -73,7 +73,7 @@ async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequ
             ctx,
             metalake=metalake,
             role=role,
-            wish=privilege_request_of(kind, full_name, body.privileges),
+            privilege_request=privilege_request_of(kind, full_name, body.privileges),
             grants_them=grants_them,
         )
     return ok(role=await role_json(ctx, rules))
@@ -82,7 +82,9 @@ async def privileges_change(request: Request, ctx: Context, body: PrivilegesRequ
 async def role_override(request: Request, ctx: Context, body: RoleOverrideRequest) -> Response:
     """Replace all privileges of a role."""
     metalake, role = names_of(request)
-    rules = await roles.rules_override(ctx, metalake=metalake, role=role, wishes=privilege_requests_of(body.overrides))
+    rules = await roles.rules_override(
+        ctx, metalake=metalake, role=role, privilege_requests=privilege_requests_of(body.overrides)
+    )
     return ok(role=await role_json(ctx, rules))
 
 

@@ -50,7 +50,7 @@ async def role_create(request: Request, ctx: Context, body: RoleCreate) -> Respo
         metalake=metalake,
         name=body.name,
         properties=body.properties or {},
-        wishes=privilege_requests_of(body.securable_objects),
+        privilege_requests=privilege_requests_of(body.securable_objects),
     )
     return ok(role=await role_json(ctx, rules))
 

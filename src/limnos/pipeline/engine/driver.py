@@ -60,7 +60,7 @@ class SparkEngine:
         self._sessions = SparkSessions(spark, is_stopped=is_stopped)
         self._lock = threading.Lock()
         self._busy: dict[str, SparkSession] = {}
-        self._told: dict[str, TaskCounts] = {}
+        self._reported: dict[str, TaskCounts] = {}
 
     def ship(self, pipeline: Pipeline, *, directory: Path) -> None:
         """Send the pipeline's Python files to the executors, where Python functions run.
@@ -111,7 +111,7 @@ class SparkEngine:
         with self._lock:
             spark = self._busy.get(step)
         if spark is None or not self._classic:
-            return self._told.get(step, TaskCounts())
+            return self._reported.get(step, TaskCounts())
         try:
             return _count_tasks(spark, step)
         except Exception:
@@ -165,7 +165,7 @@ class SparkEngine:
     def _listening(self, step: str) -> Any:  # noqa: ANN401 - Spark Connect's own protocol for a function
         def hear(*, stages: Any, inflight_tasks: int, operation_id: str | None, done: bool) -> None:  # noqa: ANN401, ARG001
             listed = list(stages or ())
-            self._told[step] = TaskCounts(
+            self._reported[step] = TaskCounts(
                 done=sum(each.num_completed_tasks for each in listed), total=sum(each.num_tasks for each in listed)
             )
 

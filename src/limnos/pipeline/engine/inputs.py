@@ -184,7 +184,7 @@ class _InputReader:
         nothing_new = chosen is not None and chosen.nothing_new and all(each.nothing_new for each in sources)
         return StepInputs(
             frame=self._frame(results, sources),
-            pins={**tables, **{(each.name,): _told(each.read.pin, whole_because) for each in sources}},
+            pins={**tables, **{(each.name,): _with_reason(each.read.pin, whole_because) for each in sources}},
             definition=self.definition,
             whole_because=whole_because,
             nothing_new=nothing_new,
@@ -265,7 +265,7 @@ def _rows_of_newest_files(step: StepDeclaration, frame: DataFrame) -> DataFrame:
     return frame.withColumn(_NEWEST, newest).where(f.col(_RANK) == f.col(_NEWEST)).drop(_RANK, _NEWEST)
 
 
-def _told(pin: ReadPin, whole_because: str | None) -> ReadPin:
+def _with_reason(pin: ReadPin, whole_because: str | None) -> ReadPin:
     return pin if whole_because is None else replace(pin, whole_because=whole_because)
 
 

@@ -221,7 +221,7 @@ async def next_hops(ctx: Context) -> tuple[str, ...]:
     leads back to this server.
     """
     own = OWN_NODE.of(ctx.services)
-    hops = () if ctx.asker is None else hops_of(ctx.asker.hops())
+    hops = () if ctx.audited_request is None else hops_of(ctx.audited_request.hops())
     if hops:
         nodes = await ctx.look_up(partial(nodes_read, NODES_MAX))
         if len(hops) >= HOPS_MAX or not {own, *(each.id for each in nodes)}.isdisjoint(hops):

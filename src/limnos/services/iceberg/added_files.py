@@ -251,10 +251,10 @@ async def _places_of(ctx: Context, commit: CommitFiles, *, added: AddedSnapshots
         if document.node_id in ctx.services.defaults.location_conflicts.ids:
             return None
         names += await own_locations(ctx.services, document)
-    brought = added.new_places if commit.location is None else (*added.new_places, commit.location)
-    if document is None and not brought:
+    new_locations = added.new_places if commit.location is None else (*added.new_places, commit.location)
+    if document is None and not new_locations:
         return None  # the server will choose the location, so no file can be there yet
-    for location in brought:
+    for location in new_locations:
         try:
             commit.place.check(location)
             key = place_key(location)

@@ -272,7 +272,7 @@ async def _commit_until_won(request: TableCommitRequest, base: CommitBase) -> Co
         keeps_words = whole.body is None and iceberg_metadata.keeps_words(old, new)
         ended = () if keeps_words else ended_names(old, new)
         news = CommitEffects(guards=guards, data_paths=paths, keeps_words=keeps_words, ended=ended, had_files=had_files)
-        if await _swap(request, base, document=document, data=data, brought=news, lock=lock):
+        if await _swap(request, base, document=document, data=data, effects=news, lock=lock):
             if whole.body is None:
                 recent.put(document, new)
             return CommitResult(document, (old, new))
@@ -345,7 +345,7 @@ async def _swap(
     *,
     document: MetadataDocument,
     data: bytes,
-    brought: CommitEffects,
+    effects: CommitEffects,
     lock: dataset_fence.LockRequirement | None,
 ) -> bool:
     """Write the metadata file, then replace the document by compare-and-swap.
@@ -359,7 +359,7 @@ async def _swap(
 
     def command(now: CommitBase) -> Permit[TableCommit]:
         relocates = document.location != base.document.location
-        (removed, fence_until), paths, keeps_words, ended, had_files = brought
+        (removed, fence_until), paths, keeps_words, ended, had_files = effects
         command = TableCommit(
             table=now.table,
             document=document,

@@ -57,7 +57,7 @@ class LockRequirement(NamedTuple):
     """The lock of a SQL++ dataset that a commit's transaction must verify."""
 
     proof: LockProof
-    wish: LockRequest
+    wanted_lock: LockRequest
 
 
 def lock_proof_of(text: str) -> LockProof:
@@ -148,7 +148,7 @@ def check_dataset_commit(
 def lock_require(tx: Tx, dataset_text: LockRequirement | None) -> None:
     """Verify, in the commit's transaction, that the statement still holds the lock. Raises LockLost if not."""
     if dataset_text is not None:
-        tx.locks.require(dataset_text.proof.token, dataset_text.wish, secret=dataset_text.proof.secret)
+        tx.locks.require(dataset_text.proof.token, dataset_text.wanted_lock, secret=dataset_text.proof.secret)
 
 
 def _is_row_change(before: Json, after: Json) -> bool:

@@ -166,7 +166,7 @@ async def _residual(ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> byt
     today = aim.today or aim.schema
     seen = msgspec.structs.replace(aim, schema=today, schemas=[today], specs=[], today=None)
     parts = (msgspec.json.encode(seen), msgspec.json.encode(scanned.request))
-    (residual,) = await SCAN_OFFLOADER.of(ctx.services).do("scan-residual", *parts, caller=scanned.asker.name)
+    (residual,) = await SCAN_OFFLOADER.of(ctx.services).do("scan-residual", *parts, caller=scanned.requester.name)
     return residual
 
 
@@ -179,7 +179,7 @@ def hide_file_names(scanned: ScanTarget) -> Iterator[None]:
     try:
         yield
     except (BadRequest, InvalidTable, MissingFile, StorageFailed, UnsupportedOperation) as error:
-        log.warning(_UNREADABLE, node_id=scanned.document.node_id, caller=scanned.asker.name, error=error.message)
+        log.warning(_UNREADABLE, node_id=scanned.document.node_id, caller=scanned.requester.name, error=error.message)
         refused = UnsupportedOperation if isinstance(error, (BadRequest, UnsupportedOperation)) else StorageFailed
         raise refused(f"{_UNREADABLE}: {_WHAT_TO_DO}") from None
 
@@ -249,7 +249,7 @@ class _RestrictedRewrite:
 
         async def rewrite() -> bytes:
             answer, size = await SCAN_OFFLOADER.of(self._ctx.services).do(
-                "restrict-file", msgspec.json.encode(question), caller=self._scanned.asker.name
+                "restrict-file", msgspec.json.encode(question), caller=self._scanned.requester.name
             )
             await self._spending.add(int(size))
             return answer

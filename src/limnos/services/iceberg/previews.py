@@ -84,7 +84,7 @@ async def _scanned_preview(
     preview_request.check()
     reading = partial(_read_preview, ctx, scanned, preview_request=preview_request)
     running, offloader = RUNNING_PREVIEWS.of(ctx.services), PREVIEW_OFFLOADER.of(ctx.services)
-    preview = await running.run(scanned.asker.name, reading, offloader=offloader)
+    preview = await running.run(scanned.requester.name, reading, offloader=offloader)
     snapshot = "no snapshot" if preview.snapshot_id is None else f"snapshot {preview.snapshot_id}"
     detail = f"preview of {len(preview.rows)} rows of {len(preview.columns)} columns, {snapshot}"
     ctx.audit_rows(
@@ -92,7 +92,7 @@ async def _scanned_preview(
         (scope.catalog or "", *path),
         kind=Kind.TABLE.word,
         action=Action.TABLE_READ,
-        user=scanned.asker.name,
+        user=scanned.requester.name,
         detail=detail,
     )
     return preview
@@ -229,4 +229,4 @@ class _PreviewReading:
     async def _offload(self, question: bytes) -> list[bytes]:
         offloader = PREVIEW_OFFLOADER.of(self._ctx.services)
         with ended_process_explained():
-            return await offloader.do("preview-file", question, caller=self._scanned.asker.name)
+            return await offloader.do("preview-file", question, caller=self._scanned.requester.name)

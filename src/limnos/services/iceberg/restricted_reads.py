@@ -59,7 +59,7 @@ async def directory_hold(
 
     Raises ServiceUnavailable if a quota is exhausted.
     """
-    home, table_id, asker = scanned.place.home, scanned.document.node_id, scanned.asker
+    home, table_id, requester = scanned.place.home, scanned.document.node_id, scanned.requester
     binding, own = binding_of(home, bound), plan if bound.is_local else ""
     fresh = f"{binding_location(home or '', bound, table_id=table_id)}/{token_hex(8)}"
     defaults = ctx.services.defaults
@@ -70,7 +70,7 @@ async def directory_hold(
         refused = _quota_refusal(ctx, scanned, tx=tx, is_salted=bool(own)) if shared is None else None
         if refused is None:
             tx.restricted_reads.hold(
-                shared or fresh, asker, table_id=table_id, binding=binding, plan=own, keep_ms=defaults.scan_keep_ms
+                shared or fresh, requester, table_id=table_id, binding=binding, plan=own, keep_ms=defaults.scan_keep_ms
             )
         return shared or fresh, ended, refused
 
@@ -86,7 +86,7 @@ def _quota_refusal(ctx: Context, scanned: ScanTarget, *, tx: Tx, is_salted: bool
     plan needs a directory of its own, whose number is limited.
     """
     defaults = ctx.services.defaults
-    usage = tx.restricted_reads.usage(scanned.document.node_id, scanned.asker)
+    usage = tx.restricted_reads.usage(scanned.document.node_id, scanned.requester)
     wait_s = max(1, min(defaults.scan_keep_ms, usage.first_end_ms - tx.now_ms) // 1000) if usage.first_end_ms else 60
     if is_salted and usage.reader_directories >= defaults.scan_plans_max:
         return _quota_error(
@@ -136,7 +136,7 @@ class QuotaMeter:
             return None
 
         def mutation(tx: Tx) -> LimnosError | None:
-            tx.restricted_reads.add(self._location, self._scanned.asker, size=size)
+            tx.restricted_reads.add(self._location, self._scanned.requester, size=size)
             return _quota_refusal(self._ctx, self._scanned, tx=tx, is_salted=False)
 
         return await self._ctx.services.store.submit(_PERMIT, mutation)
@@ -153,7 +153,7 @@ async def directory_leave(ctx: Context, scanned: ScanTarget, *, bound: BoundRest
     binding, idle_ms = binding_of(home, bound), 0 if bound.is_local else IDLE_MS
 
     def mutation(tx: Tx) -> list[str]:
-        tx.restricted_reads.end_plan(scanned.asker, table_id=table_id, binding=binding, plan=plan, idle_ms=idle_ms)
+        tx.restricted_reads.end_plan(scanned.requester, table_id=table_id, binding=binding, plan=plan, idle_ms=idle_ms)
         return tx.restricted_reads.end(home)
 
     await _delete(ctx, scanned, directories=await ctx.services.store.submit(_PERMIT, mutation))
@@ -165,6 +165,6 @@ async def _delete(ctx: Context, scanned: ScanTarget, *, directories: list[str]) 
     for location in directories:
         question = msgspec.json.encode({"location": location, "properties": properties})
         try:
-            await SCAN_OFFLOADER.of(ctx.services).do("restrict-delete", question, caller=scanned.asker.name)
+            await SCAN_OFFLOADER.of(ctx.services).do("restrict-delete", question, caller=scanned.requester.name)
         except LimnosError as error:
             log.warning("files of ended restricted plans stay for now", location=location, error=error.message)

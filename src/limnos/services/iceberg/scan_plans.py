@@ -165,7 +165,7 @@ async def _work_out(ctx: Context, scan: TableScan, *, plan_id: str) -> _PlanResu
         return _PlanResult(None, len(parts)) if len(parts) > 1 else _PlanResult(await scan.tasks(needed))
 
     return await RUNNING_PLANS.of(ctx.services).outcome(
-        plan_id, work, caller=scan.asker.name, wait_s=ctx.services.defaults.scan_wait_s
+        plan_id, work, caller=scan.requester.name, wait_s=ctx.services.defaults.scan_wait_s
     )
 
 
@@ -185,7 +185,7 @@ async def _find(ctx: Context, scanned: ScanTarget, *, plan_id: str) -> ScanPlan 
     if len(plan_id) != _ID_LENGTH:
         return None
     now_ms = ctx.services.store.time.now_ms()
-    query = plan_query(plan_id, table_id=scanned.document.node_id, asker=scanned.asker, now_ms=now_ms)
+    query = plan_query(plan_id, table_id=scanned.document.node_id, requester=scanned.requester, now_ms=now_ms)
     return plan_of(await ctx.find(query))
 
 
@@ -199,7 +199,7 @@ async def _store_plan(ctx: Context, scanned: ScanTarget, *, plan: ScanPlan, snap
             )
         tx.scan_plans.insert(
             plan,
-            asker=scanned.asker,
+            requester=scanned.requester,
             table_id=scanned.document.node_id,
             keep_ms=defaults.scan_keep_ms,
             most=defaults.scan_plans_max,

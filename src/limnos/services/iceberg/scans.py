@@ -47,7 +47,7 @@ READ_BYTES_MAX: Final = 192 << 20
 class ScanTarget(NamedTuple):
     """An authorized scan of a table: its caller, its request, and the table's document and storage."""
 
-    asker: Requester
+    requester: Requester
     document: MetadataDocument
     place: CatalogStorage
     request: ScanRequest
@@ -72,7 +72,7 @@ def scan_look(
 
     A restricted user gets a target with restrictions. Raises NotFound, PermissionDenied.
     """
-    asker = Requester(request_view.user, request_view.subject.user_id or 0)
+    requester = Requester(request_view.user, request_view.subject.user_id or 0)
     try:
         node = table_find_through_views(request_view, path, action=Action.TABLE_READ, through=through)
     except PermissionDenied as refused:
@@ -80,14 +80,14 @@ def scan_look(
             raise
         visible = restricted_visibility(request_view, path)
         return ScanTarget(
-            asker=asker,
+            requester=requester,
             document=visible.document,
             place=catalog_storage_of(request_view),
             request=scan_request,
             bound=visible.bound,
         )
     return ScanTarget(
-        asker=asker,
+        requester=requester,
         document=request_view.document(node.id),
         place=catalog_storage_of(request_view),
         request=scan_request,
@@ -103,13 +103,13 @@ class TableScan:
     def __init__(self, ctx: Context, scanned: ScanTarget, *, aim: ScanScope) -> None:
         if scanned.bound is not None:
             raise PermissionDenied(
-                f"{scanned.asker.name} is restricted on this table ({CLOSED_TO}), and this way of planning does not enforce restrictions"
+                f"{scanned.requester.name} is restricted on this table ({CLOSED_TO}), and this way of planning does not enforce restrictions"
             )
         self._table_files = own_files(ctx, scanned.document, place=scanned.place, bytes_max=LIST_BYTES_MAX)
         self._offloader = SCAN_OFFLOADER.of(ctx.services)
         self._turns = SCAN_QUEUE.of(ctx.services)
         self._scanned = scanned
-        self.asker = scanned.asker
+        self.requester = scanned.requester
         self._filter_bytes = len(bytes(scanned.request.filter))
         self._files_max = ctx.services.defaults.scan_files_max
         self._aim = msgspec.json.encode(aim)
@@ -155,10 +155,10 @@ class TableScan:
         return ScanTasks(results[0], results[1], int(results[2]))
 
     async def _do(self, name: str, *parts: bytes) -> list[bytes]:
-        return await self._offloader.do(name, self._aim, self._asked, *parts, caller=self.asker.name)
+        return await self._offloader.do(name, self._aim, self._asked, *parts, caller=self.requester.name)
 
     def _turn(self) -> AbstractAsyncContextManager[None]:
-        return self._turns.turn((("caller", self.asker.name),))
+        return self._turns.turn((("caller", self.requester.name),))
 
     async def _read(self, locations: Sequence[str]) -> list[bytes]:
         current = 0
@@ -195,7 +195,7 @@ async def scan_of(ctx: Context, scanned: ScanTarget) -> TableScan:
     scanned.place.check(document.location)
     if is_heavy(document):
         parts = await SCAN_OFFLOADER.of(ctx.services).do(
-            "scan-aim", document.body, msgspec.json.encode(scanned.request), caller=scanned.asker.name
+            "scan-aim", document.body, msgspec.json.encode(scanned.request), caller=scanned.requester.name
         )
         return TableScan(ctx, scanned, aim=msgspec.json.decode(parts[0], type=ScanScope))
     return TableScan(ctx, scanned, aim=scan_scope_of(iceberg_metadata.decode(document.body), scanned.request))

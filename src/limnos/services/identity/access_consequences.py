@@ -69,7 +69,7 @@ class RulesQuestion(NamedTuple):
 
     metalake: str
     role: str
-    wish: PrivilegeRequest
+    privilege_request: PrivilegeRequest
     grants_them: bool
 
 
@@ -182,11 +182,13 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
 
     Raises as `privileges_grant`.
     """
-    wish = question.wish
-    check_privilege_requests((wish,))
+    privilege_request = question.privilege_request
+    check_privilege_requests((privilege_request,))
 
     def read(request_view: RequestView) -> _RulesChange:
-        target, command, _ = rules_decide(request_view, question.role, wish=wish, grants_them=question.grants_them)
+        target, command, _ = rules_decide(
+            request_view, question.role, privilege_request=privilege_request, grants_them=question.grants_them
+        )
         enforced = request_view.rules.access_enabled
         return _RulesChange(
             chain=target.chain,
@@ -203,7 +205,7 @@ async def rules_consequence(ctx: Context, question: RulesQuestion) -> Consequenc
         # The role may have no grants there yet.
         return facts, await _users(ctx, chosen, facts=facts, extra={decided.role.id})
 
-    scope = grant_scope(question.metalake, wish)
+    scope = grant_scope(question.metalake, privilege_request)
     change, (facts, users) = await ctx.read_confirmed(
         scope, read, work=facts_read, identity=lambda decided: ([link.id for link in decided.chain], decided.role.id)
     )
@@ -228,8 +230,8 @@ def _rules_after(
     ]
     if not grants_them:
         return [row for row in own if row not in rows]
-    standing = {(row.role_id, row.privilege) for row in own}
-    return [*own, *(row for row in rows if (row.role_id, row.privilege) not in standing)]
+    stored_privileges = {(row.role_id, row.privilege) for row in own}
+    return [*own, *(row for row in rows if (row.role_id, row.privilege) not in stored_privileges)]
 
 
 async def roles_consequence(ctx: Context, question: RolesQuestion) -> Consequence:
@@ -295,13 +297,13 @@ async def preset_consequence(ctx: Context, request: PresetRequest) -> Consequenc
     )
     command, changed = preview.command, preview.command.grants
     if not command.grants_them:
-        standing = {
+        stored_privileges = {
             (row.privilege, row.object_id)
             for each in changed
             for row in facts.rules.get(each.object_id, ())
             if row.role_id == rules.role.id and row.allowed
         }
-        changed = revoked_grants(changed, standing=standing, rules=rules)
+        changed = revoked_grants(changed, stored_privileges=stored_privileges, rules=rules)
     after: dict[int, list[RuleRow]] = {}
     for each in changed:
         own = after.get(each.object_id, facts.rules.get(each.object_id, []))

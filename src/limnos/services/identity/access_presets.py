@@ -45,12 +45,12 @@ _WAY_KINDS: Final = ((Privilege.USE_SCHEMA, Kind.NAMESPACE), (Privilege.USE_CATA
 class PresetRequest(NamedTuple):
     """A request to grant a preset on an object to a user, group or role, or to revoke it.
 
-    `wish` names the object, without privileges.
+    `privilege_request` names the object, without privileges.
     """
 
     metalake: str
     preset: PresetName
-    wish: PrivilegeRequest
+    privilege_request: PrivilegeRequest
     holder_kind: Kind
     holder: str
     grants_them: bool
@@ -117,13 +117,13 @@ async def preset_change(ctx: Context, request: PresetRequest) -> PresetOutcome:
 
 def preset_scope(request: PresetRequest) -> RequestScope:
     """Return the scope of the object of a request."""
-    return grant_scope(request.metalake, request.wish)
+    return grant_scope(request.metalake, request.privilege_request)
 
 
 def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[PresetChange, tuple[Decision, ...]]:
     """Decide on a change by a preset, and return the change and the decisions. Raises as `preset_change`."""
     request_view.require_in_metalake_use()
-    grants = _with_preset(grants_resolve(request_view, request.wish), request.preset)
+    grants = _with_preset(grants_resolve(request_view, request.privilege_request), request.preset)
     target = grants.target
     decision = request_view.require(Action.PRIVILEGE_GRANT, target.chain)
     holder = _role_holder(request_view, request)
@@ -248,12 +248,12 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
     unchanged = list(command.kept)
     for grants in _by_object(command.grants):
         refuse_opposite(tx, role, grants=grants)
-        standing = tx.roles.standing(role, grants[0].object_id)
-        new = [each for each in grants if each.privilege not in standing]
+        stored_privileges = tx.roles.privileges_on(role, grants[0].object_id)
+        new = [each for each in grants if each.privilege not in stored_privileges]
         if new:
             tx.roles.allow(role, new)
         changed += new
-        unchanged += [each for each in grants if each.privilege in standing]
+        unchanged += [each for each in grants if each.privilege in stored_privileges]
     if principal is not None:
         tx.roles.give(role, principal)
     return PresetOutcome(
@@ -263,16 +263,16 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
 
 def _revoke(tx: Tx, command: PresetChange) -> PresetOutcome:
     role = confirm_role(tx, command.role) if command.role is not None else tx.stale()
-    standing = {
+    stored_privileges = {
         (privilege, object_id)
         for object_id in {each.object_id for each in command.grants}
-        for privilege, is_allowed in tx.roles.standing(role, object_id).items()
+        for privilege, is_allowed in tx.roles.privileges_on(role, object_id).items()
         if is_allowed
     }
-    revoked = revoked_grants(command.grants, standing=standing, rules=tx.roles.ruled(role))
+    revoked = revoked_grants(command.grants, stored_privileges=stored_privileges, rules=tx.roles.with_rules(role))
     for grants in _by_object(revoked):
         tx.roles.withdraw(role, grants)
-    unchanged = [each for each in command.grants if each not in revoked and _key(each) in standing]
+    unchanged = [each for each in command.grants if each not in revoked and _key(each) in stored_privileges]
     return PresetOutcome(
         role=role.name, is_created=False, changed=revoked, unchanged=(*command.kept, *unchanged), chain=command.chain
     )
@@ -283,7 +283,7 @@ def _key(grant: Grant) -> tuple[int, int]:
 
 
 def revoked_grants(
-    grants: tuple[Grant, ...], *, standing: Collection[tuple[int, int]], rules: RoleWithRules
+    grants: tuple[Grant, ...], *, stored_privileges: Collection[tuple[int, int]], rules: RoleWithRules
 ) -> tuple[Grant, ...]:
     """Return those grants that the revocation of a preset removes.
 
@@ -292,10 +292,10 @@ def revoked_grants(
 
     Args:
         grants: The grants of the preset.
-        standing: The privileges, with their objects, that the role has on these objects.
+        stored_privileges: The privileges, with their objects, that the role has on these objects.
         rules: All grants of the role.
     """
-    stored = [each for each in grants if _key(each) in standing]
+    stored = [each for each in grants if _key(each) in stored_privileges]
     revoked = [each for each in stored if each.privilege not in WAY]
     for use in sorted([each for each in stored if each.privilege in WAY], key=_inner_first):
         others = [

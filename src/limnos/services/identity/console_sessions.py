@@ -114,7 +114,12 @@ async def session_open_with_password(
     ServiceUnavailable.
     """
     known = await password_verify(ctx, user=user, password=password, address=address)
-    bearer = Context(ctx.services, Credential(user=known.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
+    bearer = Context(
+        ctx.services,
+        Credential(user=known.user, expires_ms=1 << 62),
+        ctx.request_id,
+        audited_request=ctx.audited_request,
+    )
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
         return ConsoleSessionOpen(
@@ -140,8 +145,8 @@ async def session_open_with_header(ctx: Context, *, header: bytes, client: str) 
     """
     credential = ctx.services.authenticator.credential(header)
     if credential is None:
-        credential = await sign_in(ctx.services, header, request_id=ctx.request_id, asker=ctx.asker)
-    bearer = Context(ctx.services, credential, ctx.request_id, asker=ctx.asker)
+        credential = await sign_in(ctx.services, header, request_id=ctx.request_id, audited_request=ctx.audited_request)
+    bearer = Context(ctx.services, credential, ctx.request_id, audited_request=ctx.audited_request)
     await refuse_former(bearer)
     return await _open(bearer, partial(_with_credential, bearer, client=client, purpose=TokenPurpose.CONSOLE))
 
@@ -155,8 +160,10 @@ async def session_open_at_issuer(
     AuthenticationFailed for an invalid code or ID token, ServiceUnavailable.
     """
     identity = await ISSUER.of(ctx.services).identity_of_code(code, request)
-    credential = await store_identity(ctx.services, identity, request_id=ctx.request_id, asker=ctx.asker)
-    bearer = Context(ctx.services, credential, ctx.request_id, asker=ctx.asker)
+    credential = await store_identity(
+        ctx.services, identity, request_id=ctx.request_id, audited_request=ctx.audited_request
+    )
+    bearer = Context(ctx.services, credential, ctx.request_id, audited_request=ctx.audited_request)
     await refuse_former(bearer)
 
     def command(request_view: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
@@ -188,7 +195,12 @@ async def code_user(ctx: Context, *, code: str) -> str:
 async def session_open_with_code(ctx: Context, *, code: str, client: str) -> ConsoleSession:
     """Open a session with a code, which is used up. Raises AuthenticationFailed for an invalid or used code."""
     token = await _code_of(ctx, code)
-    bearer = Context(ctx.services, Credential(user=token.user, expires_ms=1 << 62), ctx.request_id, asker=ctx.asker)
+    bearer = Context(
+        ctx.services,
+        Credential(user=token.user, expires_ms=1 << 62),
+        ctx.request_id,
+        audited_request=ctx.audited_request,
+    )
 
     def command(_: RequestView, *, secret_hash: bytes) -> ConsoleSessionOpen:
         origin = CredentialOrigin(
@@ -284,9 +296,9 @@ def console_session_insert(tx: Tx, permit: Permit[ConsoleSessionOpen]) -> Token:
     the credential that opens it is no longer valid.
     """
     command, origin = permit.command, permit.command.origin
-    standing = tx.principals.standing(command.user)
-    check_sign_in(command.rules, standing, user=command.user)
-    if not standing.is_known:
+    user_status = tx.principals.user_status(command.user)
+    check_sign_in(command.rules, user_status, user=command.user)
+    if not user_status.is_known:
         check_new_user(tx, command.user, admins=command.rules.service_admins)
     if command.password is not None and tx.passwords.find(command.user) != command.password:
         raise AuthenticationFailed(_OVER, was_right=True)

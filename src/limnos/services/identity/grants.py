@@ -92,53 +92,59 @@ class RolesChange(msgspec.Struct, frozen=True):
     gives: bool
 
 
-def check_privilege_requests(wishes: tuple[PrivilegeRequest, ...]) -> None:
+def check_privilege_requests(privilege_requests: tuple[PrivilegeRequest, ...]) -> None:
     """Check the privileges of a grant or revocation for their count, their object and contradictions.
 
     Raises BadRequest for too many, IllegalObject for an object without privileges, IllegalPrivilege for a privilege
     that is both allowed and denied on one object.
     """
-    count = sum(len(wish.privileges) for wish in wishes)
-    if max(count, len(wishes)) > RULES_MAX:
+    count = sum(len(privilege_request.privileges) for privilege_request in privilege_requests)
+    if max(count, len(privilege_requests)) > RULES_MAX:
         raise BadRequest(
-            f"{max(count, len(wishes))} privileges in one request are more than the {RULES_MAX} that are allowed: grant the others in further requests, object by object"
+            f"{max(count, len(privilege_requests))} privileges in one request are more than the {RULES_MAX} that are allowed: grant the others in further requests, object by object"
         )
-    for wish in wishes:
-        if not wish.privileges:
-            raise IllegalObject(f"{wish.kind.word.capitalize()} {wish.full_name} has no privileges: name some")
-        check_conditions(wish.privileges, wish.full_name)
+    for privilege_request in privilege_requests:
+        if not privilege_request.privileges:
+            raise IllegalObject(
+                f"{privilege_request.kind.word.capitalize()} {privilege_request.full_name} has no privileges: name some"
+            )
+        check_conditions(privilege_request.privileges, privilege_request.full_name)
 
 
-def refuse_duplicates(wishes: tuple[PrivilegeRequest, ...]) -> None:
+def refuse_duplicates(privilege_requests: tuple[PrivilegeRequest, ...]) -> None:
     """Raise BadRequest if a request for a role names an object twice."""
-    if len({(wish.kind, wish.full_name) for wish in wishes}) != len(wishes):
+    if len({(privilege_request.kind, privilege_request.full_name) for privilege_request in privilege_requests}) != len(
+        privilege_requests
+    ):
         raise BadRequest("The role names the same object twice: give all of its privileges in one entry")
 
 
-def _find_grant_target(request_view: RequestView, wish: PrivilegeRequest, *, hides: bool) -> ResolvedGrants:
+def _find_grant_target(
+    request_view: RequestView, privilege_request: PrivilegeRequest, *, hides: bool
+) -> ResolvedGrants:
     """Find the object of a request. With `hides`, an object that is not visible to the caller counts as missing.
 
     Raises NotFound, IllegalPrivilege for a privilege that the object's kind does not have.
     """
-    target = target_find(request_view, wish.kind, wish.full_name, codec_of(request_view))
+    target = target_find(request_view, privilege_request.kind, privilege_request.full_name, codec_of(request_view))
     if hides and not request_view.decide(Action.METADATA_LOAD, target.chain).allowed:
-        raise securable_missing_error(request_view, wish.kind, full_name=wish.full_name)
-    return _bind_privileges(target, wish)
+        raise securable_missing_error(request_view, privilege_request.kind, full_name=privilege_request.full_name)
+    return _bind_privileges(target, privilege_request)
 
 
-def _bind_privileges(target: SecurableTarget, wish: PrivilegeRequest) -> ResolvedGrants:
-    for privilege, _ in wish.privileges:
+def _bind_privileges(target: SecurableTarget, privilege_request: PrivilegeRequest) -> ResolvedGrants:
+    for privilege, _ in privilege_request.privileges:
         check_binding(privilege, target.kind, target.catalog_type)
     grants = tuple(
         Grant(target.id, target.kind, int(privilege), condition is GrantCondition.ALLOW)
-        for privilege, condition in wish.privileges
+        for privilege, condition in privilege_request.privileges
     )
     return ResolvedGrants(target, grants)
 
 
 @with_placeholders
 async def privilege_requests_resolve(
-    ctx: Context, metalake: str, wishes: tuple[PrivilegeRequest, ...], action: Action
+    ctx: Context, metalake: str, privilege_requests: tuple[PrivilegeRequest, ...], action: Action
 ) -> list[ResolvedGrants]:
     """Find the objects of privilege requests, in one request view, for a caller who may do the action in the metalake.
 
@@ -153,8 +159,10 @@ async def privilege_requests_resolve(
 
     await ctx.read(RequestScope(metalake), may)
     by_scope: dict[RequestScope, list[PrivilegeRequest]] = {}
-    for wish in wishes:
-        by_scope.setdefault(scope_for(metalake, wish.kind, wish.full_name), []).append(wish)
+    for privilege_request in privilege_requests:
+        by_scope.setdefault(scope_for(metalake, privilege_request.kind, privilege_request.full_name), []).append(
+            privilege_request
+        )
     try:
         find = partial(_find_all_targets, tuple(by_scope.values()), hides=action is Action.ROLE_CREATE)
         return await read_many_scopes(ctx, tuple(by_scope), find)
@@ -168,9 +176,13 @@ async def privilege_requests_resolve(
 
 
 def _find_all_targets(
-    wishes: tuple[list[PrivilegeRequest], ...], request_views: tuple[RequestView, ...], *, hides: bool
+    privilege_requests: tuple[list[PrivilegeRequest], ...], request_views: tuple[RequestView, ...], *, hides: bool
 ) -> list[ResolvedGrants]:
-    pairs = [(request_view, wish) for request_view, some in zip(request_views, wishes, strict=True) for wish in some]
+    pairs = [
+        (request_view, privilege_request)
+        for request_view, some in zip(request_views, privilege_requests, strict=True)
+        for privilege_request in some
+    ]
     return for_each(pairs, lambda pair: _find_grant_target(*pair, hides=hides))
 
 
@@ -186,19 +198,22 @@ async def grants_write(
     return await ctx.write(scope, decide, mutation)
 
 
-def grants_resolve(request_view: RequestView, wish: PrivilegeRequest) -> ResolvedGrants:
+def grants_resolve(request_view: RequestView, privilege_request: PrivilegeRequest) -> ResolvedGrants:
     """Find the object of a privilege request for a caller who may grant on it.
 
     Raises PermissionDenied, NotFound, and IllegalPrivilege for a privilege that does not fit the object.
     """
     codec = codec_of(request_view)
     return _bind_privileges(
-        target_require(request_view, wish.kind, wish.full_name, codec, Action.PRIVILEGE_GRANT), wish
+        target_require(
+            request_view, privilege_request.kind, privilege_request.full_name, codec, Action.PRIVILEGE_GRANT
+        ),
+        privilege_request,
     )
 
 
 async def privileges_grant(
-    ctx: Context, *, metalake: str, role: str, wish: PrivilegeRequest, grants_them: bool = True
+    ctx: Context, *, metalake: str, role: str, privilege_request: PrivilegeRequest, grants_them: bool = True
 ) -> RoleWithRules:
     """Grant privileges on an object to a role, or revoke them; both are idempotent.
 
@@ -207,29 +222,31 @@ async def privileges_grant(
     Raises NotFound for the role or the object, IllegalPrivilege for a privilege that does not fit the object or
     contradicts an existing grant, IllegalObject without privileges, BadRequest for too many, PermissionDenied.
     """
-    check_privilege_requests((wish,))
+    check_privilege_requests((privilege_request,))
 
     def decide(request_view: RequestView) -> Permit[RulesChange]:
-        _, command, decision = rules_decide(request_view, role, wish=wish, grants_them=grants_them)
+        _, command, decision = rules_decide(
+            request_view, role, privilege_request=privilege_request, grants_them=grants_them
+        )
         return request_view.permit(command, decision, zone=request_view.metalake.id)
 
-    return await grants_write(ctx, grant_scope(metalake, wish), decide=decide, mutation=rules_change)
+    return await grants_write(ctx, grant_scope(metalake, privilege_request), decide=decide, mutation=rules_change)
 
 
-def grant_scope(metalake: str, wish: PrivilegeRequest) -> RequestScope:
+def grant_scope(metalake: str, privilege_request: PrivilegeRequest) -> RequestScope:
     """Return the scope of the object of a privilege request."""
-    return scope_for(metalake, wish.kind, wish.full_name)
+    return scope_for(metalake, privilege_request.kind, privilege_request.full_name)
 
 
 def rules_decide(
-    request_view: RequestView, role: str, *, wish: PrivilegeRequest, grants_them: bool
+    request_view: RequestView, role: str, *, privilege_request: PrivilegeRequest, grants_them: bool
 ) -> tuple[SecurableTarget, RulesChange, Decision]:
     """Decide on a change of a role's privileges on an object, and return the object, the change and the decision.
 
     Raises as `privileges_grant`.
     """
     request_view.require_in_metalake_use()
-    grants = grants_resolve(request_view, wish)
+    grants = grants_resolve(request_view, privilege_request)
     decision = request_view.require(Action.PRIVILEGE_GRANT, grants.target.chain)
     entity = role_require(request_view, role)
     may_load = request_view.decide(
@@ -254,9 +271,9 @@ def refuse_opposite(tx: Tx, role: RoleEntity, *, grants: tuple[Grant, ...]) -> N
 
     Reads only the role's grants on that object. Raises IllegalPrivilege.
     """
-    standing = tx.roles.standing(role, grants[0].object_id)
+    stored_privileges = tx.roles.privileges_on(role, grants[0].object_id)
     for grant in grants:
-        if standing.get(grant.privilege, grant.allowed) != grant.allowed:
+        if stored_privileges.get(grant.privilege, grant.allowed) != grant.allowed:
             word = "denied" if grant.allowed else "allowed"
             name = Privilege(grant.privilege).name
             raise IllegalPrivilege(f"Role {role.name} has {name} {word} on this object: revoke that first")
@@ -275,14 +292,18 @@ def rules_change(tx: Tx, permit: Permit[RulesChange]) -> RoleWithRules:
         tx.roles.allow(role, command.grants)
     else:
         tx.roles.withdraw(role, command.grants)
-    return tx.roles.ruled(role) if command.visible_chain is None else _rules_on(tx, role, chain=command.visible_chain)
+    return (
+        tx.roles.with_rules(role) if command.visible_chain is None else _rules_on(tx, role, chain=command.visible_chain)
+    )
 
 
 def _rules_on(tx: Tx, role: RoleEntity, *, chain: SecurableChain) -> RoleWithRules:
     """Return a role without its properties, with its grants on the first object of `chain` alone."""
     target = chain[0]
-    standing = tx.roles.standing(role, target.id)
-    grants = tuple([Grant(target.id, target.kind, privilege, allowed) for privilege, allowed in standing.items()])
+    stored_privileges = tx.roles.privileges_on(role, target.id)
+    grants = tuple(
+        [Grant(target.id, target.kind, privilege, allowed) for privilege, allowed in stored_privileges.items()]
+    )
     parents = [link.id for link in chain[1:]] + [ROOT_ID]
     nodes = {link.id: (parent, link.kind, link.name) for link, parent in zip(chain, parents, strict=True)}
     return RoleWithRules(msgspec.structs.replace(role, properties=()), grants, nodes)
@@ -294,7 +315,7 @@ def rules_replace(tx: Tx, permit: Permit[RulesReplace]) -> RoleWithRules:
     for node in permit.command.securables:
         tx.nodes.confirm(node)
     tx.roles.replace(role, permit.command.grants)
-    return tx.roles.ruled(role)
+    return tx.roles.with_rules(role)
 
 
 def confirm_role(tx: Tx, role: RoleEntity) -> RoleEntity:

@@ -47,7 +47,7 @@ class UserSignIn(msgspec.Struct, frozen=True):
 
 
 async def sign_in(
-    services: NodeServices, header: bytes, *, request_id: str, asker: AuditedRequest | None = None
+    services: NodeServices, header: bytes, *, request_id: str, audited_request: AuditedRequest | None = None
 ) -> Credential:
     """Verify the JWT of an Authorization header and store its user in the metalakes; requests with equal headers are
     coalesced.
@@ -60,13 +60,13 @@ async def sign_in(
         if result is not None:
             return result
         identity = await ISSUER.of(services).identity(header[len("bearer ") :].strip().decode("latin-1"))
-        credential = await store_identity(services, identity, request_id=request_id, asker=asker)
+        credential = await store_identity(services, identity, request_id=request_id, audited_request=audited_request)
         authenticator.remember(header, credential, for_s=ISSUER.of(services).remember_s)
         return credential
 
 
 async def store_identity(
-    services: NodeServices, identity: IssuerIdentity, *, request_id: str, asker: AuditedRequest | None = None
+    services: NodeServices, identity: IssuerIdentity, *, request_id: str, audited_request: AuditedRequest | None = None
 ) -> Credential:
     """Store the user and the group memberships of a verified token in the metalakes of the settings.
 
@@ -75,7 +75,7 @@ async def store_identity(
     Raises AuthenticationFailed for a new user whose name is not allowed.
     """
     credential = Credential(user=identity.user, expires_ms=identity.expires_ms, signed_in_ms=identity.signed_in_ms)
-    ctx = Context(services, credential, request_id, asker=asker)
+    ctx = Context(services, credential, request_id, audited_request=audited_request)
     try:
         await _check_user(ctx, identity.user)
         for metalake in await _metalakes(ctx):

@@ -142,7 +142,7 @@ def password_put(tx: Tx, permit: Permit[PasswordPut]) -> bool:
     command = permit.command
     require_valid(tx, command.token_id)
     if tx.actor == command.user:
-        check_enabled(command.rules, tx.principals.standing(command.user), user=command.user)
+        check_enabled(command.rules, tx.principals.user_status(command.user), user=command.user)
     before = tx.passwords.find(command.user)
     if before != command.known:
         raise AuthenticationFailed("The password was changed concurrently: try again with the new one", was_right=True)
@@ -313,7 +313,7 @@ def session_open(tx: Tx, permit: Permit[SessionOpen]) -> list[Token]:
     Raises AuthenticationFailed if the user was disabled, or the password or refresh token is no longer valid.
     """
     command, known = permit.command, permit.command.password
-    check_sign_in(command.rules, tx.principals.standing(known.user), user=known.user)
+    check_sign_in(command.rules, tx.principals.user_status(known.user), user=known.user)
     if tx.passwords.find(known.user) != known:
         raise AuthenticationFailed(_OVER, was_right=True)
     origin = CredentialOrigin(trust=known.trust, root_id=known.root_id, signed_in_ms=tx.now_ms)

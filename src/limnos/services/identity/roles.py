@@ -247,7 +247,12 @@ def roles_on(request_view: RequestView, object_id: int) -> tuple[str, ...]:
 
 
 async def role_create(
-    ctx: Context, *, metalake: str, name: str, properties: dict[str, str], wishes: tuple[PrivilegeRequest, ...]
+    ctx: Context,
+    *,
+    metalake: str,
+    name: str,
+    properties: dict[str, str],
+    privilege_requests: tuple[PrivilegeRequest, ...],
 ) -> RoleWithRules:
     """Create a role with its grants; the caller owns it.
 
@@ -256,7 +261,7 @@ async def role_create(
         metalake: The name of the metalake.
         name: The role's name.
         properties: The role's properties.
-        wishes: The privileges of the role, by object.
+        privilege_requests: The privileges of the role, by object.
 
     Raises:
         PermissionDenied: The caller may not create roles. This is decided before any object is looked up.
@@ -267,9 +272,9 @@ async def role_create(
         BadRequest: The name is not allowed, or there are too many privileges.
     """
     check_principal_name(name, Kind.ROLE)
-    check_privilege_requests(wishes)
-    refuse_duplicates(wishes)
-    resolved_grants = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_CREATE)
+    check_privilege_requests(privilege_requests)
+    refuse_duplicates(privilege_requests)
+    resolved_grants = await privilege_requests_resolve(ctx, metalake, privilege_requests, Action.ROLE_CREATE)
 
     def decide(request_view: RequestView) -> Permit[RoleCreate]:
         request_view.require_in_use()
@@ -304,7 +309,7 @@ def role_insert(tx: Tx, permit: Permit[RoleCreate]) -> RoleWithRules:
     )
     if command.grants:
         tx.roles.allow(role, command.grants)
-    return tx.roles.ruled(role)
+    return tx.roles.with_rules(role)
 
 
 def role_add(tx: Tx, metalake_id: int, *, name: str, properties: dict[str, str], owner_id: int | None) -> RoleEntity:
@@ -341,16 +346,16 @@ def role_delete(tx: Tx, permit: Permit[RoleDrop]) -> None:
 
 
 async def rules_override(
-    ctx: Context, *, metalake: str, role: str, wishes: tuple[PrivilegeRequest, ...]
+    ctx: Context, *, metalake: str, role: str, privilege_requests: tuple[PrivilegeRequest, ...]
 ) -> RoleWithRules:
     """Replace all grants of a role.
 
     Raises NotFound (the role or an object), IllegalPrivilege, IllegalObject (an object without privileges), BadRequest
     (too many privileges, an object named twice, or a role with an object that this node cannot name), PermissionDenied.
     """
-    check_privilege_requests(wishes)
-    refuse_duplicates(wishes)
-    resolved_grants = await privilege_requests_resolve(ctx, metalake, wishes, Action.ROLE_ASSIGN)
+    check_privilege_requests(privilege_requests)
+    refuse_duplicates(privilege_requests)
+    resolved_grants = await privilege_requests_resolve(ctx, metalake, privilege_requests, Action.ROLE_ASSIGN)
 
     def decide(request_view: RequestView) -> Permit[RulesReplace]:
         request_view.require_in_use()

@@ -309,7 +309,7 @@ def access_open(tx: Tx, permit: Permit[AccessTokenOpen]) -> Token:
     Raises AuthenticationFailed if the secret is no longer valid, or the user is disabled.
     """
     command = permit.command
-    check_sign_in(command.rules, tx.principals.standing(command.secret.user), user=command.secret.user)
+    check_sign_in(command.rules, tx.principals.user_status(command.secret.user), user=command.secret.user)
     secret = tx.tokens.by_id(command.secret.id)
     if secret is None or secret.revoked or secret.is_over(tx.now_ms):
         raise AuthenticationFailed(_OVER, was_right=True)

@@ -275,9 +275,9 @@ def token_insert(tx: Tx, permit: Permit[TokenCreate]) -> Token:
     """
     command, origin = permit.command, permit.command.origin
     require_valid(tx, origin.opened_by)
-    standing = tx.principals.standing(command.user)
-    if standing.is_known or command.user != tx.actor:
-        check_token_holder(command.rules, standing, user=command.user)
+    user_status = tx.principals.user_status(command.user)
+    if user_status.is_known or command.user != tx.actor:
+        check_token_holder(command.rules, user_status, user=command.user)
     else:
         check_new_user(tx, command.user, admins=command.rules.service_admins)
     if command.purpose is not TokenPurpose.API:

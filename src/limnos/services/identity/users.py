@@ -144,30 +144,30 @@ def holders_list(request_view: RequestView, kind: Kind) -> list[RoleHolder]:
     return [RoleHolder(each, roles.get(each.id, ())) for each in principals]
 
 
-def check_sign_in(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
+def check_sign_in(rules: AccessSettings, user_status: UserStatus, *, user: str) -> None:
     """Refuse to sign in a user who is disabled in every metalake that has the user. Service admins are exempt.
 
     Raises AuthenticationFailed.
     """
-    if _is_disabled(rules, standing, user=user):
+    if _is_disabled(rules, user_status, user=user):
         raise AuthenticationFailed(_DISABLED.format(user=escape_percent(user)), was_right=True)
 
 
-def check_enabled(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
+def check_enabled(rules: AccessSettings, user_status: UserStatus, *, user: str) -> None:
     """Refuse a change of the password of a user who is disabled in every metalake. Raises PermissionDenied."""
-    if _is_disabled(rules, standing, user=user):
+    if _is_disabled(rules, user_status, user=user):
         raise PermissionDenied(_SETS_NOTHING.format(user=escape_percent(user)))
 
 
-def check_token_holder(rules: AccessSettings, standing: UserStatus, *, user: str) -> None:
+def check_token_holder(rules: AccessSettings, user_status: UserStatus, *, user: str) -> None:
     """Refuse tokens for users that no metalake has, and for users disabled in every metalake.
 
     Service admins are exempt. Without access control, a missing user is allowed. Raises NotFound, PermissionDenied,
     BadRequest (a name that is not allowed for new users).
     """
-    if _is_disabled(rules, standing, user=user):
+    if _is_disabled(rules, user_status, user=user):
         raise PermissionDenied(_DISABLED.format(user=escape_percent(user)))
-    if standing.is_known or user in rules.service_admins:
+    if user_status.is_known or user in rules.service_admins:
         return
     if rules.access_enabled:
         raise NotFound(
@@ -177,8 +177,8 @@ def check_token_holder(rules: AccessSettings, standing: UserStatus, *, user: str
     check_new_name(user, Kind.USER, known=rules.service_admins)
 
 
-def _is_disabled(rules: AccessSettings, standing: UserStatus, *, user: str) -> bool:
-    return rules.access_enabled and standing.is_disabled and user not in rules.service_admins
+def _is_disabled(rules: AccessSettings, user_status: UserStatus, *, user: str) -> bool:
+    return rules.access_enabled and user_status.is_disabled and user not in rules.service_admins
 
 
 async def users_require(ctx: Context, *, metalake: str) -> None:
@@ -308,7 +308,7 @@ async def user_enable(ctx: Context, *, metalake: str, name: str, enabled: bool) 
 
 def _end_sign_ins(tx: Tx, *, rules: AccessSettings, user: str) -> None:
     """Revoke the tokens that come from sign-ins of a user, if the user is still disabled in every metalake."""
-    if _is_disabled(rules, tx.principals.standing(user), user=user):
+    if _is_disabled(rules, tx.principals.user_status(user), user=user):
         tx.tokens.close(user)
 
 

@@ -31,8 +31,8 @@ class CacheDependencies(NamedTuple):
     credential: object
     token: object
     """The API token of the request; None for other credentials, whose state cannot change."""
-    standing_key: object
-    standing: object
+    user_status_key: object
+    user_status: object
     path_key: object
     path: object
     decision_key: object
@@ -51,7 +51,7 @@ class CacheDependencies(NamedTuple):
         if (
             catalog.memo.get(self.decision_key) is not self.decision
             or catalog.paths.get(self.path_key) is not self.path
-            or metalake.memo.get(self.standing_key) is not self.standing
+            or metalake.memo.get(self.user_status_key) is not self.user_status
             or (self.token is not None and server.memo.get(self.credential) is not self.token)
         ):
             return False
@@ -116,12 +116,12 @@ def _dependencies_of(
     if path is None:
         return None
     node_id: int = path[0]
-    standing_key, decision_key = ("standing", request_view.user), (request_view.user, action, node_id)
-    standing = view.memo(settled.zones[1]).get(standing_key)
+    user_status_key, decision_key = ("user-status", request_view.user), (request_view.user, action, node_id)
+    user_status = view.memo(settled.zones[1]).get(user_status_key)
     decision = request_view.memo.get(decision_key)
     keys: tuple[Key, ...] = (node_key(node_id), document_key(node_id)) if document else (node_key(node_id),)
     facts = tuple([(key, view.get(key)) for key in keys])
-    if standing is None or decision is None or any(value is ABSENT for _, value in facts):
+    if user_status is None or decision is None or any(value is ABSENT for _, value in facts):
         return None
     return CacheDependencies(
         zones=settled.zones,
@@ -129,8 +129,8 @@ def _dependencies_of(
         settled=settled,
         credential=credential,
         token=token,
-        standing_key=standing_key,
-        standing=standing,
+        user_status_key=user_status_key,
+        user_status=user_status,
         path_key=path_key,
         path=path,
         decision_key=decision_key,

@@ -135,17 +135,17 @@ class CallerView:
         if self.settled.metalake is None:
             return
         self._people = memo = self.view.memo(self.settled.zones[1])
-        key = ("standing", self.user)
-        standing: tuple[bool, int] | None = memo.get(key)
-        if standing is None:
+        key = ("user-status", self.user)
+        user_status: tuple[bool, int] | None = memo.get(key)
+        if user_status is None:
             metalake_id = self.settled.zones[1]
             if self.rules.access_enabled:
                 principal = self._require_member(metalake_id)
             else:
                 principal = principal_of(self.view, metalake_id, Kind.USER, self.user)
-            standing = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)
-            memo[key] = standing
-        enabled, tokens_from = standing
+            user_status = (True, 0) if principal is None else (principal.enabled, principal.tokens_from)
+            memo[key] = user_status
+        enabled, tokens_from = user_status
         if self._token_root < tokens_from:
             raise AuthenticationFailed(
                 f"The token belongs to an earlier user {self.user} of metalake {self.settled.metalake.name}, who was removed: "

@@ -46,10 +46,15 @@ STALE_PERMITS = Counter("limnos_stale_permits_total", "Mutations decided again b
 class Context:
     """One request: its caller, and its operations `read`, `read_confirmed` and `write`."""
 
-    __slots__ = ("active", "asker", "credential", "once", "request_id", "services", "submitted")
+    __slots__ = ("active", "audited_request", "credential", "once", "request_id", "services", "submitted")
 
     def __init__(
-        self, services: NodeServices, credential: Credential, request_id: str, *, asker: AuditedRequest | None = None
+        self,
+        services: NodeServices,
+        credential: Credential,
+        request_id: str,
+        *,
+        audited_request: AuditedRequest | None = None,
     ) -> None:
         self.services = services
         self.credential = credential
@@ -57,7 +62,7 @@ class Context:
         self.submitted = False
         self.once: IdempotentRequest | None = None
         """The request's idempotency key and fingerprint; None without a key."""
-        self.asker = asker
+        self.audited_request = audited_request
         """The origin of the request, for the audit; None for the server's own work."""
         self.active: frozenset[str] | None = None
         """The names of the active roles, the only ones that count; None for every role that the caller has."""
@@ -113,7 +118,7 @@ class Context:
                             refuse_disabled=refuse_disabled,
                             active=self.active,
                         )
-                    request_view.asker = self.asker
+                    request_view.audited_request = self.audited_request
                     if request_view.settled.zones == zones:
                         return reader(request_view)
                 except CacheMiss as cold:
@@ -197,7 +202,7 @@ class Context:
         """Return a context of the same request for a change that is not the one which its idempotency key names."""
         if self.once is None:
             return self
-        own = Context(self.services, self.credential, self.request_id, asker=self.asker)
+        own = Context(self.services, self.credential, self.request_id, audited_request=self.audited_request)
         own.active = self.active
         return own
 
@@ -205,7 +210,7 @@ class Context:
         """Add the data for the audit to the permit: the decisions behind it, and the origin of the request."""
         if not self._is_audited(permit):
             return permit
-        origin = RequestOrigin() if self.asker is None else self.asker.origin()
+        origin = RequestOrigin() if self.audited_request is None else self.audited_request.origin()
         return replace(permit, account=audit_context_text(origin, permit.decisions, user_id=permit.actor_id))
 
     def _is_audited(self, permit: Permit[C]) -> bool:
@@ -225,8 +230,8 @@ class Context:
 
     def audit_rows(self, target_id: int, path: Levels, *, kind: str, action: Action, user: str, detail: str) -> None:
         """Write an audit record about table rows in this request's response, even if reads are not audited."""
-        origin = RequestOrigin() if self.asker is None else self.asker.origin()
-        decided = [] if self.asker is None else self.asker.decided or []
+        origin = RequestOrigin() if self.audited_request is None else self.audited_request.origin()
+        decided = [] if self.audited_request is None else self.audited_request.decided or []
         own = [AuditedDecision.of(each) for each in decided if each.target_id == target_id][-1:]
         metalake_id = next((each.revision[1][0] for each in decided if len(each.revision) > 1), ROOT_ID)
         record = audit_record(
@@ -236,14 +241,14 @@ class Context:
             metalake_id=metalake_id,
             at=self.services.store.time.now_ms(),
             user=user,
-            user_id=None if self.asker is None else self.asker.user_id,
+            user_id=None if self.audited_request is None else self.audited_request.user_id,
             detail=detail,
             request_id=self.request_id,
             status=200,
         )
         self.services.audit.take([record])
-        if self.asker is not None:
-            self.asker.has_changed = True  # the request needs no audit record of its own
+        if self.audited_request is not None:
+            self.audited_request.has_changed = True  # the request needs no audit record of its own
 
     def store_response(self, build_body: Callable[[dict[int, int]], bytes]) -> None:
         """Set a function that builds the response body inside the transaction, for a request with an idempotency key
@@ -260,8 +265,8 @@ class Context:
         except Exception:
             self.submitted = False
             raise
-        if is_told and self.asker is not None:
-            self.asker.has_changed = True
+        if is_told and self.audited_request is not None:
+            self.audited_request.has_changed = True
         return result
 
     def _begun(self) -> None:

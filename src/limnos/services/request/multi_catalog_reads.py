@@ -59,7 +59,7 @@ async def read_many_scopes(
                     )
                 )
                 for request_view in request_views:
-                    request_view.asker = ctx.asker
+                    request_view.audited_request = ctx.audited_request
                 if tuple(request_view.settled.zones for request_view in request_views) == chains:
                     return reader(request_views)
             except CacheMiss as cold:

@@ -46,7 +46,7 @@ _IN_CATALOG, _NAMESPACE = ZoneKind.CATALOG, Kind.NAMESPACE
 class RequestView(CallerView):
     """A consistent view of the store at one moment, for one caller and one scope."""
 
-    __slots__ = ("_missing", "asker", "defaults", "request_id", "scope", "zone")
+    __slots__ = ("_missing", "audited_request", "defaults", "request_id", "scope", "zone")
 
     def __init__(
         self,
@@ -63,7 +63,7 @@ class RequestView(CallerView):
         self.rules = services.rules
         self.defaults = services.defaults
         self.request_id = request_id
-        self.asker: AuditedRequest | None = None
+        self.audited_request: AuditedRequest | None = None
         self.user, self._token_root, token = user_of(view, credential, services.rules.trusts, services.store.time)
         self.operation_token = None if token is None or token.table_id is None else token
         self.second_user_id = 0 if token is None else token.second_user_id
@@ -414,7 +414,7 @@ class RequestView(CallerView):
         decision = self.decide(action, chain)
         if not decision.allowed:
             raise self.refusal(decision)
-        if self.asker is not None and self.asker.decided is not None:
+        if self.audited_request is not None and self.audited_request.decided is not None:
             self._record_decision(decision)
         if self._missing is not None and self.settled.outer[0] in chain:
             raise self._missing
@@ -422,11 +422,11 @@ class RequestView(CallerView):
 
     def _record_decision(self, decision: Decision) -> None:
         """Record a decision of the request for the audit."""
-        asker = self.asker
-        if asker is not None and asker.decided is not None:
-            asker.decided.append(decision)
+        audited_request = self.audited_request
+        if audited_request is not None and audited_request.decided is not None:
+            audited_request.decided.append(decision)
             if self.settled.metalake is not None:
-                asker.user_id = self.subject.user_id
+                audited_request.user_id = self.subject.user_id
 
     def refusal(self, decision: Decision) -> PermissionDenied:
         """Build the error for a refusing decision, and record the decision for the audit."""

@@ -86,16 +86,16 @@ async def requests_list(ctx: Context) -> list[StatementRequest]:
     Raises PermissionDenied.
     """
 
-    async def read(asker: Requester) -> list[StatementRequest]:
-        return await REQUESTS.of(ctx.services).everywhere(asker, everybody=may_see_all_requests(ctx, asker))
+    async def read(requester: Requester) -> list[StatementRequest]:
+        return await REQUESTS.of(ctx.services).everywhere(requester, everybody=may_see_all_requests(ctx, requester))
 
     _, requests = await ctx.read_confirmed(RequestScope(ctx.services.defaults.metalake), _caller, work=read)
     return requests
 
 
-def may_see_all_requests(ctx: Context, asker: Requester) -> bool:
+def may_see_all_requests(ctx: Context, requester: Requester) -> bool:
     """Return whether the caller sees and cancels the requests of all users."""
-    return asker.name in ctx.services.rules.service_admins
+    return requester.name in ctx.services.rules.service_admins
 
 
 async def statements_of(ctx: Context, text: str, *, read_only: bool) -> tuple[ParsedStatement, ...]:

@@ -74,11 +74,11 @@ class ChangeIds:
     def __init__(self) -> None:
         self._ids: dict[tuple[int, str], None] = {}
 
-    def add(self, asker: Requester, own_id: str) -> None:
+    def add(self, requester: Requester, own_id: str) -> None:
         """Add the id of a run, and remove the oldest one beyond the limit. Raises RepeatedRun for an id that was added
         before.
         """
-        key = (asker.id, own_id)
+        key = (requester.id, own_id)
         if key in self._ids:
             raise RepeatedRun
         self._ids[key] = None
@@ -95,13 +95,13 @@ async def worksheet_run(ctx: Context, request: WorksheetRequest) -> WorksheetRes
     Raises BadRequest for a statement that is invalid, was cancelled or timed out, ServiceUnavailable if the engine is
     still starting, PermissionDenied, and other errors of statements.
     """
-    asker = await caller_require(ctx)
+    requester = await caller_require(ctx)
     began, now_ms = time.monotonic(), ctx.services.store.time.now_ms()
     timeout_s = min(TIMEOUT_S, ctx.services.defaults.sqlpp_timeout_s)
     session = StatementSession(ctx=ctx, now_ms=now_ms, parameters={}, ends_at=began + timeout_s, plans_as_text=True)
     running = RunningRequest(
         request_id=request.request_id,
-        asker=asker,
+        requester=requester,
         client_context_id=request.own_id[:OWN_ID_MAX] or None,
         text=request.text,
         now_ms=now_ms,
@@ -139,7 +139,7 @@ async def _first_lines(
     entries: list[bytes] = []
     size, has_more = 0, False
     async with (
-        aclosing(_lines(session, request, asker=running.asker)) as lines,
+        aclosing(_lines(session, request, requester=running.requester)) as lines,
         aclosing(running.batches(lines, timeout_s=timeout_s)) as batches,
     ):
         async for batch in batches:
@@ -154,12 +154,12 @@ async def _first_lines(
 
 
 async def _lines(
-    session: StatementSession, request: WorksheetRequest, *, asker: Requester
+    session: StatementSession, request: WorksheetRequest, *, requester: Requester
 ) -> AsyncGenerator[bytes, None]:
     parsed = await statements_of(session.ctx, request.text, read_only=not request.may_change)
     has_changes = not all(statement_kind_of(each.statement).reads for each in parsed)
     if has_changes and request.own_id and not request.is_plan:
-        CHANGE_IDS.of(session.ctx.services).add(asker, request.own_id[:OWN_ID_MAX])
+        CHANGE_IDS.of(session.ctx.services).add(requester, request.own_id[:OWN_ID_MAX])
     for each in map(_explained, parsed) if request.is_plan else parsed:
         async with aclosing(statement_run(session, each)) as lines:
             async for line in lines:
@@ -178,8 +178,8 @@ def _explained(parsed: ParsedStatement) -> ParsedStatement:
 
 async def worksheet_cancel(ctx: Context, own_id: str) -> None:
     """Cancel one of the caller's runs, on any node. Raises NotFound if no such run exists, PermissionDenied."""
-    asker = await caller_require(ctx)
+    requester = await caller_require(ctx)
     if not own_id or not await REQUESTS.of(ctx.services).cancel(
-        "client_context_id", own_id[:OWN_ID_MAX], asker=asker, everybody=False
+        "client_context_id", own_id[:OWN_ID_MAX], requester=requester, everybody=False
     ):
         raise NotFound("You have no running statement with this id: it has ended already", kind="request")

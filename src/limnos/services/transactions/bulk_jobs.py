@@ -82,7 +82,7 @@ class PlacedItem(NamedTuple):
 
     position: int
     text: bytes
-    asker: AuditedRequest
+    requester: AuditedRequest
     item: BulkItem | LimnosError
 
 
@@ -224,7 +224,7 @@ class _PartRun:
             return ItemOutcome(placed, "made")
         if key.text in self.known:
             return _repeated(placed, self.known[key.text], fingerprint=fingerprint)
-        own = Context(self.ctx.services, self.ctx.credential, self.ctx.request_id, asker=placed.asker)
+        own = Context(self.ctx.services, self.ctx.credential, self.ctx.request_id, audited_request=placed.requester)
         own.active = self.ctx.active
         own.once = IdempotentRequest(key, fingerprint, operation="bulk", status=_STATUS, lifetime_ms=LIFETIME_MS)
         try:

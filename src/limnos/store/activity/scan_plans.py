@@ -40,9 +40,9 @@ class ScanPlan(NamedTuple):
 EXPIRED_AT_ONCE: Final = 500
 
 
-def plan_query(plan_id: str, *, table_id: int, asker: Requester, now_ms: int) -> Query:
+def plan_query(plan_id: str, *, table_id: int, requester: Requester, now_ms: int) -> Query:
     """Return the statement that reads an unexpired plan of a table, if this user created it."""
-    return FIND, {"id": plan_id, "table": table_id, "user": asker.name, "user_id": asker.id, "now": now_ms}
+    return FIND, {"id": plan_id, "table": table_id, "user": requester.name, "user_id": requester.id, "now": now_ms}
 
 
 def plan_of(rows: list[Row]) -> ScanPlan | None:
@@ -56,9 +56,9 @@ def plan_of(rows: list[Row]) -> ScanPlan | None:
 class ScanPlanWrites(Writes):
     """Writes scan plans inside a transaction."""
 
-    def insert(self, plan: ScanPlan, *, asker: Requester, table_id: int, keep_ms: int, most: int) -> None:
+    def insert(self, plan: ScanPlan, *, requester: Requester, table_id: int, keep_ms: int, most: int) -> None:
         """Insert a plan for `keep_ms` milliseconds. The oldest plans of its user beyond `most` are deleted."""
-        whose: Params = {"user": asker.name, "user_id": asker.id}
+        whose: Params = {"user": requester.name, "user_id": requester.id}
         self.tx.count(
             INSERT,
             {

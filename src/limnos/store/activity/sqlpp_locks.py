@@ -86,9 +86,9 @@ def lock_exists_query(token: int) -> Query:
     return OF_TOKEN, {"token": token}
 
 
-def competing_locks_query(wish: LockRequest) -> Query:
+def competing_locks_query(wanted_lock: LockRequest) -> Query:
     """Return the query for locks or waiters that might block a lock request."""
-    return AT_KEY if wish.mode is LockMode.READ else ANY_AT_KEY, _params(wish.key)
+    return AT_KEY if wanted_lock.mode is LockMode.READ else ANY_AT_KEY, _params(wanted_lock.key)
 
 
 def _params(key: LockKey) -> dict[str, Value]:
@@ -126,10 +126,11 @@ class SqlppLockWrites(Writes):
                 f"The statement doesn't hold its lock {what}; nothing was changed: run it again", token=token
             )
 
-    def insert(self, token: int, *, holder: str, wishes: Sequence[LockRequest]) -> None:
-        """Insert a waiting request: a row for each of the locks in `wishes`."""
+    def insert(self, token: int, *, holder: str, lock_requests: Sequence[LockRequest]) -> None:
+        """Insert a waiting request: a row for each of the locks in `lock_requests`."""
         rows: list[Params] = [
-            {**_params(wish.key), "token": token, "wanted": int(wish.mode), "holder": holder} for wish in wishes
+            {**_params(wanted_lock.key), "token": token, "wanted": int(wanted_lock.mode), "holder": holder}
+            for wanted_lock in lock_requests
         ]
         self.tx.session.many(INSERT, rows)
 
@@ -151,9 +152,9 @@ class SqlppLockWrites(Writes):
         """Mark all rows of a lock request as granted."""
         self.tx.count(GRANT, {"token": token})
 
-    def request_upgrade(self, token: int, wish: LockRequest) -> None:
+    def request_upgrade(self, token: int, wanted_lock: LockRequest) -> None:
         """Request the upgrade of a granted lock to another mode."""
-        self.tx.count(REQUEST_UPGRADE, {**_params(wish.key), "token": token, "wanted": int(wish.mode)})
+        self.tx.count(REQUEST_UPGRADE, {**_params(wanted_lock.key), "token": token, "wanted": int(wanted_lock.mode)})
 
     def downgrade(self, token: int, key: LockKey) -> None:
         """Downgrade a lock from `UPGRADED_WRITE` to `EXCLUSIVE_MODIFY`, whether the upgrade was granted or not."""

@@ -58,14 +58,14 @@ def _row(row: Row) -> StatementRequest:
     return msgspec.structs.replace(request, outcome=bytes(request.outcome))
 
 
-def request_query(handle: str, asker: Requester) -> Query:
+def request_query(handle: str, requester: Requester) -> Query:
     """Return the statement that reads a user's request by its handle."""
-    return FIND, {"handle": handle, "user": asker.name, "user_id": asker.id}
+    return FIND, {"handle": handle, "user": requester.name, "user_id": requester.id}
 
 
-def runs_query(asker: Requester, *, everybody: bool, now_ms: int) -> Query:
+def runs_query(requester: Requester, *, everybody: bool, now_ms: int) -> Query:
     """Return the statement that reads the running requests of live nodes: of one user, or with `everybody` of all."""
-    return RUNS, {"user": asker.name, "user_id": asker.id, "everybody": int(everybody), "now": now_ms}
+    return RUNS, {"user": requester.name, "user_id": requester.id, "everybody": int(everybody), "now": now_ms}
 
 
 def held_query(holder: str) -> Query:
@@ -94,7 +94,7 @@ class RequestWrites(Writes):
         """Renew the leases of a node's running requests."""
         self.tx.count(BEAT, {"holder": holder, "until": self.tx.now_ms + lease_ms})
 
-    def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
+    def cancel(self, by: str, value: str, *, requester: Requester, everybody: bool) -> list[str]:
         """Mark the running requests that have a given id as cancelled; the nodes that run them stop the statements.
 
         Returns their request ids. `by` is the kind of the id in `value`: a key of `CANCEL`. With `everybody`, requests
@@ -102,16 +102,16 @@ class RequestWrites(Writes):
         """
         params: Params = {
             "id": value,
-            "user": asker.name,
-            "user_id": asker.id,
+            "user": requester.name,
+            "user_id": requester.id,
             "everybody": int(everybody),
             "now": self.tx.now_ms,
         }
         return [row[0] for row in self.tx.rows(CANCEL[by], params)]
 
-    def count_results(self, asker: Requester) -> tuple[int, int]:
+    def count_results(self, requester: Requester) -> tuple[int, int]:
         """Return the number of a user's requests that store results, and the size of these results in bytes."""
-        ((count, size),) = self.tx.rows(KEPT, {"user": asker.name, "user_id": asker.id})
+        ((count, size),) = self.tx.rows(KEPT, {"user": requester.name, "user_id": requester.id})
         return count, int(size)
 
     def add(self, handle: str, number: int, *, body: bytes, count: int) -> bool:

@@ -197,7 +197,7 @@ class PrincipalWrites(Writes):
         """Read (metalake, kind, name) of all users, groups and roles of the server, sorted by these three columns."""
         return sorted((row[0], KINDS[row[1]], row[2]) for row in self.tx.rows(EVERYBODY, {}))
 
-    def standing(self, user: str) -> UserStatus:
+    def user_status(self, user: str) -> UserStatus:
         """Read the status of a user name, combined over all metalakes, inside the transaction."""
         return _user_status(self.tx.rows(STANDING, {"kind": int(Kind.USER), "name": user}))
 

@@ -275,7 +275,7 @@ class RoleWrites(Writes):
         rows = self.tx.rows(NAMED, {"metalake": metalake_id, "name": name})
         return role_of(rows[0]) if rows else None
 
-    def ruled(self, role: RoleEntity) -> RoleWithRules:
+    def with_rules(self, role: RoleEntity) -> RoleWithRules:
         """Read a role with its grants and the names of their objects, so that the response to a write needs no other
         read.
 
@@ -287,7 +287,7 @@ class RoleWrites(Writes):
         rows = self.tx.rows(OBJECTS, {"id": role.id})
         return RoleWithRules(role, tuple(map(_grant_of, results)), ancestry_of(rows))
 
-    def standing(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
+    def privileges_on(self, role: RoleEntity, object_id: int) -> dict[int, bool]:
         """Read a role's grants on one object: a mapping from the privilege's code to True (allowed) or False
         (denied).
         """

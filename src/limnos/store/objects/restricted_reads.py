@@ -65,10 +65,10 @@ class RestrictedReadUsage(NamedTuple):
 class RestrictedReadWrites(Writes):
     """Reads and writes the directories of restricted readers inside a transaction."""
 
-    def usage(self, table_id: int, asker: Requester) -> RestrictedReadUsage:
+    def usage(self, table_id: int, requester: Requester) -> RestrictedReadUsage:
         """Read the storage that rewritten files of a table, and all rewritten files of a reader, use at present."""
         ((of_table,),) = self.tx.rows(OF_TABLE, {"table": table_id})
-        ((of_reader, directories, first),) = self.tx.rows(OF_READER, {**_who(asker), "now": self.tx.now_ms})
+        ((of_reader, directories, first),) = self.tx.rows(OF_READER, {**_who(requester), "now": self.tx.now_ms})
         return RestrictedReadUsage(int(of_table), int(of_reader), int(directories), int(first))
 
     def shared(self, table_id: int, binding: str) -> str | None:
@@ -79,22 +79,24 @@ class RestrictedReadWrites(Writes):
         rows = self.tx.rows(SHARED, {"table": table_id, "binding": binding, "until": self.tx.now_ms + JOIN_MS})
         return rows[0][0] if rows else None
 
-    def hold(self, directory: str, asker: Requester, *, table_id: int, binding: str, plan: str, keep_ms: int) -> None:
+    def hold(
+        self, directory: str, requester: Requester, *, table_id: int, binding: str, plan: str, keep_ms: int
+    ) -> None:
         """Record that a reader uses a directory for `keep_ms`. `plan` is "" for a shared directory."""
-        mine: Params = {**_who(asker), "directory": directory, "expires": self.tx.now_ms + keep_ms}
+        mine: Params = {**_who(requester), "directory": directory, "expires": self.tx.now_ms + keep_ms}
         if not self.tx.count(AGAIN, mine):
             self.tx.count(INSERT, {**mine, "table": table_id, "binding": binding, "plan": plan})
 
-    def add(self, directory: str, asker: Requester, *, size: int) -> None:
+    def add(self, directory: str, requester: Requester, *, size: int) -> None:
         """Add `size` to the bytes written to a directory for a reader."""
-        self.tx.count(ADD, {**_who(asker), "directory": directory, "bytes": size})
+        self.tx.count(ADD, {**_who(requester), "directory": directory, "bytes": size})
 
-    def end_plan(self, asker: Requester, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
+    def end_plan(self, requester: Requester, *, table_id: int, binding: str, plan: str, idle_ms: int) -> None:
         """End a reader's plan. When its last plan ends, the reader's row expires after `idle_ms`."""
-        rows = self.tx.rows(FIND, {**_who(asker), "table": table_id, "plan": plan, "binding": binding})
+        rows = self.tx.rows(FIND, {**_who(requester), "table": table_id, "plan": plan, "binding": binding})
         if not rows:
             return
-        mine: Params = {**_who(asker), "directory": rows[0][0]}
+        mine: Params = {**_who(requester), "directory": rows[0][0]}
         self.tx.count(LEAVE, mine)
         self.tx.count(IDLE, {**mine, "expires": self.tx.now_ms + idle_ms})
 
@@ -115,5 +117,5 @@ class RestrictedReadWrites(Writes):
         return {row[0] for row in self.tx.rows(KNOWN, {})}
 
 
-def _who(asker: Requester) -> Params:
-    return {"user": asker.name, "user_id": asker.id}
+def _who(requester: Requester) -> Params:
+    return {"user": requester.name, "user_id": requester.id}

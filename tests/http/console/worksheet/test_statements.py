@@ -197,9 +197,9 @@ def test_user_can_cancel_only_own_statements(lake: DriverNode, monkeypatch: pyte
     stopped: list[str] = []
     real = requests.cancel
 
-    async def cancel(by: str, value: str, *, asker: object, everybody: bool) -> list[str]:
+    async def cancel(by: str, value: str, *, requester: object, everybody: bool) -> list[str]:
         stopped.append(f"{by} {value} {everybody}")
-        return await real(by, value, asker=asker, everybody=everybody)  # type: ignore[arg-type]
+        return await real(by, value, requester=requester, everybody=everybody)  # type: ignore[arg-type]
 
     monkeypatch.setattr(requests, "cancel", cancel)
     assert ana.post(f"{PAGE}/cancel", {"id": "x"}).status == 404

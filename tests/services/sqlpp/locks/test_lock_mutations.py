@@ -38,8 +38,8 @@ class Table:
     def renew_lease(self, holder: str, *, lease_ms: int) -> None:
         """Report every owner as alive."""
 
-    def insert(self, token: int, *, holder: str, wishes: Sequence[LockRequest]) -> None:
-        self.held |= {LockRow(token, wish.key, None, wish.mode) for wish in wishes}
+    def insert(self, token: int, *, holder: str, lock_requests: Sequence[LockRequest]) -> None:
+        self.held |= {LockRow(token, wanted_lock.key, None, wanted_lock.mode) for wanted_lock in lock_requests}
 
     def _at(self, keys: set[LockKey]) -> list[LockRow]:
         return sorted((row for row in self.held if row.key in keys), key=lambda row: (row.token, row.key))
@@ -63,8 +63,8 @@ class Table:
     def grant(self, token: int) -> None:
         self._change(token, lambda row: row._replace(mode=row.wanted))
 
-    def request_upgrade(self, token: int, wish: LockRequest) -> None:
-        self._change(token, lambda row: row._replace(wanted=wish.mode) if row.key == wish.key else row)
+    def request_upgrade(self, token: int, wanted_lock: LockRequest) -> None:
+        self._change(token, lambda row: row._replace(wanted=wanted_lock.mode) if row.key == wanted_lock.key else row)
 
     def downgrade(self, token: int, key: LockKey) -> None:
         self._change(token, lambda row: row._replace(mode=EXCLUSIVE, wanted=EXCLUSIVE) if row.key == key else row)
@@ -85,8 +85,8 @@ def next_states(rows: Rows, requests: Sequence[Sequence[LockRequest]], *, most: 
     """Yield all possible next states: a statement requests, releases, cancels, upgrades or downgrades."""
     tokens = {row.token for row in rows}
     if len(tokens) < most:
-        for wishes in requests:
-            yield after(rows, lock_request, "me", wishes=wishes, lease_ms=1)
+        for lock_requests in requests:
+            yield after(rows, lock_request, "me", lock_requests=lock_requests, lease_ms=1)
     for token in tokens:
         yield after(rows, lock_release, token)
     at_work = tokens - {row.token for row in rows if row.waits}
@@ -201,8 +201,8 @@ def test_release_grants_only_requests_with_free_keys(*, first_reads: bool) -> No
         [LockRequest(B, READ), LockRequest(C, EXCLUSIVE)],
     ]
     rows: Rows = frozenset()
-    for wishes in requests:
-        rows = after(rows, lock_request, "me", wishes=wishes, lease_ms=1)
+    for lock_requests in requests:
+        rows = after(rows, lock_request, "me", lock_requests=lock_requests, lease_ms=1)
     assert {row.token for row in rows if row.waits} == {3, 4}
 
     rows = after(rows, lock_release, 1)

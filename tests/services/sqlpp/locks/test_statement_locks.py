@@ -38,7 +38,7 @@ def key(name: str) -> LockKey:
 A, B = key("a"), key("b")
 
 
-def wish(of: LockKey, mode: LockMode) -> list[LockRequest]:
+def wanted_lock(of: LockKey, mode: LockMode) -> list[LockRequest]:
     """Return one lock request."""
     return [LockRequest(of, mode)]
 
@@ -92,8 +92,8 @@ def test_release_wakes_a_waiting_statement(lab: StoreLab, *, is_other_node: bool
     second = other if is_other_node else one
 
     async def story() -> tuple[int, int]:
-        first = await one.acquire(wish(A, WRITE), LONG_S)
-        waiting = asyncio.create_task(second.acquire(wish(A, WRITE), LONG_S))
+        first = await one.acquire(wanted_lock(A, WRITE), LONG_S)
+        waiting = asyncio.create_task(second.acquire(wanted_lock(A, WRITE), LONG_S))
         await is_asked(lab, 2)
         assert not waiting.done()
         await first.release()
@@ -112,10 +112,10 @@ def test_lock_timeout_names_the_lock_and_mode(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> str:
-        async with one.held(wish(A, READ), LONG_S):
+        async with one.held(wanted_lock(A, READ), LONG_S):
             with pytest.raises(LockTimeout) as error:
                 await other.acquire([LockRequest(A, WRITE), LockRequest(B, WRITE)], 0.0)
-            async with one.held(wish(B, WRITE), LONG_S):
+            async with one.held(wanted_lock(B, WRITE), LONG_S):
                 return str(error.value)
 
     assert lab.run(story()) == (
@@ -130,13 +130,13 @@ def test_cancelled_wait_deletes_its_lock_request(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with one.held(wish(A, READ), LONG_S):
-            waiting = asyncio.create_task(other.acquire(wish(A, WRITE), LONG_S))
+        async with one.held(wanted_lock(A, READ), LONG_S):
+            waiting = asyncio.create_task(other.acquire(wanted_lock(A, WRITE), LONG_S))
             await is_asked(lab, 2)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            async with one.held(wish(A, READ), LONG_S):
+            async with one.held(wanted_lock(A, READ), LONG_S):
                 pass
 
     lab.run(story())
@@ -152,14 +152,14 @@ def test_cancel_before_confirmation_deletes_the_lock_request(lab: StoreLab, turn
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with other.held(wish(A, READ), LONG_S):
-            asking = asyncio.create_task(one.acquire(wish(A, WRITE), LONG_S))
+        async with other.held(wanted_lock(A, READ), LONG_S):
+            asking = asyncio.create_task(one.acquire(wanted_lock(A, WRITE), LONG_S))
             for _ in range(turns):
                 await asyncio.sleep(0)
             asking.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await asking
-            async with one.held(wish(A, READ), LONG_S):
+            async with one.held(wanted_lock(A, READ), LONG_S):
                 pass
 
     lab.run(story())
@@ -172,7 +172,7 @@ def test_failing_statement_releases_its_locks(lab: StoreLab) -> None:
     one, _ = nodes(lab)
 
     async def story() -> None:
-        async with one.held(wish(A, WRITE), LONG_S):
+        async with one.held(wanted_lock(A, WRITE), LONG_S):
             raise ValueError("no")
 
     with pytest.raises(ValueError, match="no"):
@@ -187,8 +187,8 @@ def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> None:
-        reader = await other.acquire(wish(A, READ), LONG_S)
-        async with one.held(wish(A, EXCLUSIVE), LONG_S) as held_locks:
+        reader = await other.acquire(wanted_lock(A, READ), LONG_S)
+        async with one.held(wanted_lock(A, EXCLUSIVE), LONG_S) as held_locks:
             with pytest.raises(LockTimeout):
                 await held_locks.upgrade(A, 0.0)
             upgrading = asyncio.create_task(held_locks.upgrade(A, LONG_S))
@@ -196,7 +196,7 @@ def test_upgrade_waits_for_readers(lab: StoreLab) -> None:
             await reader.release()
             await asyncio.wait_for(upgrading, LONG_S)
             held_locks.check(LockRequest(A, WRITE))
-            waiting = asyncio.create_task(other.acquire(wish(A, READ), LONG_S))
+            waiting = asyncio.create_task(other.acquire(wanted_lock(A, READ), LONG_S))
             await is_asked(lab, 2)
             assert not waiting.done()
             await held_locks.downgrade(A)
@@ -222,7 +222,7 @@ def test_invalid_lock_operations_have_asterixdb_codes(lab: StoreLab) -> None:
         held_locks.check(LockRequest(A, mode))
 
     async def story() -> list[str]:
-        held_locks = await one.acquire(wish(A, MODIFY), LONG_S)
+        held_locks = await one.acquire(wanted_lock(A, MODIFY), LONG_S)
         codes = [
             await code(held_locks.upgrade(A, LONG_S)),
             await code(held_locks.downgrade(A)),
@@ -247,8 +247,8 @@ def test_expired_node_lease_frees_locks_and_voids_the_token(lab: StoreLab) -> No
     one, other = nodes(lab)
 
     async def story() -> tuple[HeldLocks, HeldLocks]:
-        zombie = await one.acquire(wish(A, WRITE), LONG_S)
-        waiting = asyncio.create_task(other.acquire(wish(A, WRITE), LONG_S))
+        zombie = await one.acquire(wanted_lock(A, WRITE), LONG_S)
+        waiting = asyncio.create_task(other.acquire(wanted_lock(A, WRITE), LONG_S))
         await is_asked(lab, 2)
         await end_lease(lab, one)
         held_locks = await asyncio.wait_for(waiting, LONG_S)
@@ -270,8 +270,8 @@ def test_waiting_statement_ends_when_its_node_loses_its_lease(lab: StoreLab) -> 
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with other.held(wish(A, WRITE), LONG_S):
-            waiting = asyncio.create_task(one.acquire(wish(A, WRITE), LONG_S))
+        async with other.held(wanted_lock(A, WRITE), LONG_S):
+            waiting = asyncio.create_task(one.acquire(wanted_lock(A, WRITE), LONG_S))
             await is_asked(lab, 2)
             await end_lease(lab, one)
             await other._beat()
@@ -286,7 +286,7 @@ def test_heartbeat_keeps_the_nodes_locks(lab: StoreLab) -> None:
     one, other = nodes(lab)
 
     async def story() -> None:
-        async with one.held(wish(A, WRITE), LONG_S) as held_locks:
+        async with one.held(wanted_lock(A, WRITE), LONG_S) as held_locks:
             await end_lease(lab, one)
             await one._beat()
             await other._beat()
@@ -304,10 +304,10 @@ def test_heartbeat_releases_locks_that_no_statement_has(lab: StoreLab) -> None:
     async def story() -> None:
         await lab.store.submit(
             upkeep_permit("tester"),
-            lambda tx: lock_request(tx, one.holder, wishes=wish(A, WRITE), lease_ms=60_000),
+            lambda tx: lock_request(tx, one.holder, lock_requests=wanted_lock(A, WRITE), lease_ms=60_000),
         )
-        async with one.held(wish(B, WRITE), LONG_S), other.held(wish(key("c"), WRITE), LONG_S):
-            waiting = asyncio.create_task(other.acquire(wish(A, WRITE), LONG_S))
+        async with one.held(wanted_lock(B, WRITE), LONG_S), other.held(wanted_lock(key("c"), WRITE), LONG_S):
+            waiting = asyncio.create_task(other.acquire(wanted_lock(A, WRITE), LONG_S))
             await is_asked(lab, 4)
             await one._beat()
             assert rows(lab) == 3
@@ -331,10 +331,10 @@ def test_heartbeat_resolves_unknown_lock_outcomes(lab: StoreLab, *, done: bool) 
         raise StateUnknown("the answer was lost")
 
     async def story() -> None:
-        held_locks = await one.acquire(wish(B, WRITE), LONG_S)
+        held_locks = await one.acquire(wanted_lock(B, WRITE), LONG_S)
         lab.store.submit = lost  # type: ignore[method-assign, assignment]
         with pytest.raises(StateUnknown):
-            await one.acquire(wish(A, WRITE), LONG_S)
+            await one.acquire(wanted_lock(A, WRITE), LONG_S)
         await held_locks.release()
         lab.store.submit = submit  # type: ignore[method-assign]
         await one._beat()
@@ -366,8 +366,8 @@ def test_waiting_statements_share_few_queries(file_lab: StoreLab) -> None:
     one, other = nodes(file_lab)
 
     async def story() -> int:
-        async with one.held(wish(A, WRITE), LONG_S):
-            crowd = [asyncio.create_task(other.acquire(wish(A, READ), LONG_S)) for _ in range(100)]
+        async with one.held(wanted_lock(A, WRITE), LONG_S):
+            crowd = [asyncio.create_task(other.acquire(wanted_lock(A, READ), LONG_S)) for _ in range(100)]
             await is_asked(file_lab, 101)
             await asyncio.sleep(0.1)
             before = other.looks
@@ -387,9 +387,9 @@ def test_too_many_waiting_statements_or_locks_are_refused(lab: StoreLab, monkeyp
     monkeypatch.setattr(sqlpp_locking, "WISHES_MAX", 1)
 
     async def story() -> None:
-        async with one.held(wish(A, READ), LONG_S):
+        async with one.held(wanted_lock(A, READ), LONG_S):
             with pytest.raises(ServiceUnavailable, match="Too many statements"):
-                await one.acquire(wish(A, READ), LONG_S)
+                await one.acquire(wanted_lock(A, READ), LONG_S)
         with pytest.raises(ServiceUnavailable, match="divide it"):
             await one.acquire([LockRequest(A, READ), LockRequest(B, READ)], LONG_S)
 
@@ -406,15 +406,15 @@ class Oracle:
     held: dict[int, dict[LockKey, LockMode]] = field(default_factory=dict)
     waited: int = 0
 
-    def enter(self, token: int, wishes: dict[LockKey, LockMode]) -> None:
+    def enter(self, token: int, lock_requests: dict[LockKey, LockMode]) -> None:
         """Record that a statement holds locks. Fails if another statement holds conflicting locks, or if a token is
         repeated.
         """
         assert token not in self.held
         for other in self.held.values():
-            for of, mode in wishes.items():
+            for of, mode in lock_requests.items():
                 assert of not in other or are_compatible(mode, other[of]), (of, mode, other[of])
-        self.held[token] = wishes
+        self.held[token] = lock_requests
 
     def leave(self, token: int) -> None:
         """Record that a statement released or lost its locks."""
@@ -441,31 +441,31 @@ class Workload:
                 group.create_task(self.statement(self.pair[number % 2]))
         assert not self.oracle.held
 
-    def wishes(self) -> dict[LockKey, LockMode]:
+    def lock_requests(self) -> dict[LockKey, LockMode]:
         """Return the lock requests of a statement."""
         keys = self.chance.sample(self.keys, self.chance.randint(1, len(self.keys)))
         return {of: self.chance.choice([READ, READ, MODIFY, BUILD, EXCLUSIVE, EXCLUSIVE, WRITE]) for of in keys}
 
     async def statement(self, locks: StatementLocks) -> None:
         """Hold the locks for some turns, with a possible upgrade or cancellation."""
-        wishes, patience = self.wishes(), self.chance.choice([LONG_S] * 9 + [0.0])
+        lock_requests, patience = self.lock_requests(), self.chance.choice([LONG_S] * 9 + [0.0])
         for _ in range(self.chance.randint(0, 3)):
             await asyncio.sleep(0)
         try:
-            held_locks = await locks.acquire([LockRequest(*each) for each in wishes.items()], patience)
+            held_locks = await locks.acquire([LockRequest(*each) for each in lock_requests.items()], patience)
         except LockTimeout:
             assert patience == 0
             return
-        self.oracle.enter(held_locks.token, wishes)
+        self.oracle.enter(held_locks.token, lock_requests)
         try:
-            await self.work(held_locks, wishes)
+            await self.work(held_locks, lock_requests)
         finally:
             self.oracle.leave(held_locks.token)
             await held_locks.release()
 
-    async def work(self, held_locks: HeldLocks, wishes: dict[LockKey, LockMode]) -> None:
+    async def work(self, held_locks: HeldLocks, lock_requests: dict[LockKey, LockMode]) -> None:
         """Wait some time, possibly with an upgrade."""
-        for of in [of for of, mode in wishes.items() if mode is EXCLUSIVE and self.chance.random() < 0.5]:
+        for of in [of for of, mode in lock_requests.items() if mode is EXCLUSIVE and self.chance.random() < 0.5]:
             try:
                 await held_locks.upgrade(of, LONG_S)
             except LockTimeout:
@@ -473,19 +473,19 @@ class Workload:
             except ServiceUnavailable:  # it would wait for its own lock
                 continue
             self.oracle.leave(held_locks.token)
-            self.oracle.enter(held_locks.token, wishes | {of: UPGRADED})
+            self.oracle.enter(held_locks.token, lock_requests | {of: UPGRADED})
             await asyncio.sleep(0)
-            wishes[of] = EXCLUSIVE
+            lock_requests[of] = EXCLUSIVE
             self.oracle.leave(held_locks.token)
-            self.oracle.enter(held_locks.token, wishes)
+            self.oracle.enter(held_locks.token, lock_requests)
             await held_locks.downgrade(of)
         await asyncio.sleep(self.chance.choice([0, 0, 0.001]))
 
     async def die(self, locks: StatementLocks) -> None:
         """Take locks, and send no further heartbeats."""
-        wishes = self.wishes()
-        held_locks = await locks.acquire([LockRequest(*each) for each in wishes.items()], LONG_S)
-        self.oracle.enter(held_locks.token, wishes)
+        lock_requests = self.lock_requests()
+        held_locks = await locks.acquire([LockRequest(*each) for each in lock_requests.items()], LONG_S)
+        self.oracle.enter(held_locks.token, lock_requests)
         await locks.close()
         await asyncio.sleep(self.chance.choice([0, 0.002]))
         self.oracle.leave(held_locks.token)

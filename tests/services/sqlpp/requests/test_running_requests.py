@@ -37,11 +37,13 @@ def here(lab: StoreLab) -> RunningRequests:
 
 
 def start_request(
-    requests: RunningRequests, *, asker: Requester = ANA, ago_s: float = 0.0, **more: object
+    requests: RunningRequests, *, requester: Requester = ANA, ago_s: float = 0.0, **more: object
 ) -> RunningRequest:
     """Return a request of ana that began some time ago."""
     at = requests.store.time.now_ms()
-    request = RunningRequest(request_id="r", asker=asker, client_context_id="c", text="select 1", now_ms=at, **more)  # type: ignore[arg-type]
+    request = RunningRequest(
+        request_id="r", requester=requester, client_context_id="c", text="select 1", now_ms=at, **more
+    )  # type: ignore[arg-type]
     request.began -= ago_s
     requests.add(request)
     return request
@@ -88,12 +90,12 @@ def test_request_can_be_cancelled_from_another_node(lab: StoreLab) -> None:
     async def story() -> tuple[list[list[str]], bool]:
         one, other = here(lab), here(lab)
         request = start_request(one, ago_s=KNOWN_AFTER_S)
-        cancelled_ids = [await other.cancel("request_id", "r", asker=ANA, everybody=False)]
+        cancelled_ids = [await other.cancel("request_id", "r", requester=ANA, everybody=False)]
         await one.look()
-        cancelled_ids.append(await other.cancel("request_id", "r", asker=BOB, everybody=False))
+        cancelled_ids.append(await other.cancel("request_id", "r", requester=BOB, everybody=False))
         assert [each.request_id for each in await other.everywhere(ANA, everybody=False)] == ["r"]
         assert await other.everywhere(BOB, everybody=False) == []
-        cancelled_ids.append(await other.cancel("request_id", "r", asker=BOB, everybody=True))
+        cancelled_ids.append(await other.cancel("request_id", "r", requester=BOB, everybody=True))
         await one.look()
         outcome = await ends(request)
         await one.close()
@@ -109,7 +111,7 @@ def test_local_request_is_cancelled_without_a_stored_row(lab: StoreLab) -> None:
     async def story() -> tuple[list[str], str]:
         requests = here(lab)
         request = start_request(requests)
-        cancelled_ids = await requests.cancel("client_context_id", "c", asker=ANA, everybody=False)
+        cancelled_ids = await requests.cancel("client_context_id", "c", requester=ANA, everybody=False)
         outcome = await ends(request)
         await requests.close()
         return cancelled_ids, str(outcome)
@@ -127,9 +129,9 @@ def test_other_user_cannot_cancel_a_local_request(lab: StoreLab, by: str, identi
         requests = here(lab)
         request = start_request(requests)
         named = identifier or request.handle
-        cancelled_ids = [await requests.cancel(by, named, asker=BOB, everybody=False)]
+        cancelled_ids = [await requests.cancel(by, named, requester=BOB, everybody=False)]
         seen = [each.request_id for each in await requests.everywhere(BOB, everybody=False)]
-        cancelled_ids.append(await requests.cancel(by, named, asker=BOB, everybody=True))
+        cancelled_ids.append(await requests.cancel(by, named, requester=BOB, everybody=True))
         await ends(request)
         await requests.close()
         return cancelled_ids, seen

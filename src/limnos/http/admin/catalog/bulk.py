@@ -107,7 +107,7 @@ async def _outcomes(
 
 def _record(request: Request, ctx: Context, *, outcome: ItemOutcome) -> None:
     """Record a refused item in the audit as a single request. Transactions have recorded the changes."""
-    own = outcome.placed.asker
+    own = outcome.placed.requester
     if not isinstance(own, Request):
         return
     request.has_changed = request.has_changed or own.has_changed

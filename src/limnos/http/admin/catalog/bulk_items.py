@@ -395,7 +395,7 @@ class PrincipalItem(ItemBody, frozen=True, tag="create-principal", kw_only=True)
         """Create the user, group or role."""
         if self.kind == "role":
             create: Awaitable[object] = roles.role_create(
-                ctx, metalake=metalake, name=self.name, properties={}, wishes=()
+                ctx, metalake=metalake, name=self.name, properties={}, privilege_requests=()
             )
         else:
             create = users.principal_add(ctx, metalake=metalake, kind=_PRINCIPALS[self.kind], name=self.name)
@@ -505,8 +505,10 @@ class GrantItem(TargetItem, frozen=True, tag="grant", kw_only=True):
         """Change the role's privileges."""
         condition = GrantCondition.DENY if self.deny else GrantCondition.ALLOW
         rules = tuple((parse_privilege(name), condition) for name in self.privileges)
-        wish = grants.PrivilegeRequest(*self.full_name(ctx), rules)
-        await grants.privileges_grant(ctx, metalake=metalake, role=self.role, wish=wish, grants_them=not self.revoke)
+        privilege_request = grants.PrivilegeRequest(*self.full_name(ctx), rules)
+        await grants.privileges_grant(
+            ctx, metalake=metalake, role=self.role, privilege_request=privilege_request, grants_them=not self.revoke
+        )
         return True
 
 

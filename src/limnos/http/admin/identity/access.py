@@ -297,8 +297,8 @@ async def _privileges_consequence(ctx: Context, metalake: str, *, body: WhatIfRe
         raise BadRequest("Name the role, the kind and path of the object, and the privileges")
     privileges = tuple((parse_privilege(each.name), parse_condition(each.condition)) for each in body.privileges)
     on = AccessQuestion(metalake, parse_kind(body.kind), check_levels(body.path))
-    wish = await access_consequences.privilege_request_at(ctx, on, privileges=privileges)
-    question = access_consequences.RulesQuestion(metalake, body.role, wish, body.change == "grant")
+    privilege_request = await access_consequences.privilege_request_at(ctx, on, privileges=privileges)
+    question = access_consequences.RulesQuestion(metalake, body.role, privilege_request, body.change == "grant")
     return await access_consequences.rules_consequence(ctx, question)
 
 
@@ -380,11 +380,11 @@ async def _preset_request(ctx: Context, metalake: str, *, body: PresetRequestBod
         raise BadRequest("Name one holder of the preset: a user, a group or a role")
     kind, name = named[0]
     on = AccessQuestion(metalake, parse_kind(body.kind), check_levels(body.path))
-    wish = await access_consequences.privilege_request_at(ctx, on, privileges=())
+    privilege_request = await access_consequences.privilege_request_at(ctx, on, privileges=())
     return PresetRequest(
         metalake=metalake,
         preset=body.preset,
-        wish=wish,
+        privilege_request=privilege_request,
         holder_kind=kind,
         holder=name,
         grants_them=body.change == "grant",

@@ -76,8 +76,8 @@ async def grant_page(page_request: PageRequest) -> Response:
     else:
         change = await _privileges_change(page_request, address, fields=fields)
         consequence = await rules_consequence(page_request.ctx, change)
-        words = ", ".join(privilege.word.replace("_", " ") for privilege, _ in change.wish.privileges)
-        what = f"the denial of {words}" if change.wish.privileges[0][1] is GrantCondition.DENY else words
+        words = ", ".join(privilege.word.replace("_", " ") for privilege, _ in change.privilege_request.privileges)
+        what = f"the denial of {words}" if change.privilege_request.privileges[0][1] is GrantCondition.DENY else words
     sentence = f"{verb} {what} on {address.kind.word} {path} {preposition} {_holder_text(fields)}"
     frame = await object_frame(page_request, address)
     return _page(
@@ -203,8 +203,8 @@ async def _privileges_change(
     condition = parse_condition(fields.get("condition") or "allow")
     privileges = tuple((parse_privilege(each), condition) for each in fields["privileges"].split(","))
     on = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
-    wish: PrivilegeRequest = await privilege_request_at(page_request.ctx, on, privileges=privileges)
-    return RulesQuestion(address.metalake, fields["role"], wish, fields["change"] == "grant")
+    privilege_request: PrivilegeRequest = await privilege_request_at(page_request.ctx, on, privileges=privileges)
+    return RulesQuestion(address.metalake, fields["role"], privilege_request, fields["change"] == "grant")
 
 
 async def _preset_change(
@@ -221,12 +221,12 @@ async def _preset_change(
     ):
         raise BadRequest("Choose a role on the object's access page; a preset is allowed, never denied")
     on = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
-    wish = await privilege_request_at(page_request.ctx, on, privileges=())
+    privilege_request = await privilege_request_at(page_request.ctx, on, privileges=())
     kind = Kind.USER if user else Kind.ROLE
     return PresetRequest(
         metalake=address.metalake,
         preset=preset,
-        wish=wish,
+        privilege_request=privilege_request,
         holder_kind=kind,
         holder=holder,
         grants_them=change == "grant",
@@ -246,9 +246,13 @@ async def grant_change(page_request: PageRequest) -> Response:
         change = await _privileges_change(page_request, address, fields=fields)
         role, grants_them = change.role, change.grants_them
         await privileges_grant(
-            page_request.ctx, metalake=address.metalake, role=role, wish=change.wish, grants_them=grants_them
+            page_request.ctx,
+            metalake=address.metalake,
+            role=role,
+            privilege_request=change.privilege_request,
+            grants_them=grants_them,
         )
-        words = ", ".join(Privilege(privilege).word for privilege, _ in change.wish.privileges)
+        words = ", ".join(Privilege(privilege).word for privilege, _ in change.privilege_request.privileges)
     text = f"{words} {'granted to' if grants_them else 'revoked from'} {role}"
     return redirect(f"{page_request.base}{access_path(address)}?{urlencode({'done': text})}")
 

@@ -113,7 +113,7 @@ async def create(page_request: PageRequest) -> Response:
     if way:
         await _require_handover(page_request, word, way=way)
     if word == "role":
-        await role_create(page_request.ctx, metalake=metalake, name=name, properties={}, wishes=())
+        await role_create(page_request.ctx, metalake=metalake, name=name, properties={}, privilege_requests=())
     else:
         await principal_add(page_request.ctx, metalake=metalake, kind=PRINCIPAL_KINDS[word], name=name)
     if way:

@@ -308,13 +308,13 @@ async def _records(
     """Return the audit records of an export: one for each dataset that it read, and one for each allowed decision of
     its request, at most RECORDS_MAX. Empty if changes are not audited.
     """
-    audit, asker = ctx.services.audit, ctx.asker
-    if not audit.rules.changes or asker is None:
+    audit, audited_request = ctx.services.audit, ctx.audited_request
+    if not audit.rules.changes or audited_request is None:
         return []
     user, metalake_id = await ctx.read(
         scope_of(ctx), lambda request_view: (request_view.user, request_view.metalake.id)
     )
-    decided = {(each.action, each.target_id): each for each in asker.decided or () if each.allowed}
+    decided = {(each.action, each.target_id): each for each in audited_request.decided or () if each.allowed}
     catalog = ctx.services.defaults.sqlpp_catalog
     datasets = [
         AuditedDecision(action="", object_id=ROOT_ID, kind=Kind.TABLE.word, name=display_name((catalog, *where, name)))
@@ -322,7 +322,7 @@ async def _records(
     ]
     rights = [*datasets, *(AuditedDecision.of(each) for each in decided.values())]
     detail = shorten_text(f"COPY TO {target.location}: {counts[0]} files, {counts[1]} objects {target.about}".strip())
-    origin, now_ms = asker.origin(), audit.store.time.now_ms()
+    origin, now_ms = audited_request.origin(), audit.store.time.now_ms()
     return [
         audit_record(
             right,
@@ -331,7 +331,7 @@ async def _records(
             metalake_id=metalake_id,
             at=now_ms,
             user=user,
-            user_id=asker.user_id,
+            user_id=audited_request.user_id,
             change=EXPORTED,
             detail=detail,
             request_id=ctx.request_id,

@@ -104,11 +104,11 @@ async def hold_dataset_lock(ctx: Context, target: WriteTarget, *, seconds: float
     Raises LockTimeout, LockLost, ServiceUnavailable.
     """
     dataverse = DataverseName.create(target.path[:-1])
-    wishes = [
+    lock_requests = [
         LockRequest(LockKey(target.catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
         LockRequest(
             LockKey(target.catalog_id, LockKind.DATASET, dataverse, target.path[-1]), LockMode.EXCLUSIVE_MODIFY
         ),
     ]
-    async with LOCKS.of(ctx.services).held(wishes, seconds) as locks:
+    async with LOCKS.of(ctx.services).held(lock_requests, seconds) as locks:
         yield locks

@@ -30,14 +30,14 @@ async def dataset_exclude_writers(
     LockTimeout, LockLost, ServiceUnavailable.
     """
 
-    def wishes(catalog_id: int) -> list[LockRequest]:
+    def lock_requests(catalog_id: int) -> list[LockRequest]:
         dataverse = DataverseName.create(path[:-1])
         return [
             LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, dataverse), LockMode.READ),
             LockRequest(LockKey(catalog_id, LockKind.DATASET, dataverse, path[-1]), LockMode.WRITE),
         ]
 
-    async with _exclude_writers(session, wishes, may=may):
+    async with _exclude_writers(session, lock_requests, may=may):
         yield
 
 
@@ -51,16 +51,19 @@ async def dataverse_exclude_writers(
     LockTimeout, LockLost, ServiceUnavailable.
     """
 
-    def wishes(catalog_id: int) -> list[LockRequest]:
+    def lock_requests(catalog_id: int) -> list[LockRequest]:
         return [LockRequest(LockKey(catalog_id, LockKind.DATAVERSE, DataverseName.create(path)), LockMode.WRITE)]
 
-    async with _exclude_writers(session, wishes, may=may):
+    async with _exclude_writers(session, lock_requests, may=may):
         yield
 
 
 @asynccontextmanager
 async def _exclude_writers(
-    session: StatementSession, wishes: Callable[[int], list[LockRequest]], *, may: Callable[[RequestView], object]
+    session: StatementSession,
+    lock_requests: Callable[[int], list[LockRequest]],
+    *,
+    may: Callable[[RequestView], object],
 ) -> AsyncIterator[None]:
     def decide(request_view: RequestView) -> int:
         may(request_view)
@@ -71,7 +74,7 @@ async def _exclude_writers(
     except NotFound:
         yield  # the drop itself reports what is missing
         return
-    requests = wishes(catalog_id)
+    requests = lock_requests(catalog_id)
     if await LOCKS.of(session.ctx.services).are_free(requests):
         yield
         return

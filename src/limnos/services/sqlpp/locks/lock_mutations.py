@@ -25,11 +25,11 @@ from limnos.sqlpp.locks import (
 from limnos.store.tx import Tx
 
 
-def lock_request(tx: Tx, holder: str, *, wishes: Sequence[LockRequest], lease_ms: int) -> tuple[int, bool]:
+def lock_request(tx: Tx, holder: str, *, lock_requests: Sequence[LockRequest], lease_ms: int) -> tuple[int, bool]:
     """Request locks. Returns the request's token, and whether all locks were granted immediately."""
     token = tx.next_id()
     tx.locks.renew_lease(holder, lease_ms=lease_ms)
-    tx.locks.insert(token, holder=holder, wishes=wishes)
+    tx.locks.insert(token, holder=holder, lock_requests=lock_requests)
     return token, token in _grant(tx, tx.locks.rows_at_keys(token), among={token})
 
 
@@ -105,10 +105,10 @@ def locks_beat(tx: Tx, holder: str, *, known: Collection[int], lease_ms: int) ->
     """
     tx.locks.renew_lease(holder, lease_ms=lease_ms)
     results = locks_drop_dead(tx, holder)
-    standing = set(tx.locks.tokens(holder))
-    for token in sorted(standing - set(known)):
+    stored_tokens = set(tx.locks.tokens(holder))
+    for token in sorted(stored_tokens - set(known)):
         results += lock_release(tx, token)
-    return standing & set(known), results
+    return stored_tokens & set(known), results
 
 
 def _held_mode(tx: Tx, token: int, *, key: LockKey) -> LockMode | None:

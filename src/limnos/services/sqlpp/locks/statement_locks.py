@@ -41,9 +41,9 @@ from limnos.sqlpp.locks import (
     LockRow,
     conflicting_modes_error,
     contains,
+    lock_requests_of,
     released_locks_error,
     secret_of,
-    wishes_of,
 )
 from limnos.store.activity.sqlpp_locks import competing_locks_query, lock_status_query
 from limnos.store.interface import Store
@@ -87,10 +87,10 @@ class _LockRequest:
 class HeldLocks:
     """Locks that a statement holds. The statement's mutations pass `token` to `tx.locks.require`."""
 
-    def __init__(self, locks: StatementLocks, claim: _LockRequest, *, wishes: tuple[LockRequest, ...]) -> None:
+    def __init__(self, locks: StatementLocks, claim: _LockRequest, *, lock_requests: tuple[LockRequest, ...]) -> None:
         self._locks = locks
         self._claim = claim
-        self._modes = dict(wishes)
+        self._modes = dict(lock_requests)
         self._released = False
 
     @property
@@ -110,7 +110,7 @@ class HeldLocks:
         """Whether other nodes considered this node dead and released the lock, so that the statement cannot succeed."""
         return self._claim.lost
 
-    def check(self, wish: LockRequest) -> None:
+    def check(self, wanted_lock: LockRequest) -> None:
         """Check that a lock is held, by the state that this node has read.
 
         Raises SqlppError (ASX1039, ASX1049) if it is not held, LockLost if other nodes released it, ValueError if it
@@ -119,12 +119,12 @@ class HeldLocks:
         if self._released:
             raise released_locks_error()
         if self.is_lost:
-            raise LockLost(f"The statement doesn't hold its lock on {wish.key} any more: run it again")
-        mode = self._modes.get(wish.key)
+            raise LockLost(f"The statement doesn't hold its lock on {wanted_lock.key} any more: run it again")
+        mode = self._modes.get(wanted_lock.key)
         if mode is None:
-            raise ValueError(f"{wish.key} is not one of the requested keys")
-        if not contains(mode, wish.mode):
-            raise conflicting_modes_error(wish.mode, mode)
+            raise ValueError(f"{wanted_lock.key} is not one of the requested keys")
+        if not contains(mode, wanted_lock.mode):
+            raise conflicting_modes_error(wanted_lock.mode, mode)
 
     async def upgrade(self, key: LockKey, timeout_s: float) -> None:
         """Upgrade EXCLUSIVE_MODIFY to UPGRADED_WRITE once the last reader has released its lock.
@@ -173,34 +173,34 @@ class StatementLocks:
         self._beating: asyncio.Task[None] | None = None
         self._releasing: set[asyncio.Task[None]] = set()
 
-    async def are_free(self, wishes: Iterable[LockRequest]) -> bool:
+    async def are_free(self, lock_requests: Iterable[LockRequest]) -> bool:
         """Return whether no other statement holds or requests these locks now.
 
         Sufficient for a short transaction that can safely fail.
         """
-        for wish in wishes:
-            if await self.gate.find(competing_locks_query(wish)):
+        for wanted_lock in lock_requests:
+            if await self.gate.find(competing_locks_query(wanted_lock)):
                 return False
         return True
 
     @asynccontextmanager
-    async def held(self, wishes: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
+    async def held(self, lock_requests: Iterable[LockRequest], timeout_s: float) -> AsyncIterator[HeldLocks]:
         """Hold locks for the body of the `with`. All are granted together, in the order of requests.
 
         A holder must not request further locks. Raises SqlppError (ASX1049), LockTimeout, LockLost or
         ServiceUnavailable; no lock is then held.
         """
-        locks = await self.acquire(wishes, timeout_s)
+        locks = await self.acquire(lock_requests, timeout_s)
         try:
             yield locks
         finally:
             await locks.release()
 
-    async def acquire(self, wishes: Iterable[LockRequest], timeout_s: float) -> HeldLocks:
+    async def acquire(self, lock_requests: Iterable[LockRequest], timeout_s: float) -> HeldLocks:
         """Acquire locks, which the caller must release. Raises as `held`; ServiceUnavailable also for too many locks,
         or too many statements with locks on this node.
         """
-        request = wishes_of(wishes)
+        request = lock_requests_of(lock_requests)
         if not 0 < len(request) <= WISHES_MAX:
             raise ServiceUnavailable(f"A statement can have 1 to {WISHES_MAX} locks, not {len(request)}: divide it")
         if len(self._claims) >= REQUESTS_MAX:
@@ -216,14 +216,14 @@ class StatementLocks:
             if claim in self._claims:
                 await self.release(claim)
             raise
-        return HeldLocks(self, claim, wishes=request)
+        return HeldLocks(self, claim, lock_requests=request)
 
-    async def _acquire(self, claim: _LockRequest, wishes: tuple[LockRequest, ...], *, timeout_s: float) -> None:
+    async def _acquire(self, claim: _LockRequest, lock_requests: tuple[LockRequest, ...], *, timeout_s: float) -> None:
         if self._beating is None:
             self._beating = asyncio.create_task(self._renew_lease())
 
         def request(tx: Tx) -> bool:
-            claim.token, is_granted = lock_request(tx, self.holder, wishes=wishes, lease_ms=self.lease_ms)
+            claim.token, is_granted = lock_request(tx, self.holder, lock_requests=lock_requests, lease_ms=self.lease_ms)
             return is_granted
 
         began = time.monotonic()
@@ -233,7 +233,7 @@ class StatementLocks:
             REQUESTS["waited",] += 1
         else:
             REQUESTS["timeout",] += 1
-            raise _lock_timeout_error(await self._withdraw(claim), wishes[0].key, timeout_s=timeout_s)
+            raise _lock_timeout_error(await self._withdraw(claim), lock_requests[0].key, timeout_s=timeout_s)
 
     async def _withdraw(self, claim: _LockRequest) -> LockRow | None:
         """Withdraw a request that timed out. Returns the lock that blocked it."""
@@ -346,12 +346,12 @@ class StatementLocks:
         self._moment, self._looked_at = moment, now
         self.looks += 1
         rows = await self.gate.find(lock_status_query(self.holder, now_ms=self.store.time.now_ms()))
-        standing: dict[int, int] = dict(rows)
+        lock_tokens: dict[int, int] = dict(rows)
         for claim in waiting:
-            if not standing.get(claim.token):
-                claim.lost = claim.token not in standing
+            if not lock_tokens.get(claim.token):
+                claim.lost = claim.token not in lock_tokens
                 claim.changed.set()
-        if standing.get(0):
+        if lock_tokens.get(0):
             await self.pass_on(partial(locks_drop_dead, holder=self.holder))
 
     def _wake(self, tokens: Iterable[int]) -> None:
@@ -384,12 +384,12 @@ class StatementLocks:
 
         self._untidy = False
         try:
-            known, standing, passed = await self._submit(mutation)
+            known, lock_tokens, passed = await self._submit(mutation)
         except BaseException:
             self._untidy = True
             raise
         for claim in self._claims:
-            if claim.token in known - standing - {0}:
+            if claim.token in known - lock_tokens - {0}:
                 claim.lost = True
                 claim.changed.set()
         self._wake(passed)

@@ -42,7 +42,7 @@ class ResultWriter:
         most, request = self._defaults.sqlpp_results_max, self._request
 
         def mutation(tx: Tx) -> None:
-            if tx.requests.count_results(request.asker)[0] >= most:
+            if tx.requests.count_results(request.requester)[0] >= most:
                 raise TooManyAttempts(
                     f"You have {most} running or stored results (sqlpp.results_max): discard some, by DELETE of their handles, or"
                     " wait until they expire",
@@ -70,7 +70,7 @@ class ResultWriter:
         def mutation(tx: Tx) -> None:
             if not tx.requests.add(handle, number, body=body, count=count):
                 raise RequestEnded("ASX0041: The request was cancelled", late=False)
-            if tx.requests.count_results(self._request.asker)[1] > most:
+            if tx.requests.count_results(self._request.requester)[1] > most:
                 raise TooLarge(
                     f"Your stored results exceed {most} bytes (sqlpp.results_bytes_max): request less, or discard others, by DELETE of their handles"
                 )
@@ -89,22 +89,22 @@ class ResultWriter:
         If the store cannot be reached, the request counts as lost once this node's lease expires.
         """
         handle, keep_ms = self._request.handle, self._defaults.sqlpp_results_keep_ms
-        await self._told(lambda tx: tx.requests.end(handle, state=state, outcome=outcome, keep_ms=keep_ms))
+        await self._try_update(lambda tx: tx.requests.end(handle, state=state, outcome=outcome, keep_ms=keep_ms))
 
     async def give_up(self) -> None:
         """Delete the result, since no client will fetch it."""
-        await self._told(lambda tx: tx.requests.delete(self._request.handle))
+        await self._try_update(lambda tx: tx.requests.delete(self._request.handle))
 
-    async def _told(self, mutation: Callable[[Tx], None]) -> None:
+    async def _try_update(self, mutation: Callable[[Tx], None]) -> None:
         try:
             await self._requests.store.submit(self._requests.permit, mutation)
         except LimnosError as error:
             log.warning("the end of a request could not be recorded", handle=self._request.handle, error=str(error))
 
 
-async def result_find(ctx: Context, handle: str, *, asker: Requester) -> StatementRequest:
+async def result_find(ctx: Context, handle: str, *, requester: Requester) -> StatementRequest:
     """Return the request of a handle. Raises NotFound, with the same message if the handle belongs to another user."""
-    requests = rows_of(await ctx.find(request_query(handle, asker)))
+    requests = rows_of(await ctx.find(request_query(handle, requester)))
     if not requests:
         raise NotFound("You have no stored result with that handle: it has expired, or was discarded", kind="result")
     return requests[0]
@@ -132,5 +132,5 @@ async def result_discard(ctx: Context, row: StatementRequest) -> None:
     """Delete a result; a running request is cancelled."""
     requests = REQUESTS.of(ctx.services)
     if row.state == RUNNING and not is_lost(ctx, row):
-        await requests.cancel("handle", row.handle, asker=row.asker, everybody=False)
+        await requests.cancel("handle", row.handle, requester=row.requester, everybody=False)
     await requests.store.submit(requests.permit, lambda tx: tx.requests.delete(row.handle))

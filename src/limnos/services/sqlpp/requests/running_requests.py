@@ -65,7 +65,7 @@ class RunningRequest:
         self,
         *,
         request_id: str,
-        asker: Requester,
+        requester: Requester,
         client_context_id: str | None,
         text: str,
         now_ms: int,
@@ -74,7 +74,7 @@ class RunningRequest:
     ) -> None:
         self.handle = token_hex(16)
         self.id = request_id
-        self.asker = asker
+        self.requester = requester
         self.client_context_id = client_context_id
         self.text = text[:TEXT_SHOWN]
         self.started_ms = now_ms
@@ -101,8 +101,8 @@ class RunningRequest:
         """Build the row by which other nodes list and cancel the request."""
         return StatementRequest(
             handle=self.handle,
-            user_name=self.asker.name,
-            user_id=self.asker.id,
+            user_name=self.requester.name,
+            user_id=self.requester.id,
             request_id=self.id,
             client_context_id=self.client_context_id or "",
             statement=self.text,
@@ -202,34 +202,34 @@ class RunningRequests:
         if request.is_known and request.mode == IMMEDIATE:
             await asyncio.shield(self.run_in_background(self._forget(request)))
 
-    def of(self, asker: Requester | None) -> Iterator[RunningRequest]:
+    def of(self, requester: Requester | None) -> Iterator[RunningRequest]:
         """Yield the running requests of a user on this node; of all users for None."""
-        return (each for each in list(self._held.values()) if asker is None or each.asker == asker)
+        return (each for each in list(self._held.values()) if requester is None or each.requester == requester)
 
-    async def everywhere(self, asker: Requester, *, everybody: bool) -> list[StatementRequest]:
+    async def everywhere(self, requester: Requester, *, everybody: bool) -> list[StatementRequest]:
         """Return the requests of a user on all nodes; with `everybody` those of all users.
 
         On other nodes, only requests that have run for more than a second are listed.
         """
-        here = [each.row(self.holder, now_ms=each.started_ms) for each in self.of(None if everybody else asker)]
-        query = runs_query(asker, everybody=everybody, now_ms=self.store.time.now_ms())
+        here = [each.row(self.holder, now_ms=each.started_ms) for each in self.of(None if everybody else requester)]
+        query = runs_query(requester, everybody=everybody, now_ms=self.store.time.now_ms())
         requests = rows_of(await self.gate.find(query))
         return here + [each for each in requests if each.holder != self.holder]
 
-    async def cancel(self, by: str, value: str, *, asker: Requester, everybody: bool) -> list[str]:
+    async def cancel(self, by: str, value: str, *, requester: Requester, everybody: bool) -> list[str]:
         """Cancel the matching requests on this node immediately, or, if it has none, those on other nodes, which poll
         for cancellations. Waits up to `reach_s` seconds for a request that has just begun there.
 
         Args:
             by: The field to compare: `request_id`, `client_context_id` or `handle`.
             value: The value of that field.
-            asker: The user who cancels; unless `everybody`, only requests of this user are cancelled.
+            requester: The user who cancels; unless `everybody`, only requests of this user are cancelled.
             everybody: Whether to cancel requests of all users.
 
         Returns:
             The ids of the cancelled requests; empty if none matched.
         """
-        here = [each for each in self.of(None if everybody else asker) if _is_request(each, by, value=value)]
+        here = [each for each in self.of(None if everybody else requester) if _is_request(each, by, value=value)]
         for each in here:
             each.stop()
         if here:
@@ -237,7 +237,7 @@ class RunningRequests:
         until = asyncio.get_running_loop().time() + self.reach_s
         while True:
             names = await self.store.submit(
-                self.permit, lambda tx: tx.requests.cancel(by, value, asker=asker, everybody=everybody)
+                self.permit, lambda tx: tx.requests.cancel(by, value, requester=requester, everybody=everybody)
             )
             if names or asyncio.get_running_loop().time() >= until:
                 return names
