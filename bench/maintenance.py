@@ -41,8 +41,8 @@ from limnos.services.maintenance.expiry import table_expire
 from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import InlineOffloader
 from limnos.services.request.request_scope import RequestScope
+from tests.iceberg_manifests import data_file, entry, manifest
 from tests.inprocess import new_table
-from tests.manifests import data_file, entry, manifest
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

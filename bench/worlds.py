@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final
 
 from bench.comparisons import CONNECTIONS, ComparedServer, Comparison, Side
 from bench.operations import PREFIX, new_table
+from tests.iceberg_manifests import data_file, entry, listed, manifest, manifest_list
 from tests.issuer import AUDIENCE, issuing
-from tests.manifests import data_file, entry, listed, manifest, manifest_list
 from tests.objects import objects
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.manifests import POSITIONS, data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import POSITIONS, data_file, entry, listed, manifest, manifest_list
 from tests.scripted_server import ScriptedAnswer, ScriptedServer
 
 NAMESPACE: Final = "lab"

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from tests.faults.mutations import Case, _may_load, _table
+from tests.faults.mutations import Case, _may_load, new_table
 from tests.faults.rig import Rig
 from tests.nodes.wire import GRAVITINO, OWN, WireAnswer
 
@@ -18,7 +18,7 @@ def _rest(answer: WireAnswer, name: str) -> dict[str, list[object]]:
 
 
 def _preset(rig: Rig, *, change: str) -> Case:
-    tag = _table(rig)
+    tag = new_table(rig)
     user = f"user_{tag}"
     rig.admin.do("POST", f"{GRAVITINO}/users", {"name": user})
     body = {"preset": "reader", "kind": "table", "path": ["main", tag, "t"], "user": user}

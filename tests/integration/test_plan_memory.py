@@ -11,8 +11,8 @@ from typing import cast
 
 import pytest
 
+from tests.iceberg_manifests import data_file, entry, listed, manifest, manifest_list
 from tests.integration.live import LiveServer, serving
-from tests.manifests import data_file, entry, listed, manifest, manifest_list
 from tests.nodes.planned_tables import files_of, plan, tasks_of
 from tests.nodes.wire import Wire, namespace_body, namespace_path, table_body, table_path
 

@@ -10,7 +10,7 @@ from urllib.parse import unquote, urlsplit
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tests.manifests import data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import data_file, entry, listed, manifest, manifest_list
 from tests.nodes.wire import OWN, Wire, WireAnswer, namespace_body, namespace_path, table_body, table_path
 
 TOLD_FILES = 1_000_000

@@ -10,7 +10,7 @@ import pytest
 from limnos.formats.iceberg import current_files
 from limnos.formats.iceberg.current_files import document_files, is_plainly_below, outside_paths
 from limnos.model.errors import InvalidTable
-from tests.manifests import DELETED, data_file, entry, manifest
+from tests.iceberg_manifests import DELETED, data_file, entry, manifest
 
 DOCUMENT = {
     "location": "/t",

@@ -19,7 +19,7 @@ from limnos.formats.iceberg.file_lists import (
 )
 from limnos.formats.iceberg.named_paths import NamedPath
 from limnos.model.errors import InvalidTable
-from tests.manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
 
 MANIFEST = manifest(
     [

@@ -22,7 +22,7 @@ from limnos.formats.maintenance.assessment import (
 from limnos.formats.maintenance.offloaded import OFFLOADED_WORK, AssessmentTerms
 from limnos.model.errors import InvalidTable
 from tests.formats.maintenance.tables import NOW_MS, body, chain, snapshot, table
-from tests.manifests import DELETED, data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import DELETED, data_file, entry, listed, manifest, manifest_list
 
 MB = 1 << 20
 

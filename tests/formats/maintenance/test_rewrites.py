@@ -18,7 +18,7 @@ from limnos.formats.maintenance.rewrites import (
 )
 from limnos.formats.maintenance.table_metadata import Snapshot, SnapshotRef, TableMetadata
 from limnos.model.errors import BadRequest
-from tests.manifests import DELETED, EQUALITY, EXISTING, POSITIONS, data_file, entry, manifest
+from tests.iceberg_manifests import DELETED, EQUALITY, EXISTING, POSITIONS, data_file, entry, manifest
 
 BEFORE, AFTER, BOTH = (True, False), (False, True), (True, True)
 Part = tuple[tuple[bool, bool], list[dict[str, Any]]]

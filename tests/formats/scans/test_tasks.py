@@ -14,7 +14,17 @@ from limnos.formats.scans.manifests import list_read
 from limnos.formats.scans.manifests import manifest_summary as told_of
 from limnos.formats.scans.request import ScanManifests, ScanRequest, ScanScope
 from limnos.formats.scans.tasks import manifests_of, tasks_of
-from tests.manifests import EQUALITY, EXISTING, POSITIONS, Fields, data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import (
+    EQUALITY,
+    EXISTING,
+    POSITIONS,
+    Fields,
+    data_file,
+    entry,
+    listed,
+    manifest,
+    manifest_list,
+)
 
 SCHEMA: dict[str, object] = {
     "type": "struct",

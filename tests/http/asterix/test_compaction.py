@@ -28,7 +28,7 @@ from limnos.sqlpp.jobs import EngineJob
 from tests.http.asterix.wire import ask, refusal, rows
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.wire import drop_for_good, local, make_table, point, snapshot, table_path
-from tests.manifests import manifest_list
+from tests.iceberg_manifests import manifest_list
 
 INSERT = "insert into heaps ({'id': 1})"
 HEAPS = ("Default", "heaps")

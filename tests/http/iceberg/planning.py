@@ -13,7 +13,7 @@ from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
 from limnos.services.request.offloaded_work import InlineOffloader
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg import wire
-from tests.manifests import Fields, listed, manifest, manifest_list
+from tests.iceberg_manifests import Fields, listed, manifest, manifest_list
 
 Json = dict[str, Any]
 

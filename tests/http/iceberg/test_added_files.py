@@ -18,7 +18,7 @@ from tests.http.iceberg import wire
 from tests.http.iceberg.planning import Json, WrittenTable
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.wire import ROOT, commit, error_of, make_table, metadata_of, rows_of, set_properties
-from tests.manifests import EXISTING, data_file, entry, manifest_list
+from tests.iceberg_manifests import EXISTING, data_file, entry, manifest_list
 
 
 class Writer(WrittenTable):

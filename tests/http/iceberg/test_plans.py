@@ -11,7 +11,7 @@ from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable, paths_of
 from tests.http.iceberg.wire import ROOT, drop_for_good, error_of, table_path
-from tests.manifests import data_file, entry, listed, manifest
+from tests.iceberg_manifests import data_file, entry, listed, manifest
 
 
 def long(value: int) -> bytes:

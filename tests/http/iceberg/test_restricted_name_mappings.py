@@ -19,7 +19,7 @@ from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_restricted_plans import ROWS, RestrictedTable
 from tests.http.iceberg.test_restrictions import restrict, words
-from tests.manifests import data_file
+from tests.iceberg_manifests import data_file
 
 RESTRICTION = {"filter": "City = 'Rome'", "masks": {"card": "show-last-4"}, "to": {"users": ["bob"]}}
 NOTE = {"id": 6, "name": "note", "required": False, "type": "string"}

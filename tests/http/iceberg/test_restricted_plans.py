@@ -24,7 +24,7 @@ from tests.http.iceberg.test_plans import deep, steer
 from tests.http.iceberg.test_restriction_bypasses import InlineRewrites
 from tests.http.iceberg.test_restrictions import restrict, words
 from tests.http.iceberg.wire import error_of
-from tests.manifests import data_file, entry, listed, manifest
+from tests.iceberg_manifests import data_file, entry, listed, manifest
 
 SCHEMA = {
     "type": "struct",

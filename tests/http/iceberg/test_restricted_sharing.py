@@ -20,7 +20,7 @@ from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.test_restricted_plans import RestrictedTable
 from tests.http.iceberg.test_restriction_bypasses import InlineRewrites
 from tests.http.iceberg.test_restrictions import restrict, words
-from tests.manifests import POSITIONS, data_file, entry
+from tests.iceberg_manifests import POSITIONS, data_file, entry
 
 READ = "use_catalog use_schema select_table"
 

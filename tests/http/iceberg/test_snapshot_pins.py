@@ -16,7 +16,7 @@ from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_plans import steer
 from tests.http.iceberg.wire import ROOT, commit, error_of, metadata_of, set_properties
-from tests.manifests import data_file, entry
+from tests.iceberg_manifests import data_file, entry
 
 
 class History(WrittenTable):

@@ -10,7 +10,7 @@ from limnos.services.maintenance.assessing import AssessmentPosition, Assessment
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
-from tests.manifests import data_file, entry, manifest_list
+from tests.iceberg_manifests import data_file, entry, manifest_list
 
 DAY_MS = 86_400_000
 FIRST_MS = 1_700_000_000_000

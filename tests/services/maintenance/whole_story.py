@@ -16,7 +16,7 @@ import fastavro
 from limnos.services.maintenance.rewriting.leases import LEASE_MS
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
-from tests.manifests import DELETED, data_file, entry, manifest_list
+from tests.iceberg_manifests import DELETED, data_file, entry, manifest_list
 from tests.services.maintenance.crashes import mortal, random_death
 from tests.services.maintenance.histories import assess
 from tests.services.maintenance.live_files import local, read_metadata

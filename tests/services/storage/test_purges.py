@@ -15,7 +15,7 @@ from limnos.store.tx import Tx
 from tests.http.driver import DriverNode, node_at
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
-from tests.manifests import data_file, entry
+from tests.iceberg_manifests import data_file, entry
 
 
 @pytest.fixture

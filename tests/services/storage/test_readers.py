@@ -27,7 +27,7 @@ from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_restricted_plans import RestrictedTable
 from tests.http.iceberg.test_restrictions import words
-from tests.manifests import DATA, POSITIONS, data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import DATA, POSITIONS, data_file, entry, listed, manifest, manifest_list
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, list_operations
 
 SPELLINGS = (

@@ -16,7 +16,7 @@ from tests.http.asterix.wire import ask
 from tests.http.driver import DriverAnswer, DriverNode
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
-from tests.manifests import data_file, entry, manifest_list
+from tests.iceberg_manifests import data_file, entry, manifest_list
 
 INSERT = "insert into a.t (select value s from a.source as s)"
 

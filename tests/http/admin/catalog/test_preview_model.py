@@ -24,7 +24,7 @@ from tests.http.driver import OWN, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_restrictions import restrict
-from tests.manifests import data_file, entry
+from tests.iceberg_manifests import data_file, entry
 
 COUNT = int(os.environ.get("LIMNOS_TEST_RESTRICTIONS", "20"))
 FILES = 2

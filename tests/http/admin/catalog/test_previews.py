@@ -25,7 +25,7 @@ from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_restricted_plans import ROWS, SCHEMA
 from tests.http.iceberg.test_restrictions import restrict
-from tests.manifests import data_file, entry
+from tests.iceberg_manifests import data_file, entry
 
 PREVIEW = f"{OWN}/metalakes/lake/catalogs/main/tables/preview"
 

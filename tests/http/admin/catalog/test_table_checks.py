@@ -17,7 +17,7 @@ from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_added_files import Writer
 from tests.http.iceberg.test_plans import steer
-from tests.manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
 from tests.objects import BUCKET, ObjectStoreServer, RequestFault, objects
 
 CHECK = f"{OWN}/metalakes/lake/catalogs/main/tables/check"

@@ -26,7 +26,7 @@ from limnos.services.maintenance.orphans.rounds import OrphanRound
 from limnos.store.sql import Sql
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
-from tests.manifests import DELETED, data_file, entry, manifest_list
+from tests.iceberg_manifests import DELETED, data_file, entry, manifest_list
 from tests.services.maintenance.histories import DAY_MS
 from tests.services.maintenance.live_files import files_of_table, local, lost_files, read_metadata
 from tests.services.maintenance.orphans.histories import LeasedTask, checked, turn_on

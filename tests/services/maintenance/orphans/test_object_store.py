@@ -12,7 +12,7 @@ from limnos.config.storage import StorageSection
 from limnos.files import store_for
 from limnos.files.remote import RemoteFiles
 from tests.http.iceberg.wire import SCHEMA
-from tests.manifests import data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import data_file, entry, listed, manifest, manifest_list
 from tests.objects import objects
 from tests.services.maintenance.orphans.histories import clock_of, no_wait, run_days, turn_on
 from tests.services.maintenance.orphans.test_faults import removed_beside

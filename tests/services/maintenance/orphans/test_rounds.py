@@ -18,7 +18,7 @@ from tests.http.driver import API, DriverAnswer, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.lance.wire import make_space
 from tests.http.lance.wire import table as lance_table
-from tests.manifests import data_file, entry, manifest_list
+from tests.iceberg_manifests import data_file, entry, manifest_list
 from tests.services.maintenance.histories import (
     DAY_MS,
     MAINTENANCE,

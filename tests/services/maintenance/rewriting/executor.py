@@ -8,7 +8,7 @@ from typing import Any
 
 from tests.http.driver import OWN, DriverAnswer, DriverNode
 from tests.http.iceberg import wire
-from tests.manifests import data_file, entry, manifest_list
+from tests.iceberg_manifests import data_file, entry, manifest_list
 from tests.services.maintenance.histories import MAINTENANCE, HistoryTable
 
 LEASES = f"{OWN}/metalakes/lake/maintenance/leases"

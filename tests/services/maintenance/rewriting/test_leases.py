@@ -29,7 +29,7 @@ from tests.http.admin.activity.test_runs import finish, started
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.test_coverage import OPERATIONS
-from tests.manifests import data_file, entry
+from tests.iceberg_manifests import data_file, entry
 from tests.services.maintenance.histories import (
     DAY_MS,
     FIRST_MS,

@@ -12,7 +12,7 @@ import pytest
 from limnos.services.maintenance.rewriting.planning import RETENTION_INTERVAL_MS
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire
-from tests.manifests import data_file, entry, manifest_list
+from tests.iceberg_manifests import data_file, entry, manifest_list
 from tests.services.maintenance.histories import (
     DAY_MS,
     FIRST_MS,

@@ -6,12 +6,16 @@ reason.
 from __future__ import annotations
 
 import asyncio
+import socket
 from contextlib import suppress
 
 import pytest
 
+from limnos.app.room_parts import LoopStart
+from limnos.config.settings import Settings
 from limnos.model.permits import upkeep_permit
 from limnos.model.quiet_hours import parse_quiet_hours
+from limnos.rooms.maintenance.server import pauses_loop
 from limnos.services.maintenance.rewriting import planning
 from limnos.services.maintenance.rewriting.pauses import pauses_refresh
 from limnos.services.maintenance.rewriting.planning import INTERVAL_MS
@@ -200,7 +204,8 @@ def test_server_start_recomputes_delays(lake: DriverNode, tables: dict[str, Hist
 
     async def start() -> str | None:
         services, due = lake.built.services, None
-        task = asyncio.ensure_future(lake.built.upkeep.run())
+        loop = pauses_loop(LoopStart(services=services, settings=Settings(), bound=socket.socket))
+        task = asyncio.ensure_future(loop)
         for _ in range(200):
             await asyncio.sleep(0.05)
             due = await services.gate.look_up(lambda: metalake_due(services.store.time.now_ms()))

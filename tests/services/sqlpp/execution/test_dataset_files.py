@@ -22,7 +22,7 @@ from tests.http.asterix.wire import refusal, rows
 from tests.http.driver import DriverNode
 from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
-from tests.manifests import DATA, DELETED, POSITIONS, data_file, entry, listed, manifest, manifest_list
+from tests.iceberg_manifests import DATA, DELETED, POSITIONS, data_file, entry, listed, manifest, manifest_list
 
 QUERY = "select value t from a.t as t"
 
