@@ -14,7 +14,7 @@ import random
 import sys
 import tempfile
 from collections import Counter
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,7 +44,8 @@ def comparison_of(
         process = Process(data, log=folder / "server.log", database=database)
         try:
             process.start()
-            yield Comparison(lake, Decisions(lake), Commands(process.uri))
+            with closing(Commands(process.uri)) as commands:
+                yield Comparison(lake, Decisions(lake), commands)
         finally:
             process.stop()
 

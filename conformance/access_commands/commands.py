@@ -23,6 +23,10 @@ class Commands:
         self.uri = uri
         self.client = Client(uri, user="admin", metalake="lake")
 
+    def close(self) -> None:
+        """Close the client's connections."""
+        self.client.close()
+
     def run(self, *words: str) -> Any:  # noqa: ANN401 - the document that the command prints
         """Run a command, and return the JSON document that it prints. Raises CommandFailed."""
         out, errors = io.StringIO(), io.StringIO()

@@ -27,6 +27,9 @@ LEVEL_ACTIONS: Final = {
     kind: tuple(dict.fromkeys(action for some in levels_of(kind).values() for action in some)) for kind in Kind
 }
 
+_OF_OTHER_KINDS: Final = frozenset({"table_may_probe", "view_may_probe"})
+"""Actions that only choose the status of a refusal for a name of another kind: a denial there counts for nothing."""
+
 
 class Comparison:
     """Compares one lake. `wrong` has a line for each disagreement."""
@@ -211,7 +214,8 @@ class Comparison:
 
     def _compare_one_missing(self, name: str, user: str, preset: str, on: LakeObject) -> None:
         case = f"missing {preset} of {user} on {on.kind.word} {display.render(on.path)}"
-        preset_rights = self._given(f"probe {name}", preset, on)
+        given = self._given(f"probe {name}", preset, on)
+        preset_rights = frozenset([each for each in given if each[0].word not in _OF_OTHER_KINDS])
         words = ("access", "what", user, *self._path(on), "--missing", preset, "--kind", on.kind.word)
         answer = self.commands.run(*words)
         case += f" ({len(answer['missing'])} privileges, restricted by {answer['restrictions']})"

@@ -27,9 +27,6 @@ PROBES: Final = {
 """Kinds that one request loads, and the actions of which one suffices. Restricted readers may only scan a table."""
 
 
-_OF_OTHER_KINDS: Final = frozenset({"table_may_probe", "view_may_probe"})
-
-
 class Decisions:
     """Asks a node for decisions, and counts them."""
 
@@ -38,13 +35,8 @@ class Decisions:
         self.count = 0
 
     def actions(self, user: str, on: LakeObject, among: Iterable[Action] | None = None) -> frozenset[Action]:
-        """Return the actions that a user may take on an object.
-
-        Without those that only choose the status of a refusal for a name of another kind.
-        """
-        candidates = tuple(
-            [each for each in (actions_on(on.kind) if among is None else among) if each.word not in _OF_OTHER_KINDS]
-        )
+        """Return the actions that a user may take on an object."""
+        candidates = tuple(actions_on(on.kind) if among is None else among)
         self.count += len(candidates)
         return self.lake.node.runner.run(self._allowed(user, candidates, on))
 
