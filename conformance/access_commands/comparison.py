@@ -214,8 +214,8 @@ class Comparison:
 
     def _compare_one_missing(self, name: str, user: str, preset: str, on: LakeObject) -> None:
         case = f"missing {preset} of {user} on {on.kind.word} {display.render(on.path)}"
-        given = self._given(f"probe {name}", preset, on)
-        preset_rights = frozenset([each for each in given if each[0].word not in _OF_OTHER_KINDS])
+        rights_of_preset = self._given(f"probe {name}", preset, on)
+        preset_rights = frozenset([each for each in rights_of_preset if each[0].word not in _OF_OTHER_KINDS])
         words = ("access", "what", user, *self._path(on), "--missing", preset, "--kind", on.kind.word)
         answer = self.commands.run(*words)
         case += f" ({len(answer['missing'])} privileges, restricted by {answer['restrictions']})"
