@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shlex
 import sqlite3
 import statistics
 import subprocess
@@ -293,7 +294,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         total = chosen.tables + 1 - removed_files
         plan = run(sides, "--plan")
         print(f"plan: {plan.counts}\n{plan.errors.strip()}")
-        allowed = plan.errors.partition("'limnos ")[2].rpartition("'")[0].partition("'")[2].partition("'")[0]
+        command = next(line for line in plan.errors.splitlines() if line.startswith("  limnos set "))
+        allowed = shlex.split(command)[-1]
         set_allowed = ("set", "main", "--allowed-location", allowed, "--uri", sides.uri, "--token", sides.token)
         subprocess.run([*LIMNOS, *set_allowed], check=True, stdout=subprocess.DEVNULL)
         moved = move_in(sides, total)

@@ -23,7 +23,7 @@ OTHERS = {
     "services/iceberg/orphan_fence.py": "sizes, by `TableFiles`",
     "services/iceberg/added_files.py": "sizes, by `TableFiles`",
     "services/iceberg/rewrite_commits.py": "manifests, by `TableFiles`",
-    "services/iceberg/tables.py": "a metadata file that a user registers, within the catalog's roots: its content is checked before it counts",
+    "services/iceberg/registered_tables.py": "a metadata file that a user registers, within the catalog's roots: its content is checked before it counts",
     "services/iceberg/views.py": "a view's metadata file that a user registers, within the catalog's roots",
     "services/lance/manifests.py": "manifests of Lance with names that the server makes, below the table's location",
     "services/maintenance/orphans/references.py": "references of other tables, which only protect files from removal",

@@ -32,8 +32,8 @@ SORTED_MAX = 5_000
 FEW_ROWS = "the table has a row for each zone, server, webhook, import or running request"
 ONE_OBJECT = "sorts rows of one object or reader"
 ACCEPTED: Mapping[str, str] = {
-    "activity.audit:BEHIND": FEW_ROWS,
-    "activity.audit:NOTES": "reads in the order of ids",
+    "activity.audit_conversion:BEHIND": FEW_ROWS,
+    "activity.audit_conversion:NOTES": "reads in the order of ids",
     "activity.audit:_page(path)": "sorts the records of one path, at most 2,000",
     "activity.audit:_timed(few)": "sorts the records of a user, path or request that has fewer than 2,000",
     "activity.lineage:COLUMNS_DOWN": ONE_OBJECT,

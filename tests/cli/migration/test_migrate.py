@@ -103,7 +103,7 @@ def test_plan_names_new_tables_and_conflicts(fake: FakeServer, limnos: Run, sour
         "unreadable",
         "gone",
     )
-    assert "limnos set main --allowed-location 's3://b/x' --allowed-location 's3://c/y'" in done.err
+    assert "limnos set main --allowed-location s3://b/x --allowed-location s3://c/y" in done.err
     assert [call for call in fake.calls if not call.startswith("GET")] == []
 
 

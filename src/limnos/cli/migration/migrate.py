@@ -7,6 +7,8 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing
+from dataclasses import dataclass
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Final, Literal
 
 import msgspec
@@ -42,6 +44,43 @@ SourceToken = Annotated[
     str | None,
     Parameter(env_var="LIMNOS_SOURCE_TOKEN", help="Token for the other catalog; safer in LIMNOS_SOURCE_TOKEN."),
 ]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFlags:
+    """Flags of both directions: which part of a migration runs, and for which namespaces."""
+
+    only: Annotated[str | None, Parameter(help="Move this namespace and those in it alone.")] = None
+    plan: Annotated[
+        bool,
+        Parameter(
+            negative="", help="Change nothing: say what would move, what conflicts, which locations must be allowed."
+        ),
+    ] = False
+    check: Annotated[bool, Parameter(negative="", help="Change nothing: compare both sides, table by table.")] = False
+    cut_over: Annotated[
+        CutOver | None,
+        Parameter(help="Leave one place for commits: rename each table where it came from, or only mark it there."),
+    ] = None
+
+    def require_one(self) -> None:
+        """Raise UsageError if several steps are asked for."""
+        if self.plan + self.check + (self.cut_over is not None) > 1:
+            raise UsageError("--plan, --check and --cut-over are different steps", hint="give one of them")
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """The names of the only namespace; empty for all."""
+        return () if self.only is None else tuple(display.parse(self.only))
+
+    @property
+    def is_move(self) -> bool:
+        """Whether objects are moved, or would be by a plan."""
+        return not self.check and self.cut_over is None
+
+
+WHOLE: Final = StepFlags()
 
 
 class LimnosTarget:
@@ -105,10 +144,7 @@ def from_(
     warehouse: str | None = None,
     iceberg: str | None = None,
     source_token: SourceToken = None,
-    only: str | None = None,
-    plan: Annotated[bool, Parameter(negative="")] = False,
-    check: Annotated[bool, Parameter(negative="")] = False,
-    cut_over: CutOver | None = None,
+    step: StepFlags = WHOLE,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Bring the namespaces, tables and views of another catalog that are new or have changed. No file is copied.
@@ -127,16 +163,8 @@ def from_(
         The address of the Iceberg REST service of a Gravitino server, if it is not below its own.
     source_token
         A token for the other server.
-    only
-        Bring this namespace and those in it alone.
-    plan
-        Change nothing: say what would come, what conflicts, and which locations must be allowed.
-    check
-        Change nothing: compare both sides, table by table.
-    cut_over
-        Make this server the only place for commits: rename each table in the source, or only mark it there.
     """
-    _require_one(plan=plan, check=check, cut_over=cut_over)
+    step.require_one()
     if kind == "gravitino" and (warehouse is None or warehouse.count("/") != 1):
         raise UsageError("name the metalake and the catalog of the Gravitino server", hint="--warehouse lake/main")
     address = iceberg or (f"{uri.rstrip('/')}/iceberg" if kind == "gravitino" else uri)
@@ -149,19 +177,19 @@ def from_(
         ) as source,
         closing(_own_catalog(common, to)) as own,
     ):
-        move = Move(source, LimnosTarget(client, to, catalog=own), says=_print_line, only=_levels(only))
-        _run(move, plan=plan, check=check, cut_over=cut_over, to=f"{common.server_url}/iceberg {to}")
-        if kind == "gravitino" and warehouse is not None and not check and cut_over is None:
+        move = Move(source, LimnosTarget(client, to, catalog=own), says=_print_line, only=step.levels)
+        _run(move, step, to=f"{common.server_url}/iceberg {to}")
+        if kind == "gravitino" and warehouse is not None and step.is_move:
             _bring_access(
                 move,
                 uri,
                 warehouse=warehouse,
                 token=source_token,
                 to=(common.metalake, to),
-                plan=plan,
+                plan=step.plan,
                 timeout_s=common.timeout,
             )
-        if plan:
+        if step.plan:
             _print_locations(move, client.catalogs.get(to).properties, catalog=to)
     _finish(move)
 
@@ -177,10 +205,7 @@ def to_(
     target_token: Annotated[
         str | None, Parameter(env_var="LIMNOS_TARGET_TOKEN", help="Token for the other catalog.")
     ] = None,
-    only: str | None = None,
-    plan: Annotated[bool, Parameter(negative="")] = False,
-    check: Annotated[bool, Parameter(negative="")] = False,
-    cut_over: CutOver | None = None,
+    step: StepFlags = WHOLE,
     common: CommonFlags = DEFAULTS,
 ) -> None:
     """Register the tables of a catalog of this server in another catalog, with namespaces and views.
@@ -197,23 +222,15 @@ def to_(
         The name of the catalog in the other server, if that serves several.
     target_token
         A token for the other server.
-    only
-        Move this namespace and those in it alone.
-    plan
-        Change nothing: say what would go, and what conflicts.
-    check
-        Change nothing: compare both sides, table by table.
-    cut_over
-        Make the other server the only place for commits: rename each table here, or only mark it.
     """
     del kind  # there is one so far
-    _require_one(plan=plan, check=check, cut_over=cut_over)
+    step.require_one()
     with (
         closing(open_catalog(uri, token=target_token, warehouse=warehouse, timeout_s=common.timeout)) as target,
         closing(_own_catalog(common, source)) as own,
     ):
-        move = Move(own, RestTarget(target), says=_print_line, only=_levels(only))
-        _run(move, plan=plan, check=check, cut_over=cut_over, to=uri)
+        move = Move(own, RestTarget(target), says=_print_line, only=step.levels)
+        _run(move, step, to=uri)
     _finish(move)
 
 
@@ -229,15 +246,6 @@ def _bring_access(
         move.run_items((item for path, kind in move.objects() for item in access.owner(path, kind)), plans=plan)
 
 
-def _require_one(*, plan: bool, check: bool, cut_over: CutOver | None) -> None:
-    if plan + check + (cut_over is not None) > 1:
-        raise UsageError("--plan, --check and --cut-over are different steps", hint="give one of them")
-
-
-def _levels(only: str | None) -> tuple[str, ...]:
-    return () if only is None else tuple(display.parse(only))
-
-
 def _own_catalog(common: CommonFlags, name: str) -> RestCatalog:
     """Open a catalog of this server by Iceberg REST, with the credential of the command."""
     token, user = common.credential(os.environ)
@@ -251,13 +259,13 @@ def _own_catalog(common: CommonFlags, name: str) -> RestCatalog:
     )
 
 
-def _run(move: Move, *, plan: bool, check: bool, cut_over: CutOver | None, to: str) -> None:
-    if check:
+def _run(move: Move, step: StepFlags, *, to: str) -> None:
+    if step.check:
         move.check()
-    elif cut_over is not None:
-        move.cut_over(to=to, renames=cut_over == "rename")
+    elif step.cut_over is not None:
+        move.cut_over(to=to, renames=step.cut_over == "rename")
     else:
-        move.run(plans=plan)
+        move.run(plans=step.plan)
 
 
 def _print_line(line: Line) -> None:
@@ -271,9 +279,10 @@ def _print_locations(move: Move, properties: dict[str, str], *, catalog: str) ->
     allowed = [properties.get("warehouse", ""), *properties.get("allowed-locations", "").split(",")]
     needed = move.locations.needed([each.strip() for each in allowed if each.strip()])
     if needed:
-        flags = " ".join(f"--allowed-location '{each}'" for each in needed)
+        flags = " ".join(f"--allowed-location {quote(each)}" for each in needed)
         note = (
-            f"the tables lie below locations that catalog {catalog} may not use yet: run 'limnos set {catalog} {flags}'"
+            f"the tables lie below locations that catalog {catalog} may not use yet. Run:\n"
+            f"  limnos set {quote(catalog)} {flags}"
         )
         print(visible(note), file=sys.stderr)
 

@@ -40,7 +40,7 @@ from limnos.names.parts import check_part
 from limnos.names.path import check_catalog_name
 from limnos.services.catalog.catalog_checks import catalog_check
 from limnos.services.iceberg import views as iceberg_views
-from limnos.services.iceberg.tables import table_read_registered
+from limnos.services.iceberg.registered_tables import table_read_registered
 from limnos.services.request.catalog_storage import (
     PROVIDERS_WITH_WAREHOUSE,
     WAREHOUSE,

@@ -22,7 +22,8 @@ from limnos.model.errors import ServiceUnavailable
 from limnos.model.kinds import ROOT_ID
 from limnos.model.permits import upkeep_permit
 from limnos.services.request.defaults import AuditRules
-from limnos.store.activity.audit import lines_collect, lines_due, lines_put
+from limnos.store.activity.audit import lines_put
+from limnos.store.activity.audit_conversion import lines_collect, lines_due
 from limnos.store.interface import Store
 from limnos.telemetry.logs import get_logger
 from limnos.telemetry.metrics import Counter

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bulk jobs: executes many independent items of one job, each decided, written and audited like its single request.
 
-Must not know any wire format, what an item does, or how tables are registered. An item is identified by its job and its
+Must not know any wire format, or what an item does. An item is identified by its job and its
 position. Its outcome is stored in the transaction of its change, as that of a request with an idempotency key, so an
 item that is sent again is not executed again (decision record 0252). Refusals are not stored: such an item is decided
 again.
@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Sequence
 from hashlib import blake2b
 from typing import Final, Literal, NamedTuple, Protocol
 
-from limnos.access.actions import Action
 from limnos.model.errors import BadRequest, KeyReused, LimnosError, ServiceUnavailable, StateUnknown
 from limnos.names.path import Levels
+from limnos.services.iceberg.group_registrations import TableRegistration, tables_register
 from limnos.services.request import idempotency_replay
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context
@@ -25,7 +25,7 @@ from limnos.services.request.node_services import AuditedRequest
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.transactions.operations import TransactionOperation
-from limnos.services.transactions.transactions import transaction_execute
+from limnos.services.transactions.transactions import member_check, transaction_execute
 from limnos.store.idempotency import IdempotencyKey, RequestOutcome, fingerprints_query
 
 ITEMS_MAX: Final = 1000
@@ -46,7 +46,7 @@ class BulkItem(Protocol):
     """The interface of an item."""
 
     @property
-    def lane(self) -> str:
+    def wave_key(self) -> str:
         """Items of one wave may run at the same time; the next wave waits for them."""
 
     @property
@@ -62,19 +62,6 @@ class BulkItem(Protocol):
 
         Raises the errors of the single request.
         """
-
-
-GroupEntry = tuple[Levels, str, IdempotencyKey, RequestOutcome]
-"""A table to register in a group: its path below the catalog, the metadata file, and the outcome to store with it."""
-
-
-class GroupRegistrar(Protocol):
-    """The interface of the function that registers a group of tables."""
-
-    async def __call__(
-        self, ctx: Context, scope: RequestScope, *, group: Sequence[GroupEntry], lifetime_ms: int
-    ) -> frozenset[IdempotencyKey]:
-        """Register all tables of a group that are not refused. Returns their keys."""
 
 
 class PlacedItem(NamedTuple):
@@ -124,8 +111,7 @@ async def job_caller(ctx: Context, metalake: str) -> JobCaller:
     """Return who sends a job. Raises NotFound, NotInUse, AuthenticationFailed, PermissionDenied."""
 
     def read(request_view: RequestView) -> JobCaller:
-        request_view.require_in_metalake_use()
-        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
+        member_check(request_view)
         user_id = request_view.subject.user_id
         return JobCaller(request_view.metalake.id, f"name {request_view.user}" if user_id is None else f"id {user_id}")
 
@@ -133,7 +119,7 @@ async def job_caller(ctx: Context, metalake: str) -> JobCaller:
 
 
 async def bulk_run(
-    ctx: Context, metalake: str, *, job: str, items: Sequence[PlacedItem], register: GroupRegistrar
+    ctx: Context, metalake: str, *, job: str, items: Sequence[PlacedItem]
 ) -> AsyncGenerator[list[ItemOutcome], None]:
     """Execute items, and yield their outcomes in order, a few at a time.
 
@@ -141,7 +127,7 @@ async def bulk_run(
     """
     caller = await job_caller(ctx, metalake)
     known = await _known_fingerprints(ctx, caller, job=job, items=items)
-    run = _PartRun(ctx, metalake, job=job, caller=caller, known=known, register=register)
+    run = _PartRun(ctx, metalake, job=job, caller=caller, known=known)
     for wave in _waves(items):
         await run.register_tables(wave)
         yield await map_concurrently(wave, run.run_item, at_once=AT_ONCE)
@@ -161,15 +147,15 @@ async def _known_fingerprints(
 def _waves(items: Sequence[PlacedItem]) -> list[list[PlacedItem]]:
     """Group consecutive items that may run at the same time."""
     waves: list[list[PlacedItem]] = []
-    lane, touched = "", set[str]()
+    wave_key, touched = "", set[str]()
     for placed in items:
         item = placed.item
-        now = lane if isinstance(item, Exception) else item.lane
+        now = wave_key if isinstance(item, Exception) else item.wave_key
         names = () if isinstance(item, Exception) else item.touches
-        if not waves or len(waves[-1]) >= AT_ONCE or now != lane or not touched.isdisjoint(names):
+        if not waves or len(waves[-1]) >= AT_ONCE or now != wave_key or not touched.isdisjoint(names):
             waves.append([])
             touched = set()
-        lane = now
+        wave_key = now
         touched.update(names)
         waves[-1].append(placed)
     return waves
@@ -186,13 +172,11 @@ class _PartRun:
         job: str,
         caller: JobCaller,
         known: dict[str, bytes],
-        register: GroupRegistrar,
     ) -> None:
         self.ctx = ctx
         self.metalake = metalake
         self.job = job
         self.caller = caller
-        self.register = register
         self.known = known
         """The fingerprints of items that earlier requests executed, by key."""
         self.registered: set[IdempotencyKey] = set()
@@ -200,7 +184,7 @@ class _PartRun:
 
     async def register_tables(self, wave: Sequence[PlacedItem]) -> None:
         """Register the tables of a wave in groups, as far as nothing is refused."""
-        by_catalog: dict[str, list[GroupEntry]] = {}
+        by_catalog: dict[str, list[TableRegistration]] = {}
         for placed in wave:
             file = None if isinstance(placed.item, Exception) else placed.item.registered_file
             key = self.caller.key(self.job, position=placed.position)
@@ -209,11 +193,11 @@ class _PartRun:
                 outcome = RequestOutcome(
                     fingerprint=_fingerprint(placed.text), operation="bulk", status=_STATUS, object_id=None, body=None
                 )
-                by_catalog.setdefault(catalog, []).append((path, location, key, outcome))
+                by_catalog.setdefault(catalog, []).append(TableRegistration(path, location, key, outcome))
         for catalog, some in by_catalog.items():
             for group in [some[at : at + GROUP_MAX] for at in range(0, len(some), GROUP_MAX)]:
                 scope = RequestScope(self.metalake, catalog)
-                self.registered |= await self.register(self.ctx, scope, group=group, lifetime_ms=LIFETIME_MS)
+                self.registered |= await tables_register(self.ctx, scope, registrations=group, lifetime_ms=LIFETIME_MS)
 
     async def run_item(self, placed: PlacedItem) -> ItemOutcome:
         """Execute an item once."""

@@ -21,15 +21,14 @@ from limnos.services.catalog.tables import NewTable
 from limnos.services.iceberg.commit_values import CommitChange, CommitGuards, CommitState
 from limnos.services.iceberg.commits import change_apply, change_create, commit_guards, commit_state_of
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
+from limnos.services.iceberg.registered_tables import TableRegisterRequest, table_read_new
 from limnos.services.iceberg.tables import (
     NewMetadata,
-    TableRegisterRequest,
     TableRequest,
     add_metadata_scheme,
     build_metadata,
     document_of,
     new_data_paths,
-    table_read_new,
 )
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest, view_build, view_rebuild, view_record_for_writer

@@ -31,7 +31,8 @@ from limnos.services.catalog.namespaces import (
 )
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.dataset_fence import DatasetGuard, dataset_guard_of
-from limnos.services.iceberg.tables import TableRegisterRequest, TableRequest
+from limnos.services.iceberg.registered_tables import TableRegisterRequest
+from limnos.services.iceberg.tables import TableRequest
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest
 from limnos.services.transactions.transaction_view import TransactionView, is_new

@@ -94,12 +94,13 @@ async def require_member(ctx: Context, metalake: str) -> None:
 
     Raises NotFound, NotInUse, AuthenticationFailed, PermissionDenied.
     """
+    await ctx.read(RequestScope(metalake), member_check)
 
-    def read(request_view: RequestView) -> None:
-        request_view.require_in_metalake_use()
-        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
 
-    await ctx.read(RequestScope(metalake), read)
+def member_check(request_view: RequestView) -> None:
+    """Refuse a caller who is no user of the metalake. Raises as `require_member`."""
+    request_view.require_in_metalake_use()
+    request_view.require(Action.METALAKE_LOAD, request_view.settled.outer)
 
 
 async def joint_transaction_execute(

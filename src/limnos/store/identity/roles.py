@@ -97,9 +97,9 @@ OBJECTS_NAMED = Sql(
 )
 """The statement that reads objects by their ids, with their ancestors."""
 PART_MAX = 1_000
+"""The maximum number of grants of a role in one read. A role with more is read in parts."""
 RECORDED_MAX = 100
 """The maximum number of objects of one change of grants that have change rows of their own."""
-"""The maximum number of grants of a role in one read. A role with more is read in parts."""
 LAST_ID = 2**63 - 1
 """The end of the last part of a role's grants: no object has a greater id."""
 OTHER_HOLDER = Sql("SELECT 1 FROM role_member WHERE role_id = :role AND principal_id <> :principal LIMIT 1")

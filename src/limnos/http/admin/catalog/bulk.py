@@ -14,7 +14,8 @@ import msgspec
 from limnos.access.actions import Action
 from limnos.access.authentication import known_user
 from limnos.http.admin.bodies import names_of
-from limnos.http.admin.catalog.bulk_items import AnyItem, ItemBody
+from limnos.http.admin.catalog.bulk_item import ItemBody
+from limnos.http.admin.catalog.bulk_items import AnyItem
 from limnos.http.admin.errors import error_fields
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
@@ -23,7 +24,6 @@ from limnos.http.response import Response, stream_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, LimnosError
-from limnos.services.iceberg.registrations import tables_register
 from limnos.services.request.context import Context
 from limnos.services.transactions.bulk_jobs import (
     ITEMS_MAX,
@@ -33,8 +33,8 @@ from limnos.services.transactions.bulk_jobs import (
     bulk_run,
     bulk_run_atomic,
     check_job,
-    job_caller,
 )
+from limnos.services.transactions.transactions import require_member
 
 _PART_S: Final = 120.0
 """The time limit of a few items, in seconds: each may refer to a metadata file, which is read."""
@@ -49,7 +49,7 @@ async def bulk(request: Request, ctx: Context) -> Response:
     `atomic=true` executes all items of a catalog or none, and refuses the request as its first refused item.
     """
     (metalake,) = names_of(request)
-    await job_caller(ctx, metalake)
+    await require_member(ctx, metalake)
     job, after = check_job(request.query("job")), number_of(request.query("after") or "0")
     if after is None:
         raise BadRequest("after must be the number of the job's items before these")
@@ -97,7 +97,7 @@ async def _outcomes(
     request: Request, ctx: Context, *, metalake: str, job: str, items: Sequence[PlacedItem]
 ) -> AsyncGenerator[bytes, None]:
     counts = {"made": 0, "same": 0, _REFUSED: 0, "failed": 0}
-    async for outcomes in bulk_run(ctx, metalake, job=job, items=items, register=tables_register):
+    async for outcomes in bulk_run(ctx, metalake, job=job, items=items):
         for each in outcomes:
             counts[each.state] += 1
             _record(request, ctx, outcome=each)

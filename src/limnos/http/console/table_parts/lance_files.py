@@ -6,6 +6,7 @@ Has no business rules. Refusals, tables without data and failures of storage are
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
@@ -24,7 +25,7 @@ from limnos.services.lance.references import references_list
 from limnos.services.lance.row_operations import ask_files
 from limnos.services.lance.table_description import VersionReference, table_describe
 from limnos.services.lance.versions import VersionWindow, versions_list
-from limnos.sources.lance.questions import LanceIndex, ListIndices
+from limnos.sources.lance.questions import LanceIndex, ListIndices, TableReferences
 
 VERSIONS_SHOWN: Final = 100
 _NEWEST: Final = VersionReference()
@@ -155,42 +156,48 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
         references = await references_list(ctx, address.scope, levels=address.levels)
     except _SHOWN_ERRORS as error:
         return TabPart(warning=error.message)
-    names: dict[int, list[Chip]] = {}
+    chips = _chips_by_version(references)
+    if start is None and versions:
+        chips.setdefault(versions[0].version, []).insert(0, Chip("current", "ok", "check"))
+    query = urlencode({"tab": "versions", "after": last})
+    sheet = Sheet(
+        title="",
+        columns=(
+            SheetColumn(text="Version", is_code=True),
+            SheetColumn(text="When"),
+            SheetColumn(text="Tags and branches"),
+            SheetColumn(text="Size of its manifest", hides=True, is_number=True),
+        ),
+        rows=tuple(
+            (
+                SheetCell(text=count_text(each.version)),
+                SheetCell(at_ms=each.at_ms),
+                SheetCell(chips=tuple(chips.get(each.version, ()))),
+                SheetCell(text=size_text(each.size)),
+            )
+            for each in versions
+        ),
+        note=_NO_DATA,
+        following="" if last is None else f"{page_request.base}{address.path}?{query}",
+    )
+    return TabPart(sheets=(sheet, *_branch_sheets(references), *_branch_tag_sheets(references)))
+
+
+def _chips_by_version(references: TableReferences) -> dict[int, list[Chip]]:
+    """Return the tags of the main branch, and the branches that begin there, by version."""
+    chips: dict[int, list[Chip]] = {}
     for name, tag in sorted(references.tags.items()):
         if not tag.branch:
-            names.setdefault(tag.version, []).append(Chip(name, "plain", "tag"))
+            chips.setdefault(tag.version, []).append(Chip(name, "plain", "tag"))
     for name, branch in sorted(references.branches.items()):
         if not branch.parent_branch:
-            names.setdefault(branch.parent_version, []).append(Chip(f"{name} begins here", "accent", "branch"))
-    columns = (
-        SheetColumn(text="Version", is_code=True),
-        SheetColumn(text="When"),
-        SheetColumn(text="Tags and branches"),
-        SheetColumn(text="Size of its manifest", hides=True, is_number=True),
-    )
+            chips.setdefault(branch.parent_version, []).append(Chip(f"{name} begins here", "accent", "branch"))
+    return chips
+
+
+def _branch_sheets(references: TableReferences) -> Iterator[Sheet]:
+    """Yield the table of branches, if there are some."""
     rows = tuple(
-        (
-            SheetCell(text=count_text(each.version)),
-            SheetCell(at_ms=each.at_ms),
-            SheetCell(
-                chips=(
-                    *((Chip("current", "ok", "check"),) if start is None and place == 0 else ()),
-                    *names.get(each.version, ()),
-                )
-            ),
-            SheetCell(text=size_text(each.size)),
-        )
-        for place, each in enumerate(versions)
-    )
-    query = urlencode({"tab": "versions", "after": last})
-    following = "" if last is None else f"{page_request.base}{address.path}?{query}"
-    listed = Sheet(title="", columns=columns, rows=rows, note=_NO_DATA, following=following)
-    branched = [(name, tag) for name, tag in sorted(references.tags.items()) if tag.branch]
-    tags = tuple(
-        (SheetCell(text=name, is_name=True), SheetCell(text=str(tag.branch)), SheetCell(text=str(tag.version)))
-        for name, tag in branched
-    )
-    branches = tuple(
         (
             SheetCell(text=name, is_name=True),
             SheetCell(text=branch.parent_branch or "main"),
@@ -199,19 +206,26 @@ async def versions_tab(page_request: PageRequest, address: ObjectAddress) -> Tab
         )
         for name, branch in sorted(references.branches.items())
     )
-    sheets = [listed]
-    if branches:
-        head = (
-            SheetColumn(text="Branch"),
-            SheetColumn(text="Begins in"),
-            SheetColumn(text="At version", is_number=True),
-            SheetColumn(text="Created"),
-        )
-        sheets.append(Sheet(title="Branches", columns=head, rows=branches))
-    if tags:
-        tag_head = (SheetColumn(text="Tag"), SheetColumn(text="Branch"), SheetColumn(text="Version", is_number=True))
-        sheets.append(Sheet(title="Tags on branches", columns=tag_head, rows=tags))
-    return TabPart(sheets=tuple(sheets))
+    columns = (
+        SheetColumn(text="Branch"),
+        SheetColumn(text="Begins in"),
+        SheetColumn(text="At version", is_number=True),
+        SheetColumn(text="Created"),
+    )
+    if rows:
+        yield Sheet(title="Branches", columns=columns, rows=rows)
+
+
+def _branch_tag_sheets(references: TableReferences) -> Iterator[Sheet]:
+    """Yield the table of tags on other branches than main, if there are some."""
+    rows = tuple(
+        (SheetCell(text=name, is_name=True), SheetCell(text=str(tag.branch)), SheetCell(text=str(tag.version)))
+        for name, tag in sorted(references.tags.items())
+        if tag.branch
+    )
+    columns = (SheetColumn(text="Tag"), SheetColumn(text="Branch"), SheetColumn(text="Version", is_number=True))
+    if rows:
+        yield Sheet(title="Tags on branches", columns=columns, rows=rows)
 
 
 async def indexes_tab(page_request: PageRequest, address: ObjectAddress, *, columns: LanceColumns) -> TabPart:
