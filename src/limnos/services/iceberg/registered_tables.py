@@ -33,12 +33,6 @@ from limnos.services.request.context import Context
 from limnos.services.request.offloaded_work import REQUEST_BYTES_MAX
 
 
-class TableRegisterRequest(NamedTuple):
-    """The request to register a table by the location of its metadata file."""
-
-    metadata_location: str
-
-
 class RegisteredTable(NamedTuple):
     """A metadata file that was read to register its table: the document, the decoded metadata (an outline of large
     metadata), and the data locations outside of the table's own.

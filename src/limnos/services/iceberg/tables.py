@@ -68,6 +68,12 @@ class TableRequest(NamedTuple):
     """Whether the client requests credentials for the table's files."""
 
 
+class TableRegisterRequest(NamedTuple):
+    """The request to register a table by the location of its metadata file."""
+
+    metadata_location: str
+
+
 class NewMetadata(NamedTuple):
     """New metadata. If offloaded work built it, `metadata` is an outline and `body` its bytes."""
 

@@ -16,7 +16,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from limnos.model.errors import BadRequest, KeyReused, LimnosError, ServiceUnavailable, StateUnknown
 from limnos.names.path import Levels
-from limnos.services.iceberg.group_registrations import TableRegistration, tables_register
+from limnos.services.iceberg.registrations import TableRegistration, tables_register
 from limnos.services.request import idempotency_replay
 from limnos.services.request.concurrency.parallel import map_concurrently
 from limnos.services.request.context import Context

@@ -21,9 +21,10 @@ from limnos.services.catalog.tables import NewTable
 from limnos.services.iceberg.commit_values import CommitChange, CommitGuards, CommitState
 from limnos.services.iceberg.commits import change_apply, change_create, commit_guards, commit_state_of
 from limnos.services.iceberg.dataset_fence import check_dataset_commit
-from limnos.services.iceberg.registered_tables import TableRegisterRequest, table_read_new
+from limnos.services.iceberg.registered_tables import table_read_new
 from limnos.services.iceberg.tables import (
     NewMetadata,
+    TableRegisterRequest,
     TableRequest,
     add_metadata_scheme,
     build_metadata,

@@ -176,11 +176,17 @@ def transaction_run(tx: Tx, permit: Permit[TransactionCommand]) -> TransactionEf
     return TransactionEffects(tx.next_revisions, results)
 
 
+def document_of_result(result: object) -> MetadataDocument | None:
+    """Return the document of a table or view that a mutation wrote; None for another result."""
+    if isinstance(result, ViewState):
+        return result.document
+    return result if isinstance(result, MetadataDocument) else None
+
+
 def _id_of(result: object) -> int:
     """Return the id of the object in the result of a mutation that creates one."""
-    if isinstance(result, MetadataDocument):
-        return result.node_id
-    return result.node.id if isinstance(result, ViewState) else cast("Node", result).id
+    document = document_of_result(result)
+    return cast("Node", result).id if document is None else document.node_id
 
 
 def _relocated_document(command: object) -> MetadataDocument | None:

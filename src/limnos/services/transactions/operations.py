@@ -31,8 +31,7 @@ from limnos.services.catalog.namespaces import (
 )
 from limnos.services.iceberg.commit_values import CommitChange
 from limnos.services.iceberg.dataset_fence import DatasetGuard, dataset_guard_of
-from limnos.services.iceberg.registered_tables import TableRegisterRequest
-from limnos.services.iceberg.tables import TableRequest
+from limnos.services.iceberg.tables import TableRegisterRequest, TableRequest
 from limnos.services.iceberg.views import ViewReplaceRequest as ViewAsked
 from limnos.services.iceberg.views import ViewRequest
 from limnos.services.transactions.transaction_view import TransactionView, is_new
@@ -72,6 +71,16 @@ class OperationStep(NamedTuple):
     def table_change(self) -> CommitChange | None:
         """The change of a table's metadata; None for another operation."""
         return self.source if isinstance(self.source, CommitChange) else None
+
+    @property
+    def is_new_table(self) -> bool:
+        """Whether it creates or registers a table; False for a commit that creates one (`assert-create`)."""
+        return isinstance(self.source, (TableRequest, TableRegisterRequest))
+
+    @property
+    def requested_location(self) -> str | None:
+        """The location that the creator of a table asks for; None for another operation."""
+        return self.source.location if isinstance(self.source, TableRequest) else None
 
 
 class TransactionOperation(Protocol):

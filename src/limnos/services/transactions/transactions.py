@@ -21,7 +21,6 @@ from limnos.model.kinds import Kind
 from limnos.model.object_errors import name_object_in_error
 from limnos.model.permits import Permit
 from limnos.names.iceberg import render
-from limnos.services.catalog.views import ViewState
 from limnos.services.iceberg.added_files import CommitFiles, check_added_files
 from limnos.services.iceberg.commits import (
     LOST_RACES,
@@ -31,7 +30,6 @@ from limnos.services.iceberg.commits import (
     commit_files_of,
     lost_race_pause,
 )
-from limnos.services.iceberg.tables import TableRequest
 from limnos.services.request.context import Context
 from limnos.services.request.files import FileBatch
 from limnos.services.request.offloaded_work import is_heavy
@@ -41,7 +39,13 @@ from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
 from limnos.services.transactions.lance_batches import publish_manifests, with_checked_versions
 from limnos.services.transactions.metadata_assembly import BuiltMetadata, build_all
-from limnos.services.transactions.mutations import TransactionCommand, TransactionEffects, command_of, transaction_run
+from limnos.services.transactions.mutations import (
+    TransactionCommand,
+    TransactionEffects,
+    command_of,
+    document_of_result,
+    transaction_run,
+)
 from limnos.services.transactions.operations import TransactionOperation
 from limnos.services.transactions.run_publishing import with_runs
 from limnos.services.transactions.transaction_plan import (
@@ -144,8 +148,8 @@ async def joint_transaction_execute(
     await _finish_commit(ctx, plan, built, revisions=done.revisions, epoch=epoch)
     documents = _documents(plan, built)
     for number, each in done.results.items():
-        if plan.steps[number].mutation is None and isinstance(each, (MetadataDocument, ViewState)):
-            documents[number] = each.document if isinstance(each, ViewState) else each
+        if plan.steps[number].mutation is None and (document := document_of_result(each)) is not None:
+            documents[number] = document
     return _by_catalog(requested, plan, revisions=done.revisions), documents
 
 
@@ -165,8 +169,7 @@ async def _check_files(ctx: Context, plan: TransactionPlan) -> None:
     """
     commits: list[CommitFiles] = []
     for work in plan.works:
-        source = plan.steps[work.steps[0]].source
-        location = source.location if isinstance(source, TableRequest) else None
+        location = plan.steps[work.steps[0]].requested_location
         for step in [plan.steps[number] for number in work.steps]:
             if step.table_change is not None:
                 files = commit_files_of(step.table_change, document=work.document, place=work.place)
@@ -259,7 +262,7 @@ def _name_operation_in_error(error: LimnosError, plan: TransactionPlan) -> Limno
         return error
     step = plan.steps[place]
     if isinstance(error, AlreadyExists):
-        if step.draft is None or isinstance(step.source, TableRequest) or error.kind not in ("table", "view"):
+        if step.draft is None or step.is_new_table or error.kind not in ("table", "view"):
             return AlreadyExists(f"{error.kind.capitalize()} already exists: {render(step.path)}", kind=error.kind)
         conflict = CommitConflict("Requirement failed: table already exists", requirement="assert-create")
         return name_object_in_error(conflict, step.path)

@@ -23,6 +23,7 @@ from tests.http.iceberg.wire import (
     space_path,
     table_path,
 )
+from tests.http.interference import InterferencePoint, interfere
 
 BULK = f"{OWN}/metalakes/lake/bulk"
 AUDIT = f"{OWN}/metalakes/lake/audit"
@@ -275,6 +276,26 @@ def test_transaction_does_not_delete_a_registered_file(lake: DriverNode) -> None
     assert answer.json()["operations"][0]["metadata_location"] == location
     assert lake.get(table_path("a", "x")).json()["metadata-location"] == location
     assert local(location).is_file()
+
+
+def test_table_that_another_request_registers_meanwhile_exists_already(
+    lake: DriverNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registered table whose name is taken before the transaction is refused as existing, not as a lost commit."""
+    first, second = files(lake, 2)
+    url = f"{OWN}/metalakes/lake/catalogs/main/transactions"
+
+    async def register() -> None:
+        body = {"name": "x", "metadata-location": first}
+        await lake.answer("POST", "/iceberg/v1/lake.main/namespaces/a/register", body, user="admin")
+
+    with interfere(lake, monkeypatch, step=InterferencePoint.SUBMIT, act=register) as interference:
+        operation = {"do": "register-table", "path": ["a", "x"], "metadata_location": second}
+        refused = lake.post(url, {"operations": [operation]})
+
+    assert interference.is_done
+    assert (refused.status, refused.json()["error"]["code"]) == (409, "already-exists")
+    assert lake.get(table_path("a", "x")).json()["metadata-location"] == first
 
 
 @pytest.mark.parametrize(
