@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 
 import psycopg
 
+from limnos.services.upkeep.nodes import BEAT_S
 from limnos.store.backends.migrate import migrate
 from tests.nodes.process import Process
 from tests.nodes.wire import ConnectionLost, Wire, WireAnswer
@@ -24,8 +25,11 @@ FULL = os.environ.get("LIMNOS_TEST_FAULTS", "") == "all"
 """Whether the tests run the complete matrices, not samples of them."""
 BACKENDS = ("sqlite", "postgresql")
 SETTLED_WITHIN_S = 300
+QUIET_S = 8
+"""The least time in seconds between the arming of a fault and the node's next heartbeat."""
 _MARK = "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed) VALUES (0, -1, 1, 4, TRUE)"
 _MARKED = "SELECT 1 FROM access_grant WHERE object_id = -1"
+_DUE = "SELECT 1 FROM task WHERE ended_at IS NULL AND (due_at <= {now} OR leased_until > {now})"
 
 
 def on_backends(cases: Sequence[tuple[Case, str]]) -> list[tuple[str, Case, str]]:
@@ -80,13 +84,14 @@ class Rig:
     def start(self) -> None:
         """Start the node and wait until its own startup work is done, because faults count only callers' mutations.
 
-        The last part of that work sweeps rules on dropped objects. Such a rule is inserted to detect it.
+        The last part of the sweep removes rules on dropped objects. Such a rule is inserted to detect it. Beside the
+        sweep, the node does its due tasks.
         """
         self.reconnect()
         self.sql(_MARK)
         self.node.start()
         until = time.monotonic() + SETTLED_WITHIN_S
-        while self.rows(_MARKED):
+        while self.rows(_MARKED) or self.rows(_DUE.format(now=int(time.time() * 1000))):
             assert time.monotonic() < until, "the node's startup work did not end"
             time.sleep(0.01)
         for _ in range(2):
@@ -104,11 +109,25 @@ class Rig:
 
         Pending audit records are written first, because the node's own work must not be the first to reach the point.
         """
-        if after_audit and self.node.is_ready:
-            assert self.admin.ask("GET", "/api/limnos/v1/audit?limit=1").status == 200
+        if self.node.is_ready:
+            self._wait_heartbeat()
+            if after_audit:
+                assert self.admin.ask("GET", "/api/limnos/v1/audit?limit=1").status == 200
         draft = self._armed.with_suffix(".draft")
         draft.write_text(f"{point}:{count}{':stop' if stop else ''}")
         draft.rename(self._armed)
+
+    def _wait_heartbeat(self) -> None:
+        """Wait until the node's next heartbeat, which is a transaction, too, is some seconds away."""
+        query = f"SELECT seen_at FROM node_seen WHERE name LIKE '%process {self.node.running.pid}'"
+        until = time.monotonic() + SETTLED_WITHIN_S
+        while max((int(str(seen_at)) for (seen_at,) in self.rows(query)), default=0) < self._quiet_since_ms():
+            assert time.monotonic() < until, "the node writes no heartbeats"
+            time.sleep(0.05)
+
+    @staticmethod
+    def _quiet_since_ms() -> int:
+        return int((time.time() - BEAT_S + QUIET_S) * 1000)
 
     # -- callers ---------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ ROWS = pa.table({"id": [1, 2]})
 PATHS: Final = frozenset({"path", "source", "--on"})
 """The parameters of commands that name an object by its path."""
 STEPS: Final = (
-    ("describe", "describe lance.top"),
+    ("show", "show lance.top"),
     ("head", "head lance.top --columns id"),
     ("protect", "protect lance.top"),
     ("unprotect", "unprotect lance.top"),
@@ -31,6 +31,7 @@ STEPS: Final = (
     ("revoke", "revoke select_table --on lance.top --from root_reader"),
     ("owner set", "owner set lance.top admin"),
     ("owner show", "owner show lance.top"),
+    ("set", "set lance.top --tag root_tag"),
     ("restriction show", "restriction show lance.top"),
     ("restriction remove", "restriction remove none lance.top"),
     ("lineage up", "lineage up lance.top"),
@@ -39,9 +40,11 @@ STEPS: Final = (
     ("maintenance run", "maintenance run lance.top --kind expire"),
     ("access explain", "access explain table_read lance.top"),
     ("access holders", "access holders lance.top"),
-    ("mv", "mv lance.top lance.moved"),
-    ("drop", "drop lance.moved --yes"),
-    ("trash ls", "trash ls lance.moved"),
+    ("access who", "access who lance.top"),
+    ("access simulate", "access simulate grant select_table --on lance.top --to role:root_reader"),
+    ("rename", "rename lance.top lance.moved"),
+    ("delete", "delete lance.moved --yes"),
+    ("trash list", "trash list lance.moved"),
     ("undrop", "undrop lance.moved"),
 )
 """A command line for each command that takes a Lance table."""
@@ -53,15 +56,15 @@ ICEBERG: Final = {
 }
 """Commands for Iceberg tables, whose refusal says what the Lance table is."""
 NO_TABLES: Final = {
-    "ls",
+    "list",
+    "tree",
     "files",
+    "create dashboard",
     "create namespace",
     "create fileset",
     "create model",
     "access reach",
-    "records ls",
-    "records describe",
-    "lance ls",
+    "lance list",
     "lance describe",
 }
 """Commands whose path is a container, a new object, or not an object of a server."""

@@ -180,7 +180,7 @@ _VALUES: Final[Mapping[str, Value]] = {
 
 
 _OTHERS: Final[Mapping[str, Mapping[str, Value]]] = {
-    r"activity\.audit:BEHIND": {"zones": 100},
+    r"activity\.audit_conversion:BEHIND": {"zones": 100},
     r"activity\.search_index:(INDEX_)?(PUT|DELETE)": {
         "rows": '[{"id": 900000001, "zone": 91, "name": "t4", "columns": "", "comment": "", "entry": ["t4", "", ""]}]'
     },

@@ -20,7 +20,7 @@ BUILT_LATER = {
         f"activity.audit:_page({name})": _page((name, "after", "last") if name in _SCANNED else (name,))
         for name in _FILTERS
     },
-    "activity.audit:_page(grant)": _page(("metalake_id", "action", "first"), family="grant"),
+    "activity.audit:_page(grant)": _page(("metalake_id", "action", "after", "last"), family="grant"),
     "activity.audit:_timed": _timed(("metalake_id", "action")),
     "activity.audit:_timed(few)": _timed(("metalake_id", "user"), is_few=True),
     "activity.audit:_end": _end(("metalake_id", "before")),

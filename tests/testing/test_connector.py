@@ -170,7 +170,7 @@ class Wrong(ReadOnlyTables):
     "fault,words",
     [
         ("order", "not sorted"),
-        ("anything exists", "although nobody made it"),
+        ("anything exists", "although no user made it"),
         ("other error", "does not raise NotFound"),
         ("no table", "the source has no table"),
         ("denied", "denies the listed table"),

@@ -53,7 +53,8 @@ def test_plan_lists_table_changes_per_step(spark: SparkSession, admin: Client, t
     previews = preview(spark, pipeline, levels=checked.levels, catalogs=frozenset({"main"}))
 
     step_previews = {step.removeprefix(f"{name}."): one for step, one in previews.items()}
-    assert checked.holds
+    assert [problem.message.partition(":")[0] for problem in checked.problems] == [f"{name}.wrong"]
+    assert "`nope` cannot be resolved" in checked.problems[0].message
     assert set(step_previews["old"].statements) == {
         f"ALTER TABLE main.{name}.old ALTER COLUMN id TYPE bigint",
         f"ALTER TABLE main.{name}.old ADD COLUMN amount float",
