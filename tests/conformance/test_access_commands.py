@@ -6,9 +6,12 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from conformance.access_commands.__main__ import compare, comparison_of
 from tests.backends import Database
 
+pytestmark = pytest.mark.heavy
 LAKE = 28
 """The seed of the lake; `conformance/run access-commands` draws others."""
 

@@ -17,7 +17,7 @@ from sqlite3 import connect
 
 import pytest
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, pytest.mark.heavy]
 ROOT = Path(__file__).parents[2]
 UV = Path(sys.executable).with_name("uv")
 

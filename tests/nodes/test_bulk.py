@@ -19,6 +19,7 @@ from tests.integration.live import LIMNOS
 from tests.nodes.process import Process
 from tests.nodes.stores import PostgresCluster
 
+pytestmark = pytest.mark.heavy
 TABLES = int(os.environ.get("LIMNOS_TEST_BULK", "900"))
 """The number of tables that the job registers; half as many items are wrong, and as many link a version."""
 KILLS = 4
