@@ -236,7 +236,7 @@ WRONG = {
         "p.yaml:4:50: text is expected, not nothing; a string with a comma within {…} needs quotes"
     ],
     _steps("a.t: SELECT 1"): [
-        "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, columns, comment, allow, expect, tests, tags, after) is expected, not 'SELECT 1'"
+        "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected, not 'SELECT 1'"
     ],
     _steps("t: {sql: SELECT 1}"): ["p.yaml:4:3: 't' has no namespace: write it like curated.t"],
     _steps("main.a.t: {sql: SELECT 1}"): ["p.yaml:4:3: leave the catalog out: write a.t"],
@@ -345,7 +345,7 @@ WRONG = {
     ],
     HEAD + "python_files: [no.py]\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:1:1: there is no 'no.py' in ."],
     HEAD + "steps: {}": [
-        "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, columns, comment, allow, expect, tests, tags, after) is expected"
+        "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected"
     ],
     "- a": [
         "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files) is expected, not a list"
@@ -513,6 +513,7 @@ def test_schema_and_loader_agree_on_random_files(tmp_path: Path) -> None:
     """The schema accepts every file that the loader accepts; both refuse files with a structural mistake."""
     (tmp_path / "delays.py").write_text("def make(flights=None, airlines=None): ...")
     (tmp_path / "weather.py").write_text("def batches(): ...")
+    (tmp_path / "embeddings.py").write_text("def embed(batch, model): ...\n\n\ndef load(): ...")
     (tmp_path / "units.py").touch()
     (tmp_path / "sql").mkdir()
     (tmp_path / "sql" / "delays.sql").write_text("SELECT 1")

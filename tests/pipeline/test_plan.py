@@ -158,19 +158,21 @@ def test_missing_input_table_suggests_nearest_name(server: LiveServer, admin: Cl
     ]
 
 
-def test_step_writing_to_lance_catalog_is_refused(admin: Client) -> None:
-    """A step that writes to a Lance catalog is refused by the check, before a run starts Spark."""
-    pipeline = read(
-        "pipeline: p\ncatalog: lance\nsteps:\n  a.t: {sql: SELECT 1 AS x}\n", file="p.yaml", directory=Path()
-    )
+def test_step_writing_to_catalog_without_tables_is_refused(admin: Client) -> None:
+    """A step that writes to a catalog of filesets is refused by the check, before a run starts Spark. A step of a Lance
+    catalog is not.
+    """
+    admin.catalogs.create("files", type="fileset", provider="fileset")
+    text = "pipeline: p\ncatalog: CATALOG\nsteps:\n  a.t: {sql: SELECT 1 AS x}\n"
 
-    check_result = check(pipeline, client=admin)
-
-    assert not check_result.holds
-    assert [text.partition(", and pipelines")[0] for text in _problem_texts(check_result)] == [
-        "p.yaml:1:1: catalog 'lance' has provider lakehouse-generic"
+    results = [
+        check(read(text.replace("CATALOG", each), file="p.yaml", directory=Path()), client=admin)
+        for each in ("files", "lance")
     ]
-    assert "Lance tables are written by Spark's data source" in _problem_texts(check_result)[0]
+
+    assert [each.holds for each in results] == [False, True]
+    assert "p.yaml:1:1: catalog 'files' has provider fileset, and pipelines write only" in _problem_texts(results[0])[0]
+    assert plan(results[1])[0].is_lance
 
 
 def test_step_with_namespace_named_like_catalog_is_refused(admin: Client) -> None:

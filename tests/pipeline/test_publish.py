@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.outcomes import StagedVersion, StepBranch
 from limnos.pipeline.publish import publish_operations
 
 BRANCH = StepBranch(
@@ -47,6 +47,18 @@ def test_branch_without_new_snapshot_is_only_deleted() -> None:
 
     assert operation["updates"] == [{"action": "remove-snapshot-ref", "ref-name": "run_0_1"}]
     assert len(operation["requirements"]) == 4
+
+
+def test_staged_versions_of_a_lance_table_are_committed_in_order() -> None:
+    """Each staged version is an operation of its own, without a branch; a table without staged versions has none."""
+    versions = (StagedVersion(version=8, manifest_path="a/8"), StagedVersion(version=9, manifest_path="a/9", e_tag="e"))
+
+    operations = publish_operations([replace(BRANCH, staged=versions), replace(BRANCH, staged=())])
+
+    assert [(each["do"], each["version"], each["manifest_path"]) for each in operations] == [
+        ("commit-lance-version", 8, "a/8"),
+        ("commit-lance-version", 9, "a/9"),
+    ]
 
 
 FIELDS = [

@@ -49,6 +49,8 @@ class StepContext:
 
     If one no longer exists, the engine does not create it again.
     """
+    lance_catalogs: frozenset[str] = frozenset()
+    """The pipeline's catalogs whose tables are Lance tables."""
     full: bool
     """Whether incremental steps read all of their input."""
     check: Callable[[], None]

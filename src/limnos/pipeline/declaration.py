@@ -230,6 +230,62 @@ class DeclaredColumn:
     comment: str | None = None
 
 
+class IndexKind(Enum):
+    """The kinds of indexes of a Lance table. The values are their keys in the file."""
+
+    VECTOR = "vector"
+    SCALAR = "scalar"
+    TEXT = "text"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexDeclaration:
+    """An index of a Lance table. `options` are the other keys of its kind."""
+
+    column: str
+    kind: IndexKind
+    options: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The index's name: `<column>_idx` as in Lance's library, and `<column>_text_idx` for words."""
+        return f"{self.column}_text_idx" if self.kind is IndexKind.TEXT else f"{self.column}_idx"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingDeclaration:
+    """A function `module:function` that makes a vector of each row, from some of its columns.
+
+    It takes an Arrow batch of the columns (and the model, if there is one), and returns as many vectors.
+    """
+
+    function: str
+    columns: tuple[str, ...]
+    dimension: int
+    into: str = "embedding"
+    """The column of the vectors."""
+    model: str | None = None
+    """A function without arguments, whose result each worker process passes to `function`."""
+    version: str = ""
+    """Changes of this text embed all rows again."""
+    batch: int = 64
+    """The largest number of rows of one call."""
+    retries: int = 2
+    """The number of further tries of a batch that fails."""
+    callable: Callable[..., object] | None = field(default=None, compare=False)
+    model_callable: Callable[..., object] | None = field(default=None, compare=False)
+
+    @property
+    def hash_column(self) -> str:
+        """The column with the hash of a row's inputs."""
+        return f"{self.into}_hash"
+
+    @property
+    def added(self) -> tuple[str, str]:
+        """The columns that the step's table has in addition."""
+        return (self.into, self.hash_column)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AllowedChanges:
     """Schema changes of the table that lose data and are allowed, by column name."""
@@ -315,6 +371,12 @@ class StepDeclaration:
     """Iceberg's partition transforms in SQL notation: `days(flight_date)`, `bucket(16, id)`, `carrier`."""
     sort: tuple[str, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    vectors: Mapping[str, int] = field(default_factory=dict)
+    """Of a Lance table, the array columns that are vectors, with their dimensions."""
+    indexes: tuple[IndexDeclaration, ...] = ()
+    """Of a Lance table, its indexes."""
+    embed: EmbeddingDeclaration | None = None
+    """Of a Lance table, the embedding of its rows."""
     columns: tuple[DeclaredColumn, ...] = ()
     comment: str | None = None
     allowed: AllowedChanges = field(default_factory=AllowedChanges)

@@ -16,7 +16,15 @@ from limnos.client.activity.runs import Run
 from limnos.client.errors import DeniedError, NotFoundError
 from limnos.client.values import Json
 from limnos.names import display
-from limnos.pipeline.declaration import DeclaredSource, Parts, Pipeline, PythonSource, PythonStep, StepDeclaration
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    EmbeddingDeclaration,
+    Parts,
+    Pipeline,
+    PythonSource,
+    PythonStep,
+    StepDeclaration,
+)
 from limnos.pipeline.declaration_json import plain
 from limnos.pipeline.definitions import digests
 from limnos.pipeline.modules import code_of, code_of_file
@@ -86,9 +94,10 @@ def _difference(run: Run, *, name: str, state: str) -> str | None:
 
 def _state(pipeline: Pipeline, step: StepDeclaration, *, directory: Path | None) -> str:
     sources = [source for source in pipeline.sources if names_source(step, source.name)]
+    owners = [step.body, *(source.kind for source in sources), *([] if step.embed is None else [step.embed])]
     parts = {
         "text": plain(dataclasses.replace(step, tags=())),
-        "code": [_code(step.body, directory), *(_code(source.kind, directory) for source in sources)],
+        "code": [_code(owner, directory) for owner in owners],
         "sources": [_source_text(source) for source in sources],
     }
     return ".".join(digests(parts).values())
@@ -99,7 +108,7 @@ def _source_text(source: DeclaredSource) -> object:
 
 
 def _code(owner: object, directory: Path | None) -> str | None:
-    if not isinstance(owner, (PythonStep, PythonSource)):
+    if not isinstance(owner, (PythonStep, PythonSource, EmbeddingDeclaration)):
         return None
     module = owner.function.partition(":")[0]
     text = None if directory is None else code_of_file(module, directory)

@@ -35,11 +35,27 @@ class ReadPin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StagedVersion:
+    """A version of a Lance table whose manifest is written and not committed: no reader sees it.
+
+    `manifest_path` is the path in the store, as Lance's clients write it; `manifest_size` is in bytes.
+    """
+
+    version: int
+    manifest_path: str
+    manifest_size: int | None = None
+    e_tag: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StepBranch:
     """A step's table and the branch that this attempt writes.
 
     `base` is the head of `main` from which the branch began (None: the table was empty). The publishing commit asserts
     `base`, `uuid` and `schema_id`. `head` is the branch's newest snapshot.
+
+    A Lance table has no branches here: `base` and `head` are versions, `staged` are the versions after `base`, `uuid`
+    is the table's location, and `schema_id` is 0.
     """
 
     table: Parts
@@ -52,6 +68,8 @@ class StepBranch:
     """Whether the run created the table."""
     columns_to_drop: tuple[str, ...] = ()
     """Columns that the publishing commit drops."""
+    staged: tuple[StagedVersion, ...] | None = None
+    """The versions of a Lance table that the publishing commit commits; None for an Iceberg table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

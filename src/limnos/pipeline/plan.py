@@ -33,6 +33,7 @@ from limnos.pipeline.engine.output_columns import column_problems
 from limnos.pipeline.engine.parser import grammar_of
 from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.graph import order_steps, steps_by_inputs
+from limnos.pipeline.lance_outputs import lance_catalogs, lance_problems
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.reads import StepReads, collect_reads, tables
 from limnos.pipeline.rights import (
@@ -41,6 +42,7 @@ from limnos.pipeline.rights import (
     absent_tables,
     look_up_tables,
     missing_rights,
+    storage_managed_outputs,
     unseen_catalog_problem,
     unwritable_catalogs,
     written_tables,
@@ -68,6 +70,8 @@ class CheckResult:
     missing: tuple[MissingRight, ...] = ()
     catalogs: frozenset[str] = frozenset()
     """The metalake's catalogs that the caller may see."""
+    lance_catalogs: frozenset[str] = frozenset()
+    """The pipeline's catalogs that have Lance tables; empty without a server."""
     unreadable: frozenset[Parts] = frozenset()
     """Tables of steps, and sources by one part, whose declarations cannot be read."""
 
@@ -105,6 +109,8 @@ class StepPlan:
     level: int
     is_new: bool
     """Whether the run would create the table."""
+    is_lance: bool = False
+    """Whether the step's table is a Lance table."""
     reads: tuple[PlannedRead, ...]
     aside: tuple[Parts, ...] = ()
     """Tables for rejected rows: the quarantine table and the table of malformed rows."""
@@ -126,17 +132,27 @@ def check(
     """
     catalogs = frozenset(one.name for one in client.catalogs.list()) if client is not None else frozenset()
     problems = [*_foreign(pipeline, catalogs)]
+    lance = frozenset[str]()
     if client is not None:
         problems += unwritable_catalogs(client, pipeline)
+        lance = lance_catalogs(client, pipeline)
     reads, unchecked, read_problems = _reads(pipeline, spark, catalogs=catalogs)
     problems += read_problems
+    if client is not None:
+        problems += lance_problems(pipeline, lance, reads=tables(reads or {}))
     levels: tuple[tuple[StepDeclaration, ...], ...] = ()
     try:
         levels = order_steps(pipeline, tables(reads) if reads is not None else {})
     except InvalidPipeline as error:
         problems += error.problems
     partial_result = CheckResult(
-        pipeline=pipeline, unchecked=unchecked, reads=reads, levels=levels, catalogs=catalogs, unreadable=unreadable
+        pipeline=pipeline,
+        unchecked=unchecked,
+        reads=reads,
+        levels=levels,
+        catalogs=catalogs,
+        lance_catalogs=lance,
+        unreadable=unreadable,
     )
     if client is None or reads is None:
         result = () if client is not None else (f"tables and rights: {unasked}",)
@@ -156,6 +172,7 @@ def check(
     named = {table for one in reads.values() for table in (*one.tables, *one.past)}
     lookups = look_up_tables(client, frozenset({*named, *written_tables(pipeline, reads)}), catalogs=catalogs)
     problems += absent_tables(reads, lookups, pipeline=pipeline)
+    problems += storage_managed_outputs(pipeline, lookups)
     problems += declared_by_others(client, pipeline)
     problems += _column_problems(partial_result, spark=spark, lookups=lookups)
     return replace(
@@ -207,6 +224,7 @@ def plan(checked: CheckResult) -> tuple[StepPlan, ...]:
             step=step,
             level=level,
             is_new=checked.table_lookups is not None and checked.table_lookups[step.table].kind == "absent",
+            is_lance=step.table[0] in checked.lance_catalogs,
             reads=(*_table_reads(checked, step, steps=results), *_source_reads(checked, step, sources=sources)),
             aside=_side_tables(checked, step),
         )

@@ -119,7 +119,13 @@ class Project:
         checked = self.check(spark, client=client)
         if not checked.holds:
             return RunPlan(checked=checked)
-        previews = preview(spark, self.bound(), levels=checked.levels, catalogs=checked.catalogs)
+        previews = preview(
+            spark,
+            self.bound(),
+            levels=checked.levels,
+            catalogs=checked.catalogs,
+            lance_catalogs=checked.lance_catalogs,
+        )
         return RunPlan(checked=checked, steps=plan(checked), previews=previews)
 
     def _client(self, spark: Session, *, timeout_s: float = 60.0) -> Client:

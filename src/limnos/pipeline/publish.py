@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operations of the transaction that publishes a run: it moves `main` of all tables, or of none.
 
-Builds the JSON of docs/guides/transactions.md from the branches that a run wrote. Must not know Spark or servers. Each
-operation asserts the table's UUID, its schema, and the snapshot from which the run began. After a failed assertion the
-step runs again.
+Builds the JSON of docs/guides/transactions.md from the branches and the staged versions of Lance tables that a run
+wrote. Must not know Spark or servers. Each operation asserts the state from which the run began: of an Iceberg table
+the UUID, the schema and the snapshot. After a failed assertion the step runs again.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from limnos.pipeline.declaration import Parts
-from limnos.pipeline.outcomes import StepBranch
+from limnos.pipeline.outcomes import StagedVersion, StepBranch
 
 Json = Mapping[str, Any]
 _MAIN = "main"
@@ -21,12 +21,34 @@ _MAIN = "main"
 def publish_operations(
     branches: Iterable[StepBranch], *, metadata: Mapping[Parts, Json] | None = None
 ) -> tuple[Json, ...]:
-    """Build one `commit-table` operation per branch, in the order of `branches`.
+    """Build one `commit-table` operation per branch, and one `commit-lance-version` operation per staged version of a
+    Lance table, in the order of `branches`.
 
     `metadata` is required for tables with `columns_to_drop`: the metadata of the branch's schema, as Iceberg REST
     returns it. Raises ValueError if it is missing or of another schema.
     """
-    return tuple(_commit(branch, (metadata or {}).get(branch.table)) for branch in branches)
+    return tuple(
+        operation for branch in branches for operation in _operations(branch, (metadata or {}).get(branch.table))
+    )
+
+
+def _operations(branch: StepBranch, metadata: Json | None) -> list[Json]:
+    if branch.staged is None:
+        return [_commit(branch, metadata)]
+    return [_version_commit(branch, each) for each in branch.staged]
+
+
+def _version_commit(branch: StepBranch, staged: StagedVersion) -> Json:
+    return {
+        "do": "commit-lance-version",
+        "catalog": branch.table[0],
+        "path": list(branch.table[1:]),
+        "version": staged.version,
+        "manifest_path": staged.manifest_path,
+        "manifest_size": staged.manifest_size,
+        "e_tag": staged.e_tag,
+        "metadata": {"limnos.branch": branch.name},
+    }
 
 
 def _commit(branch: StepBranch, metadata: Json | None) -> Json:

@@ -114,7 +114,8 @@ def bound(declaration: Pipeline, directory: Path) -> Pipeline:
     """
     problems: list[Problem] = []
     named = [step.body for step in declaration.steps] + [source.kind for source in declaration.sources]
-    functions = [one for one in named if isinstance(one, (PythonStep, PythonSource))]
+    embeddings = [step.embed for step in declaration.steps if step.embed is not None]
+    functions = [*(one for one in named if isinstance(one, (PythonStep, PythonSource))), *embeddings]
     if functions:
         enter_directory(directory, again=any(one.callable is None for one in functions))
     steps = tuple(_bound_step(one, directory, problems=problems) for one in declaration.steps)
@@ -217,6 +218,11 @@ def _text(text: str, at: SourcePosition) -> ScalarNode:
 
 
 def _bound_step(one: StepDeclaration, directory: Path, *, problems: list[Problem]) -> StepDeclaration:
+    embed = one.embed
+    if embed is not None and embed.callable is None:
+        model = None if embed.model is None else _function(embed.model, directory, at=one.at, problems=problems)
+        function = _function(embed.function, directory, at=one.at, problems=problems)
+        one = dataclasses.replace(one, embed=dataclasses.replace(embed, callable=function, model_callable=model))
     body = one.body
     if not isinstance(body, PythonStep) or body.callable is not None:
         return one

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 
 from limnos.client import Client
 from limnos.client.errors import ClientError, DeniedError, NotFoundError
-from limnos.client.values import Explanation, Json
+from limnos.client.values import Explanation, Json, LanceTable
 from limnos.model.kinds import GENERIC_PROVIDER, ICEBERG_PROVIDER, REST_PROVIDERS
 from limnos.names import display
 from limnos.pipeline.declaration import Parts, Pipeline
+from limnos.pipeline.lance_outputs import STORAGE_MANAGED
 from limnos.pipeline.problems import Problem, nearest_word
 from limnos.pipeline.reads import StepReads
 from limnos.pipeline.side_tables import tables_of
@@ -39,11 +40,13 @@ class MissingRight:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableLookup:
-    """The server's information about a table. `metadata` is None for a view and for a missing table."""
+    """The server's information about a table. `metadata` is None for a view, a Lance table and a missing table."""
 
     kind: str
     """`table`, `view`, `absent`, `hidden` (not visible to the caller) or `outside` (its catalog is not visible)."""
     metadata: Json | None = None
+    lance: LanceTable | None = None
+    """The description of a Lance table."""
 
 
 def look_up_tables(client: Client, tables: frozenset[Parts], *, catalogs: frozenset[str]) -> dict[Parts, TableLookup]:
@@ -128,8 +131,26 @@ def _look_up_table(client: Client, table: Parts) -> TableLookup:
     except DeniedError:
         return TableLookup(kind="hidden")
     except NotFoundError:
-        return TableLookup(kind="absent")
+        return _look_up_lance_table(client, table)
     return TableLookup(kind="view")
+
+
+def _look_up_lance_table(client: Client, table: Parts) -> TableLookup:
+    try:
+        return TableLookup(kind="table", lance=client.lance.load(table))
+    except DeniedError:
+        return TableLookup(kind="hidden")
+    except NotFoundError:
+        return TableLookup(kind="absent")
+
+
+def storage_managed_outputs(pipeline: Pipeline, lookups: Mapping[Parts, TableLookup]) -> Iterator[Problem]:
+    """Yield a problem for each Lance table among the outputs whose versions the storage keeps."""
+    for step in pipeline.steps:
+        for table in tables_of(pipeline, step):
+            lance = lookups[table].lance if table in lookups else None
+            if lance is not None and not lance.managed:
+                yield Problem(f"{display.render(table)} {STORAGE_MANAGED}", step.at)
 
 
 def _rights_to_create(client: Client, table: Parts, *, kind: str) -> Iterator[MissingRight]:
@@ -172,9 +193,7 @@ def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRig
 
 
 def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield a problem for each catalog of the pipeline that is not an Iceberg catalog: runs write branches of Iceberg
-    tables.
-    """
+    """Yield a problem for each catalog of the pipeline that has neither Iceberg nor Lance tables."""
     for catalog in pipeline.catalogs:
         yield from _unwritable_catalog(client, pipeline, catalog=catalog)
 
@@ -184,15 +203,10 @@ def _unwritable_catalog(client: Client, pipeline: Pipeline, *, catalog: str) -> 
         provider = client.catalogs.get(catalog).provider
     except (DeniedError, NotFoundError):
         return  # the missing right is reported with the other rights
-    if provider not in REST_PROVIDERS and provider != ICEBERG_PROVIDER:
-        lance = (
-            " Lance tables are written by Spark's data source of limnos.lance, in a job."
-            if provider == GENERIC_PROVIDER
-            else ""
-        )
+    if provider not in (*REST_PROVIDERS, ICEBERG_PROVIDER, GENERIC_PROVIDER):
         yield Problem(
-            f"catalog '{catalog}' has provider {provider}, and pipelines write only Iceberg tables: name a catalog of "
-            f"provider {ICEBERG_PROVIDER}.{lance}",
+            f"catalog '{catalog}' has provider {provider}, and pipelines write only Iceberg and Lance tables: name a "
+            f"catalog of provider {ICEBERG_PROVIDER} or {GENERIC_PROVIDER}",
             pipeline.at,
         )
 

@@ -30,7 +30,8 @@ def tables_of(
     so the result may include tables that the step does not write.
     """
     results = [step.table]
-    if any(rule.action is declaration.ExpectationAction.QUARANTINE for rule in step.expectations):
+    quarantines = any(rule.action is declaration.ExpectationAction.QUARANTINE for rule in step.expectations)
+    if quarantines or step.embed is not None:
         results.append(side_table(step.table, QUARANTINE))
     names = [source.name for source in pipeline.sources if _keeps_rows_aside(source)]
     if any(names_source(step, name) if sources is None else name in sources for name in names):

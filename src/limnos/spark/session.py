@@ -122,7 +122,7 @@ def session(
     _set_catalogs(spark, settings, names=catalogs)
     if lance and find_spec("lance") is not None:
         trusted = None if ca_file is None else str(ca_file)
-        _register_lance(
+        register_lance(
             spark, ServerAccess(uri=uri, metalake=metalake, token=token, user=user, ca_file=trusted), lineage=lineage
         )
     return spark
@@ -190,7 +190,7 @@ def _quiet_listener(settings: Mapping[str, str]) -> None:
     log4j.core.config.Configurator.setLevel("io.openlineage", log4j.Level.ERROR)
 
 
-def _register_lance(spark: SparkSession, home: ServerAccess, *, lineage: bool) -> None:
+def register_lance(spark: SparkSession, home: ServerAccess, *, lineage: bool) -> None:
     """Register the session's data source of Lance tables, and enable filter pushdown to it; with `lineage` also the
     listener that reports their lineage.
     """

@@ -140,3 +140,28 @@ def test_discard_drops_each_table_in_its_own_catalog(client: Client, server: Liv
     assert left.tables == (".".join(first), ".".join(second))
     assert client.tables.exists(namesake)
     assert not client.tables.exists(second)
+
+
+def test_staged_versions_are_published_by_the_runs_own_user_only(
+    client: Client, server: LiveServer, space: str
+) -> None:
+    """Another user does not publish a record that names staged versions: nothing proves that the run wrote them."""
+    table, user = ("lance", space, "t"), f"u{space}"
+    client.namespaces.create(f"lance.{space}")
+    client.lance.declare(table, properties={"managed_versioning": "true"})
+    location = client.lance.load(table).location
+    run = str(uuid.uuid4())
+    staged = [{"version": 1, "manifest_path": f"{location}/_versions/1.manifest-{uuid.uuid4()}"}]
+    report = {"table": list(table), "branch": branch_name(run, 1), "base": None, "head": 1, "uuid": location}
+    claimed(client, {**report, "schema_id": 0, "is_new": False, "staged": staged}, run=run)
+    client.users.add(user)
+    client.roles.create(f"r{space}")
+    client.roles.allow(f"r{space}", ["run_job"], on="lake", kind="metalake")
+    client.roles.grant_to_user(user, [f"r{space}"])
+    client.owners.set("claims", user, kind="job_template")
+
+    token = client.tokens.create(user=user).token
+    with Client(server.uri, token=token) as theirs, pytest.raises(CommitConflict, match="only its user"):
+        publish_held(theirs, run)
+
+    assert client.runs.load(run).state == "held"

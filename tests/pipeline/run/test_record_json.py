@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import replace
 
 from limnos.pipeline.declaration import Pipeline, Sql, StepDeclaration, WriteDeclaration, WriteMode
 from limnos.pipeline.declaration_json import encode_declaration
-from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.commit import key_of
 
@@ -91,3 +92,17 @@ def test_publish_attempt_has_stable_idempotency_key() -> None:
     assert (
         len({key_of("r", 1, again=0), key_of("r", 1, again=1), key_of("r", 2, again=0), key_of("s", 1, again=0)}) == 4
     )
+
+
+def test_staged_versions_survive_the_record() -> None:
+    """Another process publishes the staged versions of a Lance table that the record names."""
+    staged = (
+        StagedVersion(version=3, manifest_path="a/3", manifest_size=9),
+        StagedVersion(version=4, manifest_path="b"),
+    )
+    branch = dataclasses.replace(BRANCH, staged=staged)
+    outcome = StepOutcome(branches=(branch,), pins=(), findings=(), rows=1, bytes=1, seconds=0.0)
+
+    encoded = json.loads(json.dumps(record_json.encode_outcome(outcome)["outputs"]))
+
+    assert record_json.branch_of(encoded[0]) == branch

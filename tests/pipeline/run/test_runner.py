@@ -553,15 +553,14 @@ def test_table_of_another_pipeline_is_refused_before_writing(rig: PipelineRig) -
     assert f"new_{rig.space}" not in {each.name for each in rig.client.pipelines.list()}
 
 
-def test_lance_catalog_is_refused_before_writing(rig: PipelineRig) -> None:
-    """A run into a Lance catalog is refused before anything is written; the error says that pipelines write only
-    Iceberg tables.
-    """
-    step = StepDeclaration(table=("lance", rig.space, "a"), body=Sql(text=""))
-    pipeline = replace(rig.pipeline(), catalog="lance", steps=(step,))
+def test_catalog_without_tables_is_refused_before_writing(rig: PipelineRig) -> None:
+    """A run into a catalog that has neither Iceberg nor Lance tables is refused before anything is written."""
+    rig.client.catalogs.create(f"f{rig.space}", type="fileset", provider="fileset")
+    step = StepDeclaration(table=(f"f{rig.space}", rig.space, "a"), body=Sql(text=""))
+    pipeline = replace(rig.pipeline(), catalog=f"f{rig.space}", steps=(step,))
 
     with pytest.raises(
-        InvalidPipeline, match="catalog 'lance' has provider lakehouse-generic, and pipelines write only Iceberg"
+        InvalidPipeline, match="has provider fileset, and pipelines write only Iceberg and Lance tables"
     ):
         rig.run(pipeline)
 

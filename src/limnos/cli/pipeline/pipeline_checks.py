@@ -191,7 +191,7 @@ def _previews(
     pipeline = import_extra("limnos.pipeline.python", extra="pipelines").bound(result.pipeline, file.parent.absolute())
     with launch.spark_for(connection, master=master, connect=connect) as spark:
         previews: Mapping[str, StepPreview] = engine.preview(
-            spark, pipeline, levels=result.levels, catalogs=result.catalogs
+            spark, pipeline, levels=result.levels, catalogs=result.catalogs, lance_catalogs=result.lance_catalogs
         )
     return previews
 
@@ -246,6 +246,7 @@ def _step_document(one: StepPlan) -> dict[str, object]:
         "level": one.level + 1,
         "write": one.step.write.mode.value,
         "new": one.is_new,
+        "format": "lance" if one.is_lance else "iceberg",
         "reads": [
             {"name": each.name, "kind": each.kind, "snapshot": each.snapshot, "why": each.why} for each in one.reads
         ],
@@ -284,7 +285,8 @@ def _lines(
     many = "1 step" if len(result.pipeline.steps) == 1 else f"{len(result.pipeline.steps)} steps"
     yield f"pipeline {result.pipeline.name}: {many}{levels}, tables in catalog {result.pipeline.catalog}"
     for one in steps if planned else ():
-        new = ", a new table" if one.is_new else ""
+        kind = "Lance table" if one.is_lance else "table"
+        new = f", a new {kind}" if one.is_new else f", a {kind}" if one.is_lance else ""
         yield f"{one.level + 1}. {one.step.name} ({one.step.write.mode.value}{new})"
         for each in one.reads:
             at = f" at {each.snapshot}" if each.snapshot is not None else ""

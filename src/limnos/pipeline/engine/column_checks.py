@@ -65,7 +65,7 @@ class ColumnChecker:
                 if step.name in skipped or step.table in self.unreadable:
                     continue
                 try:
-                    columns = self._columns(step)
+                    columns = (*self._columns(step), *_embedding_columns(step))
                 except UnknownColumns:
                     continue
                 except InvalidQuery as error:
@@ -133,6 +133,9 @@ class ColumnChecker:
         history = [one.name for one in _history_columns(step)]
         names = [*(one.name for one in columns), *history]
         mentions = {
+            "the columns of 'embed'": () if step.embed is None else step.embed.columns,
+            "'indexes'": tuple(one.column for one in step.indexes),
+            "'vectors'": tuple(step.vectors),
             "the keys of 'write'": step.write.keys,
             "'tracked'": step.write.tracked,
             "'partition'": tuple(one for one in step.partition if _PLAIN_COLUMN.fullmatch(one)),
@@ -187,6 +190,12 @@ def _history_columns(step: StepDeclaration) -> Columns:
         AnalyzedColumn(write.valid_to, "TIMESTAMP"),
         AnalyzedColumn(write.current, "BOOLEAN"),
     )
+
+
+def _embedding_columns(step: StepDeclaration) -> Columns:
+    if step.embed is None:
+        return ()
+    return (AnalyzedColumn(step.embed.into, "ARRAY<FLOAT>"), AnalyzedColumn(step.embed.hash_column, "STRING"))
 
 
 def _has(names: Sequence[str], name: str) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from limnos.client import Client
 from limnos.model.errors import BadRequest
 from limnos.pipeline.engine.metadata import is_classic
+from limnos.spark.lance.server_access import ServerAccess
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -27,21 +28,44 @@ def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_
     Raises BadRequest if the session has no such catalog of a Limnos server, or if Spark Connect does not return the
     catalog's token.
     """
+    access = _access(spark, catalog)
+    if access is None:
+        raise BadRequest(
+            f"This Spark session has no catalog {catalog} of a Limnos server: create it with limnos.spark.session(uri, catalogs=[{catalog!r}]), or give `client`."
+        )
+    if not is_classic(spark) and spark.conf.get(f"spark.sql.catalog.{catalog}.rest.auth.type", None) == "oauth2":
+        raise BadRequest(
+            "Spark Connect does not return a session's credential: give `client`, limnos.client.Client with the same token."
+        )
+    return Client(access.uri, token=access.token, user=access.user, metalake=access.metalake, timeout_s=timeout_s)
+
+
+def access_of(spark: SparkSession) -> ServerAccess:
+    """Return the server and the credential of the session's catalogs, for Lance tables of the same metalake.
+
+    Raises BadRequest for a session without a catalog of a Limnos server, and over Spark Connect, which does not return
+    the credential.
+    """
+    prefix, suffix = "spark.sql.catalog.", ".warehouse"
+    names = (key.removeprefix(prefix).removesuffix(suffix) for key in spark.conf.getAll if key.endswith(suffix))
+    accesses = [access for name in names if (access := _access(spark, name)) is not None]
+    if not accesses or not is_classic(spark):
+        raise BadRequest(
+            "Lance tables are written in a session of limnos.spark.session with at least one Iceberg catalog, and not over Spark Connect."
+        )
+    return accesses[0]
+
+
+def _access(spark: SparkSession, catalog: str) -> ServerAccess | None:
+    """Return the server and the credential in the settings of a catalog; None if it is not one of a Limnos server."""
     prefix = f"spark.sql.catalog.{catalog}"
     uri = spark.conf.get(f"{prefix}.uri", None)
     warehouse = spark.conf.get(f"{prefix}.warehouse", None)
     if not uri or not warehouse or "/" not in warehouse:
-        raise BadRequest(
-            f"This Spark session has no catalog {catalog} of a Limnos server: create it with limnos.spark.session(uri, catalogs=[{catalog!r}]), or give `client`."
-        )
-    if not is_classic(spark) and spark.conf.get(f"{prefix}.rest.auth.type", None) == "oauth2":
-        raise BadRequest(
-            "Spark Connect does not return a session's credential: give `client`, limnos.client.Client with the same token."
-        )
-    metalake = warehouse.partition("/")[0]
+        return None
     token, user = _credential(spark.conf.get(f"{prefix}.header.Authorization", None))
-    return Client(
-        uri.rstrip("/").removesuffix("/iceberg"), token=token, user=user, metalake=metalake, timeout_s=timeout_s
+    return ServerAccess(
+        uri=uri.rstrip("/").removesuffix("/iceberg"), metalake=warehouse.partition("/")[0], token=token, user=user
     )
 
 

@@ -29,8 +29,9 @@ class BranchDifference:
     """
 
     table: str
-    added: int
-    removed: int
+    added: int | None
+    removed: int | None
+    """None, as `added`, for a Lance table: nothing reads its staged versions."""
     changed: int | None
     columns_added: tuple[str, ...] = ()
     columns_removed: tuple[str, ...] = ()
@@ -38,10 +39,12 @@ class BranchDifference:
 
 
 def difference(spark: SparkSession, branch: StepBranch, *, keys: Sequence[str] = (), rows: int = 0) -> BranchDifference:
-    """Compare the branch's head with its base, the head of `main` when the run began.
+    """Compare the branch's head with its base, the head of `main` when the run began. Lance tables are not compared.
 
     The sample has at most `rows` of the differing rows.
     """
+    if branch.staged is not None:
+        return BranchDifference(table=".".join(branch.table), added=None, removed=None, changed=None)
     name = engine.render_spark(branch.table)
     if branch.head is None or branch.head == branch.base:
         return BranchDifference(table=".".join(branch.table), added=0, removed=0, changed=0 if keys else None)

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limnos.model.errors import LimnosError
+from limnos.pipeline.engine.connection import access_of
 from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.metadata import is_classic
 from limnos.pipeline.engine.pinned_reads import pin_tables, reads
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from limnos.pipeline.context import StepContext
     from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
     from limnos.pipeline.outcomes import ReadPin, StepOutcome
+    from limnos.spark.lance.server_access import ServerAccess
 
 logger = logging.getLogger(__name__)
 
@@ -51,11 +53,19 @@ class TaskCounts:
 class SparkEngine:
     """Executes steps in sessions that share the settings of the session `spark`. Call `close` before stopping `spark`.
 
-    While `is_stopped` returns true, calls do not wait for an unreachable Spark Connect server.
+    While `is_stopped` returns true, calls do not wait for an unreachable Spark Connect server. `access` is the access
+    to Lance tables; by default that of the session's catalogs.
     """
 
-    def __init__(self, spark: SparkSession, *, is_stopped: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        *,
+        is_stopped: Callable[[], bool] = lambda: False,
+        access: ServerAccess | None = None,
+    ) -> None:
         self._spark = spark
+        self._access = access
         self._classic = is_classic(spark)
         self._sessions = SparkSessions(spark, is_stopped=is_stopped)
         self._lock = threading.Lock()
@@ -104,7 +114,11 @@ class SparkEngine:
         RunStopped by `context.check`.
         """
         with self._session(step) as spark, _spark_errors_in_step():
-            return carry_out(spark, step, context=context)
+            if step.table[0] not in context.lance_catalogs:
+                return carry_out(spark, step, context=context)
+            from limnos.pipeline.engine.lance.execution import carry_out_lance  # noqa: PLC0415 - loads Lance's library
+
+            return carry_out_lance(spark, step, context=context, access=self._access or access_of(self._spark))
 
     def tasks(self, step: str) -> TaskCounts:
         """Return the counts of done and submitted Spark tasks of a running step."""

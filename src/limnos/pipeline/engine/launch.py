@@ -21,6 +21,7 @@ from limnos.client import Client
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.stop import StopSignal
 from limnos.spark.connect import connect_session
+from limnos.spark.lance.server_access import ServerAccess
 from limnos.spark.session import PROVIDER, session
 
 if TYPE_CHECKING:
@@ -51,6 +52,16 @@ class ServerConnection:
             metalake=self.metalake,
             timeout_s=timeout_s,
             ca_file=self.ca_file,
+        )
+
+    def lance_access(self, connect: str | None) -> ServerAccess | None:
+        """Return the access to Lance tables for a session of this connection; None for Spark Connect (`connect`), by
+        which they are not written.
+        """
+        if connect is not None:
+            return None
+        return ServerAccess(
+            uri=self.uri, metalake=self.metalake, token=self.token, user=self.user, ca_file=self.ca_file
         )
 
 

@@ -58,8 +58,9 @@ def preview(
     *,
     levels: Sequence[Sequence[declaration.StepDeclaration]],
     catalogs: frozenset[str],
+    lance_catalogs: frozenset[str] = frozenset(),
 ) -> dict[str, StepPreview]:
-    """Preview the changes of each step's table, by the step's name.
+    """Preview the changes of each step's table, by the step's name. Tables in `lance_catalogs` need no statements.
 
     The steps of `pipeline` must have their Python functions imported. `levels` gives only the order; its steps may have
     function names instead.
@@ -67,7 +68,11 @@ def preview(
     work = _Previewer(spark, pipeline, catalogs=catalogs)
     bound = {step.table: step for step in pipeline.steps}
     try:
-        return {step.name: work.preview(bound[step.table]) for level in levels for step in level}
+        return {
+            step.name: work.preview(bound[step.table], is_lance=step.table[0] in lance_catalogs)
+            for level in levels
+            for step in level
+        }
     finally:
         work.end()
 
@@ -111,7 +116,7 @@ class _Previewer:
         self._views: dict[declaration.Parts, str] = {}
         self._why: dict[declaration.Parts, str] = {}
 
-    def preview(self, step: declaration.StepDeclaration) -> StepPreview:
+    def preview(self, step: declaration.StepDeclaration, *, is_lance: bool) -> StepPreview:
         try:
             frame = self._frame(step)
         except _UnknownColumns as error:
@@ -120,6 +125,9 @@ class _Previewer:
         except Exception as error:  # noqa: BLE001  (an error of Spark or of a step's function)
             self._why[step.table] = f"{step.name} is refused"
             return StepPreview(step=step.name, refused=_first_line(error))
+        if is_lance:  # its columns are those of the version that replaces it, or are compared by the run
+            self._keep(step.table, frame)
+            return StepPreview(step=step.name)
         try:
             needed = preparation(self._spark, step, frame=frame)
         except Exception as error:  # noqa: BLE001  (refused by our rules, or by Spark)

@@ -30,7 +30,7 @@ from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, St
 from limnos.pipeline.side_tables import MALFORMED, QUARANTINE, side_table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
@@ -46,11 +46,14 @@ _ASIDE = {QUARANTINE: "Rows that violate expectations of", MALFORMED: "Rows of f
 
 def carry_out(spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> StepOutcome:
     """Execute the step. Raises DataBroken with the complete outcome, and the errors of its phases."""
-    return _StepExecution(spark, step, context=context).done()
+    return StepExecution(spark, step, context=context).done()
 
 
-class _StepExecution:
-    """A step in progress: its run, its branches, and the findings and durations collected so far."""
+class StepExecution:
+    """A step in progress: its run, its branches, and the findings and durations collected so far.
+
+    Subclasses write tables of another format: they replace `_write`, `_begin` and what reads the written rows.
+    """
 
     def __init__(self, spark: SparkSession, step: StepDeclaration, *, context: StepContext) -> None:
         self.spark = spark
@@ -182,7 +185,11 @@ class _StepExecution:
             if staged.quarantined is not None:
                 self._write(_side_table_step(self.step, QUARANTINE), staged.quarantined)
         finally:
-            staged.release()
+            self._after_writes(staged.release)
+
+    def _after_writes(self, release: Callable[[], None]) -> None:
+        """Free the staged rows: Iceberg's tables are read for the other expectations."""
+        release()
 
     def _write(self, step: StepDeclaration, frame: DataFrame, *, excluded: DataFrame | None = None) -> WriteResult:
         """Prepare the table, begin its branch, write. The branch is recorded even if the write fails."""

@@ -106,6 +106,9 @@ def _build_step(
         table=(own, *parts),
         body=draft.body,
         properties=dict(pairs(values.get("properties", ()))),
+        vectors=dict(pairs(values.get("vectors", ()))),
+        indexes=values.get("indexes", ()),
+        embed=values.get("embed"),
         columns=tuple(dataclasses.replace(column, name=name) for name, column, _ in values.get("columns", ())),
         allowed=values.get("allow", declaration.AllowedChanges()),
         expectations=values.get("expect", ()),
@@ -127,10 +130,15 @@ def _python_files(values: Values, site: NodeSite) -> tuple[str, ...]:
             site.add(str(error))
         results[written] = None
     bodies = [draft.body for _, draft, _ in values["steps"]] + [kind for _, (kind, _), _ in values.get("sources", ())]
-    for body in bodies:
-        if isinstance(body, (declaration.PythonStep, declaration.PythonSource)):
-            shipped = site.beside.shipped(body.function.partition(":")[0])
-            results.update({shipped: None} if shipped else {})
+    functions = [
+        body.function for body in bodies if isinstance(body, (declaration.PythonStep, declaration.PythonSource))
+    ]
+    for _, draft, _ in values["steps"]:
+        if (embed := draft.values.get("embed")) is not None:
+            functions += [embed.function] if embed.model is None else [embed.function, embed.model]
+    for function in functions:
+        shipped = site.beside.shipped(function.partition(":")[0])
+        results.update({shipped: None} if shipped else {})
     return tuple(results)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, SourcePosition, Sql, StepBody
 from limnos.pipeline.directory import FunctionArgument
+from limnos.pipeline.keys.lance import LANCE_KEYS
 from limnos.pipeline.keys.rules import RULE
 from limnos.pipeline.keys.shared import (
     COLUMNS,
@@ -174,6 +175,7 @@ _TABLE = {
         description="Properties of the table.",
         example="properties: {write.target-file-size-bytes: 134217728}",
     ),
+    **LANCE_KEYS,
     "columns": RecordKey(
         value_schema=MapOf(Text(word="a column"), COLUMN),
         description="Comments of columns.",

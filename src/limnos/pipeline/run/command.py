@@ -181,7 +181,11 @@ def _run_means(
         connection.client() as client,
         connection.client(timeout_s=10) as heart,
         spark_for(connection, master=spark.master, connect=spark.connect, away_s=away_s) as session,
-        closing(SparkEngine(session, is_stopped=lambda: stop.reason is not None)) as engine,
+        closing(
+            SparkEngine(
+                session, is_stopped=lambda: stop.reason is not None, access=connection.lance_access(spark.connect)
+            )
+        ) as engine,
         stop_on_signals(stop),
     ):
         pipeline = project.bound()

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import NoReturn
 
 from limnos.client import Client
-from limnos.client.errors import ClientError, ConflictError, NotFoundError
+from limnos.client.errors import ClientError, ConflictError, NotFoundError, RefusedError
 from limnos.pipeline.declaration import Parts
 from limnos.pipeline.lineage import lineage_of_tables, report_lineage
 from limnos.pipeline.outcomes import StepBranch, StepOutcome
@@ -57,7 +57,7 @@ def publish(
         RunStopped: Another attempt has taken over, or the run was cancelled.
         DeniedError: The caller lacks a right.
         ConflictError, NotFoundError: The server refuses the transaction, and no output has moved.
-        RefusedError: The server refuses the transaction for another reason.
+        RefusedError: The server refuses the transaction for another reason, and it has no versions of Lance tables.
         ValueError: A table lacks a column to drop, and no output has moved.
         UnavailableError: The server was unreachable for too long. The run's record shows whether it was published.
     """
@@ -76,7 +76,7 @@ def publish(
     key = key_of(run, attempt, again=again)
     try:
         revisions = patience.call(lambda: run_operations(client, operations, key=key))
-    except (ConflictError, NotFoundError) as error:
+    except (ConflictError, NotFoundError, RefusedError) as error:
         return _explain_refusal(client, branches, run=run, attempt=attempt, error=error, patience=patience)
     return PublishResult(revisions[catalog])
 
@@ -114,6 +114,9 @@ def _explain_refusal(
     if seen.state == "cancelling":
         raise RunStopped(EndReason.CANCELLED, "the run was cancelled by `limnos pipeline cancel`") from error
     moved = tuple(_moved_outputs(client, branches, patience=patience))
+    if not moved and isinstance(error, RefusedError):
+        # A staged manifest no longer exists, or not in the table's location: the versions must be written again.
+        moved = tuple(MovedOutput(each, f"{error.message}") for each in branches if each.staged)
     if not moved:
         raise error
     return moved
@@ -141,7 +144,7 @@ def _difference(branch: StepBranch, heads: TableHeads | None) -> MovedOutput | N
         return MovedOutput(branch, f"{path} was written {_writer(heads)}")
     if _schema(heads) != branch.schema_id:
         return MovedOutput(branch, f"the columns of {path} were changed during the run")
-    if heads.refs.get(branch.name) != branch.head:
+    if branch.staged is None and heads.refs.get(branch.name) != branch.head:
         return MovedOutput(branch, f"branch {branch.name} of {path} was changed after its step")
     return None
 

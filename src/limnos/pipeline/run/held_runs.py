@@ -36,6 +36,11 @@ def publish_held(client: Client, run_id: str, *, away_s: float = 60) -> RunResul
     if seen.state != "held":
         raise CommitConflict(f"run {run_id} is {seen.state}, and only a held one can be published; {_advice(seen)}")
     branches = _own_branches(seen)
+    if any(branch.staged for branch in branches) and patience.call(client.whoami) != seen.user:
+        # No ref of the table proves that the run wrote a staged version: another user's leftover has the same form.
+        raise CommitConflict(
+            f"run {run_id} wrote Lance tables, whose staged versions only its user {seen.user} may publish: nothing was published"
+        )
     result = publish(client, branches, run=run_id, attempt=seen.attempt, again=0, patience=patience)
     if isinstance(result, PublishResult):
         tables = ", ".join(".".join(branch.table) for branch in branches)

@@ -17,7 +17,7 @@ from limnos.pipeline import lineage
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.declaration_json import plain
 from limnos.pipeline.modules import code_of
-from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
 
 
 def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
@@ -26,7 +26,8 @@ def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
     A different digest means that the step has changed.
     """
     sources = [plain(source) for source in pipeline.sources]
-    functions = [getattr(one, "callable", None) for one in (step.body, *(source.kind for source in pipeline.sources))]
+    named = (step.body, step.embed, *(source.kind for source in pipeline.sources))
+    functions = [getattr(one, "callable", None) for one in named]
     code = [None if function is None else code_of(function) for function in functions]
     text = json.dumps([plain(dataclasses.replace(step, tags=())), code, sources], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -94,7 +95,8 @@ def _outputs(outcome: StepOutcome) -> list[dict[str, object]]:
 
 
 def _output(branch: StepBranch) -> dict[str, object]:
-    return {
+    staged = {} if branch.staged is None else {"staged": [dataclasses.asdict(each) for each in branch.staged]}
+    return staged | {
         "table": list(branch.table),
         "catalog": branch.table[0],
         "branch": branch.name,
@@ -118,6 +120,7 @@ def branch_of(entries: Mapping[str, Any]) -> StepBranch:
         head=entries["head"],
         is_new=entries["is_new"],
         columns_to_drop=tuple(entries.get("columns_to_drop", ())),
+        staged=None if entries.get("staged") is None else tuple(StagedVersion(**each) for each in entries["staged"]),
     )
 
 

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Branches of a run's tables: looked up and changed through the server, without Spark.
 
+A Lance table counts as a table whose branch `main` is at its newest version: its staged versions are files that only
+the run's record names.
+
 Looks up tables; creates branches at the heads of finished steps; removes the branches and tables of a run. Only refs
 and new tables change here, never snapshots.
 """
@@ -9,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from limnos.client import Client
@@ -32,6 +35,7 @@ class TableHeads:
     uuid: str
     refs: Mapping[str, int]
     metadata: Mapping[str, Any]
+    is_lance: bool = False
 
     @property
     def main(self) -> int | None:
@@ -49,7 +53,7 @@ def heads_of(client: Client, table: Parts) -> TableHeads | None:
     try:
         metadata: Mapping[str, Any] = client.tables.load(table, snapshots="refs").metadata
     except NotFoundError:
-        return None
+        return _lance_heads(client, table)
     refs = metadata.get("refs") or {}
     return TableHeads(
         table=table,
@@ -57,6 +61,16 @@ def heads_of(client: Client, table: Parts) -> TableHeads | None:
         refs={name: int(ref["snapshot-id"]) for name, ref in refs.items()},
         metadata=metadata,
     )
+
+
+def _lance_heads(client: Client, table: Parts) -> TableHeads | None:
+    try:
+        loaded = client.lance.load(table)
+    except NotFoundError:
+        return None
+    refs = {} if loaded.version is None else {MAIN: loaded.version}
+    metadata = {"current-schema-id": 0, "properties": loaded.properties}
+    return TableHeads(table=table, uuid=loaded.location, refs=refs, metadata=metadata, is_lance=True)
 
 
 def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: str) -> tuple[StepBranch, ...]:
@@ -67,7 +81,7 @@ def restart_branches(client: Client, branches: Iterable[StepBranch], *, name: st
     entries: list[StepBranch] = []
     operations: list[dict[str, object]] = []
     for branch in branches:
-        if branch.head is not None:
+        if branch.head is not None and branch.staged is None:
             operations.append(_begin(branch, name))
         entries.append(_rename_branch(branch, name))
     if operations:
@@ -100,16 +114,7 @@ def _begin(branch: StepBranch, name: str) -> dict[str, object]:
 
 
 def _rename_branch(branch: StepBranch, name: str) -> StepBranch:
-    return StepBranch(
-        table=branch.table,
-        name=name,
-        uuid=branch.uuid,
-        schema_id=branch.schema_id,
-        base=branch.base,
-        head=branch.head,
-        is_new=branch.is_new,
-        columns_to_drop=branch.columns_to_drop,
-    )
+    return replace(branch, name=name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +150,9 @@ def _clear_branches_once(client: Client, tables: Mapping[Parts, bool], *, run: s
         operations = by_catalog.setdefault(table[0], [])
         if is_new and _is_unpublished(heads, run):
             dropped.append(name)
+            if heads.is_lance:
+                client.lance.drop(table)
+                continue
             operations.append({"do": "drop-table", "path": list(table[1:])})
         elif ours:
             branches += [f"{name}@{each}" for each in ours]
@@ -160,11 +168,15 @@ def drop_new_tables(client: Client, tables: Iterable[Parts], *, run: str) -> tup
 
     They are in the trash of their catalog, with the run's branches, until `restore_new_tables` restores them.
     """
-    dropped = [table for table in tables if (heads := heads_of(client, table)) and _is_unpublished(heads, run)]
-    for start in range(0, len(dropped), _DROPS_MAX):
-        part = dropped[start : start + _DROPS_MAX]
+    dropped = [heads for table in tables if (heads := heads_of(client, table)) and _is_unpublished(heads, run)]
+    by_transaction = [heads.table for heads in dropped if not heads.is_lance]
+    for start in range(0, len(by_transaction), _DROPS_MAX):
+        part = by_transaction[start : start + _DROPS_MAX]
         run_operations(client, [{"do": "drop-table", "catalog": table[0], "path": list(table[1:])} for table in part])
-    return tuple(dropped)
+    for heads in dropped:
+        if heads.is_lance:
+            client.lance.drop(heads.table)
+    return tuple(heads.table for heads in dropped)
 
 
 def restore_new_tables(client: Client, tables: Iterable[Parts], *, run: str) -> None:
@@ -181,7 +193,7 @@ def restore_new_tables(client: Client, tables: Iterable[Parts], *, run: str) -> 
             continue
         heads = heads_of(client, table)
         if heads is not None and not _is_unpublished(heads, run):  # a later table of this name
-            client.tables.drop(table)
+            (client.lance if heads.is_lance else client.tables).drop(table)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.context import branch_name
 from limnos.pipeline.declaration import ExpectationAction, Parts, Pipeline, Scalar
 from limnos.pipeline.declaration_json import encode_declaration
+from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, call_engine, needs_of
@@ -55,6 +56,8 @@ def resume(
     chosen = options_of(seen.options, like=run_options)
     names = _names(seen, pipeline)
     patience.call(lambda: require_own_tables(means.client, pipeline))
+    lance = patience.call(lambda: lance_catalogs(means.client, pipeline))
+    require_lance_outputs(pipeline, lance, reads=reads)
     run = patience.call(
         lambda: means.client.runs.resume(run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=seen.attempt)
     )
@@ -85,6 +88,7 @@ def resume(
         pins=pins,
         options=chosen,
         new=_new(seen),
+        lance_catalogs=lance,
         outputs=outputs_of(seen.options.get("outputs")),
         planning_s=time.monotonic() - began,
         done={name: outcome for name, outcome in done.items() if name not in redo},

@@ -207,6 +207,7 @@ class AttemptRunner:
             sources=read,
             done_branches=branches,
             existing_tables=work.outputs.existing_tables,
+            lance_catalogs=work.lance_catalogs,
             full=work.options.full,
             check=self.stop.check,
         )

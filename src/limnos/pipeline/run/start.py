@@ -21,6 +21,7 @@ from limnos.client.errors import ConflictError
 from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
 from limnos.pipeline.declaration_json import encode_declaration
 from limnos.pipeline.graph import order_steps
+from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.modified_steps import modified_steps, step_states
 from limnos.pipeline.outcomes import ReadPin
 from limnos.pipeline.rights import grants_lacking_now
@@ -66,7 +67,8 @@ def start(
 
     Raises:
         BadRequest: Wrong options or parameters, or a query that Spark rejects.
-        InvalidPipeline: The steps have no valid order, or another pipeline declares one of its tables.
+        InvalidPipeline: The steps have no valid order, another pipeline declares one of its tables, or a step asks of
+            a Lance table what it cannot do.
         NotFound, UnsupportedOperation: A table that a step reads does not exist, or is not an Iceberg table.
         PermissionDenied, ServiceUnavailable: Spark may not read a table, or does not reach the server.
         ClientError: The server refuses a request before the run begins.
@@ -81,6 +83,8 @@ def start(
     if not names:
         return _nothing_selected(pipeline, means.listener)
     patience.call(lambda: require_own_tables(means.client, pipeline))
+    lance = patience.call(lambda: lance_catalogs(means.client, pipeline))
+    require_lance_outputs(pipeline, lance, reads=reads)
     request = _RunRequest(
         pipeline=pipeline, names=names, reads=reads, values=values, options=options, file=file, run=str(uuid.uuid4())
     )
@@ -111,6 +115,7 @@ def start(
         pins=pins,
         options=options,
         new=request.new(outputs),
+        lance_catalogs=lance,
         outputs=outputs,
         planning_s=time.monotonic() - began,
     )

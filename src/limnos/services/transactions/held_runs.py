@@ -40,6 +40,8 @@ class RunOutput(msgspec.Struct, frozen=True, kw_only=True):
     head: int | None = None
     is_new: bool = False
     columns_to_drop: tuple[str, ...] = ()
+    staged: tuple[object, ...] | None = None
+    """The staged versions of a Lance table; None for an Iceberg table."""
 
 
 def run_outputs(steps: Sequence[RunStepState]) -> list[RunOutput]:
@@ -88,7 +90,7 @@ async def held_run_publish(ctx: Context, *, metalake: str, run: PipelineRun, ste
     Raises:
         CommitConflict: The run is not held, a table has changed since it began, or its record names branches that it
             did not create.
-        UnsupportedOperation: A table loses columns; such a run is published with the command line.
+        UnsupportedOperation: A table loses columns, or is a Lance table; such a run is published with the command line.
         PermissionDenied: The caller lacks one of these rights.
     """
     if run.state != HELD:
@@ -97,6 +99,10 @@ async def held_run_publish(ctx: Context, *, metalake: str, run: PipelineRun, ste
     if any(output.columns_to_drop for output in outputs):
         raise UnsupportedOperation(
             f"A table of this run loses columns: publish it with limnos pipeline publish {run.uuid}"
+        )
+    if any(output.staged is not None for output in outputs):
+        raise UnsupportedOperation(
+            f"A table of this run is a Lance table: its user publishes it with limnos pipeline publish {run.uuid}"
         )
     operations: list[tuple[RequestScope, TransactionOperation]] = [
         (RequestScope(metalake, output.table[0]), _move(output)) for output in outputs
@@ -134,7 +140,7 @@ async def branches_remove(
             continue
         if output.is_new:
             left.append(output)
-        if output.head is None:
+        if output.head is None or output.staged is not None:
             continue
         requirements: list[object] = [
             {"type": "assert-table-uuid", "uuid": output.uuid},

@@ -90,6 +90,15 @@ class RunFinish(AdminRequestBody, frozen=True):
     message: str | None = None
 
 
+class StagedVersionReport(AdminRequestBody, frozen=True, kw_only=True):
+    """A version of a Lance table whose manifest is written and not committed."""
+
+    version: Count
+    manifest_path: str
+    manifest_size: Count | None = None
+    e_tag: str | None = None
+
+
 class StepOutputReport(AdminRequestBody, frozen=True, kw_only=True):
     """A table that the step wrote on a branch: `base` is the snapshot of `main` before the step, `head` the branch's
     snapshot after it.
@@ -106,6 +115,8 @@ class StepOutputReport(AdminRequestBody, frozen=True, kw_only=True):
     columns_to_drop: tuple[str, ...] = ()
     lineage: dict[str, object] | None = None
     """The lineage of the step's rows, in the runner's format. The publisher of the run reports it."""
+    staged: list[StagedVersionReport] | None = None
+    """The versions of a Lance table that publishing commits."""
 
 
 class StepInputReport(AdminRequestBody, frozen=True, kw_only=True):

@@ -1,0 +1,257 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Execution of a step whose table is a Lance table.
+
+Differs from the execution for Iceberg tables in the write and in what the expectations read: nothing is read from a
+staged version. The rows of a step with expectations are computed once, and its table's rows are those of the published
+version with the written ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from limnos.client.errors import ClientError, DeniedError, NoSpaceError, ServerError, UnavailableError
+from limnos.names import display
+from limnos.pipeline.declaration import EmbeddingDeclaration, Expectation, ExpectationAction, RuleKind, StepDeclaration
+from limnos.pipeline.engine.changes import quote_column
+from limnos.pipeline.engine.expectations import RowRules, table_findings
+from limnos.pipeline.engine.inputs import StepInputs, table_texts
+from limnos.pipeline.engine.lance.embedding import ERROR_COLUMN, embedded
+from limnos.pipeline.engine.lance.fragments import write_frame
+from limnos.pipeline.engine.lance.indexes import update_indexes
+from limnos.pipeline.engine.lance.tables import LanceTarget, prepare_target
+from limnos.pipeline.engine.session import temporary_view
+from limnos.pipeline.engine.staging import release, stage
+from limnos.pipeline.engine.steps import StepExecution
+from limnos.pipeline.engine.writes import WriteResult
+from limnos.pipeline.failures import StepAway, StepDenied, StepFailed
+from limnos.pipeline.outcomes import ExpectationFinding, StepBranch, StepOutcome
+from limnos.pipeline.run.refs import heads_of
+from limnos.spark.lance.server_access import SOURCE, ServerAccess
+from limnos.spark.session import register_lance
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from limnos.pipeline.context import StepContext
+    from limnos.pipeline.declaration import Parts
+
+EMBEDDING_RULE = "embed"
+"""The name of the rule by which rows without a vector go to quarantine."""
+_AWAY = re.compile(
+    r"error sending request|Connection refused|Connection reset|ServiceUnavailable|timed out", re.IGNORECASE
+)
+
+
+def carry_out_lance(
+    spark: SparkSession, step: StepDeclaration, *, context: StepContext, access: ServerAccess
+) -> StepOutcome:
+    """Execute a step of a Lance table. Raises as `engine.steps.carry_out` does."""
+    return LanceStepExecution(spark, step, context=context, access=access).done()
+
+
+class LanceStepExecution(StepExecution):
+    """A step in progress that stages versions of a Lance table, and of its quarantine table."""
+
+    def __init__(
+        self, spark: SparkSession, step: StepDeclaration, *, context: StepContext, access: ServerAccess
+    ) -> None:
+        super().__init__(spark, _with_embedding_rule(step), context=context)
+        self._access = access
+        self._targets: dict[Parts, LanceTarget] = {}
+        self._written: DataFrame | None = None
+        self._releases: list[Callable[[], None]] = []
+
+    def done(self) -> StepOutcome:
+        """Execute all phases of the step, and free the staged rows."""
+        try:
+            with _lance_errors():
+                return super().done()
+        finally:
+            for free in self._releases:
+                free()
+
+    def _write_all(self, rules: RowRules, inputs: StepInputs) -> None:
+        """Write the rows. With expectations they are computed once, so that these count the rows that are written."""
+        if self.step.embed is not None:
+            inputs = replace(inputs, frame=self._embedded(inputs.frame, self.step.embed))
+        if self.step.expectations and not inputs.nothing_new:
+            with self._phase("writing"):
+                staged = stage(inputs.frame)
+            self._after_writes(lambda: release(staged))
+            inputs = replace(inputs, frame=staged)
+        super()._write_all(rules, inputs)
+
+    def _after_writes(self, release: Callable[[], None]) -> None:
+        """Keep the staged rows for the other expectations, until the step is done."""
+        self._releases.append(release)
+
+    def _write(self, step: StepDeclaration, frame: DataFrame, *, excluded: DataFrame | None = None) -> WriteResult:
+        """Write the rows as fragments, and stage a version with them."""
+        if self.step.embed is not None and step is self.step:
+            frame = frame.drop(ERROR_COLUMN)
+        branch, _ = self._begin(step, frame)
+        target = self._targets[step.table]
+        table = target.table
+        with self._phase("writing"):
+            written = write_frame(
+                frame, schema=target.schema, location=table.location, mode=target.mode, options=table.options
+            )
+            self.context.check()
+            if target.replaces:
+                table.overwrite(target.schema, written.fragments)
+            else:
+                table.append(written.fragments)
+        self.branches[-1] = replace(branch, head=table.head, staged=table.staged)
+        if step is self.step:
+            self.rows, self._written = written.rows, frame
+        self.bytes += written.bytes
+        return WriteResult(head=table.head or 0, rows=written.rows, bytes=written.bytes)
+
+    def _begin(self, step: StepDeclaration, frame: DataFrame) -> tuple[StepBranch, StructType | None]:
+        """Prepare the table. The branch of a Lance table has a name only, and staged versions once rows are written."""
+        with self._phase("planning"):
+            target = prepare_target(
+                self._access,
+                step,
+                columns=frame.schema,
+                branch=self.context.branch,
+                existing_tables=self.context.existing_tables,
+            )
+        self.context.check()
+        self._targets[step.table] = target
+        table = target.table
+        self.branches.append(
+            StepBranch(
+                table=step.table,
+                name=self.context.branch,
+                uuid=table.location,
+                schema_id=0,
+                base=table.base,
+                head=table.base,
+                is_new=target.is_new,
+                staged=(),
+            )
+        )
+        return self.branches[-1], None
+
+    def _judged(self) -> StepOutcome:
+        """Return the outcome, with indexes of the rows that the expectations let through."""
+        self._require_some_embedded()
+        outcome = super()._judged()
+        target = self._targets[self.step.table].table
+        if not self.step.indexes or target.dataset is None:
+            return outcome
+        with self._phase("indexes"):
+            update_indexes(target.dataset, self.step.indexes, step=self.step.name)
+        self.branches[0] = replace(self.branches[0], head=target.head, staged=target.staged)
+        return self._outcome()
+
+    def _embedded(self, frame: DataFrame, embedding: EmbeddingDeclaration) -> DataFrame:
+        """Return the rows with their vectors, those of equal inputs from the published version."""
+        if self.lineage is not None:
+            origins = {one for name in embedding.columns for one in self.lineage.columns.get(name, ())}
+            columns = dict.fromkeys(
+                embedding.added, tuple(sorted(one._replace(subtype="TRANSFORMATION") for one in origins))
+            )
+            self.lineage = replace(self.lineage, columns={**self.lineage.columns, **columns})
+        return embedded(frame, embedding, known=self._known_vectors(embedding), step=self.step.name)
+
+    def _known_vectors(self, embedding: EmbeddingDeclaration) -> DataFrame | None:
+        """Return the published vectors by their hashes; None if there are none, or all rows are to be embedded."""
+        with self._access.client() as client:
+            heads = heads_of(client, self.step.table)
+        if self.context.full or heads is None or heads.main is None:
+            return None
+        published = self._published(heads.main)
+        if not {*embedding.added} <= {*published.columns}:
+            return None
+        return published.select(*map(quote_column, embedding.added))
+
+    def _require_some_embedded(self) -> None:
+        """Raise StepFailed if no row has a vector: then not the rows are wrong, but the function or its model."""
+        if self.step.embed is None:
+            return
+        finding = next((each for each in self.findings if each.rule == EMBEDDING_RULE), None)
+        if finding is not None and finding.broken == finding.checked > 0:
+            raise StepFailed(
+                f"{self.step.embed.function} made a vector of none of {finding.checked} rows: {finding.sample}"
+            )
+
+    def _added(self, written: WriteResult) -> DataFrame | None:
+        return self._written
+
+    def _rows_before(self) -> int | None:
+        """Count the published rows, if a rule needs the count; else None."""
+        table = self._targets[self.step.table].table
+        if table.base is None or all(rule.kind is not RuleKind.NO_FEWER_ROWS for rule in self.step.expectations):
+            return None
+        return self._published(table.base).count()
+
+    def _published(self, version: int) -> DataFrame:
+        """Return the rows of a published version of the step's table."""
+        register_lance(self.spark, self._access, lineage=False)
+        return self.spark.read.format(SOURCE).option("version", str(version)).load(display.render(self.step.table))
+
+    def _table_rows(self) -> DataFrame | None:
+        """Return the rows that the table has when the run is published; None for a table without data."""
+        target = self._targets[self.step.table]
+        base = target.table.base
+        if self._written is None:
+            return None if base is None else self._published(base)
+        if target.replaces or base is None:
+            return self._written
+        return self._published(base).unionByName(self._written, allowMissingColumns=True)
+
+    def _table_findings(self) -> tuple[ExpectationFinding, ...]:
+        rows = self._table_rows()
+        if rows is None or all(rule.kind is RuleKind.ROW for rule in self.step.expectations):
+            return ()
+        others = table_texts(self.spark, self.context)
+        own = (self.step.table, self.step.table[1:] if self.step.table[0] == self.context.pipeline.catalog else ())
+        with temporary_view(rows) as view:
+            return table_findings(
+                self.spark,
+                self.step,
+                reads=lambda parts: view if parts in own else others(parts),
+                run_at=self.context.at,
+                rows_before=self._rows_before(),
+                parameters=self.values,
+            )
+
+
+def _with_embedding_rule(step: StepDeclaration) -> StepDeclaration:
+    """Return the step with the rule that puts rows without a vector into quarantine."""
+    if step.embed is None:
+        return step
+    rule = Expectation(
+        name=EMBEDDING_RULE,
+        kind=RuleKind.ROW,
+        action=ExpectationAction.QUARANTINE,
+        condition=f"{quote_column(step.embed.into)} IS NOT NULL",
+    )
+    return replace(step, expectations=(rule, *step.expectations))
+
+
+@contextmanager
+def _lance_errors() -> Iterator[None]:
+    """Convert errors of the server and of Lance's library in the body of a `with` to StepErrors."""
+    try:
+        yield
+    except DeniedError as error:
+        raise StepDenied(error.message) from error
+    except NoSpaceError as error:
+        raise StepFailed(error.message) from error
+    except (UnavailableError, ServerError) as error:
+        raise StepAway(error.message) from error
+    except ClientError as error:
+        raise StepFailed(error.message) from error
+    except (OSError, RuntimeError) as error:
+        if type(error) in (OSError, RuntimeError) and _AWAY.search(str(error)):
+            raise StepAway(str(error)) from error
+        raise

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lance tables among the outputs of a pipeline: which catalogs have them, and what a step may not ask of them.
+
+Compares declarations with the formats of catalogs. Must not know Spark or Lance's library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from limnos.client import Client
+from limnos.client.errors import DeniedError, NotFoundError
+from limnos.model.kinds import GENERIC_PROVIDER
+from limnos.names import display
+from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration, WriteMode
+from limnos.pipeline.problems import InvalidPipeline, Problem
+
+LANCE_MODES = frozenset({WriteMode.REPLACE, WriteMode.APPEND})
+"""The write modes of Lance tables."""
+STORAGE_MANAGED = (
+    "is a Lance table whose versions its storage keeps, so the server cannot commit them together with a run's other "
+    "tables. Write another table; a run creates it with managed_versioning=true"
+)
+"""The reason why such a table cannot be an output."""
+_ONLY_LANCE = ("vectors", "indexes", "embed")
+_ONLY_ICEBERG = ("partition", "sort", "columns")
+
+
+def lance_catalogs(client: Client, pipeline: Pipeline) -> frozenset[str]:
+    """Return the catalogs of the pipeline's steps that have Lance tables. Catalogs that the caller may not see are left
+    out.
+    """
+    return frozenset(name for name in pipeline.catalogs if _has_lance_tables(client, name))
+
+
+def _has_lance_tables(client: Client, catalog: str) -> bool:
+    try:
+        return client.catalogs.get(catalog).provider == GENERIC_PROVIDER
+    except (DeniedError, NotFoundError):
+        return False
+
+
+def require_lance_outputs(
+    pipeline: Pipeline, catalogs: frozenset[str], *, reads: Mapping[str, frozenset[Parts]]
+) -> None:
+    """Raise InvalidPipeline with the problems that `lance_problems` yields."""
+    if problems := tuple(lance_problems(pipeline, catalogs, reads=reads)):
+        raise InvalidPipeline(problems)
+
+
+def lance_problems(
+    pipeline: Pipeline, catalogs: frozenset[str], *, reads: Mapping[str, frozenset[Parts]]
+) -> Iterator[Problem]:
+    """Yield a problem for each key that a step's table does not have in its format, and for each read of a Lance table.
+
+    `catalogs` are those with Lance tables; `reads` are the tables that each step reads.
+    """
+    for step in pipeline.steps:
+        yield from _key_problems(step, is_lance=step.table[0] in catalogs)
+        for table in sorted(each for each in reads.get(step.name, ()) if each[0] in catalogs):
+            yield Problem(
+                f"{step.name} reads {display.render(table)}, a Lance table, which runs write and do not read: read the "
+                "table from which it is made, or a Python source that opens it",
+                step.at,
+            )
+
+
+def _key_problems(step: StepDeclaration, *, is_lance: bool) -> Iterator[Problem]:
+    if not is_lance:
+        for key in _ONLY_LANCE:
+            if getattr(step, key):
+                yield Problem(f"{step.name}: '{key}' is for Lance tables, and its catalog has none", step.at)
+        return
+    if step.write.mode not in LANCE_MODES:
+        modes = ", ".join(sorted(mode.value for mode in LANCE_MODES))
+        yield Problem(
+            f"{step.name} writes a Lance table, for which 'write: {step.write.mode.value}' is not there: use {modes}",
+            step.at,
+        )
+    if step.incremental:
+        yield Problem(
+            f"{step.name} writes a Lance table, which keeps no checkpoint for 'incremental': make an incremental "
+            "Iceberg table first, and this one from it",
+            step.at,
+        )
+    for name in sorted({each.name for each in step.indexes if [one.name for one in step.indexes].count(each.name) > 1}):
+        yield Problem(f"{step.name} declares the index {name} twice: leave one out", step.at)
+    for key in _ONLY_ICEBERG:
+        if getattr(step, key):
+            yield Problem(f"{step.name} writes a Lance table, which has no '{key}': leave it out", step.at)
