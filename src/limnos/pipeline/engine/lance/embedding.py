@@ -2,8 +2,9 @@
 """Embedding of rows: a function over Arrow batches makes a vector for each row that has none yet.
 
 The hash of a row's inputs lies beside its vector, so a later run takes the vectors of equal inputs from the published
-version. A worker process loads the model once. A batch that fails is tried again, then halved, so that one bad row
-does not fail its batch; the rows that fail alone have no vector and their error. Must not know tables.
+version. A worker process loads the model once. A batch that fails is tried again, then halved without further pauses,
+so that one bad row does not fail its batch; the rows that fail alone have no vector and their error. Must not know
+tables.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ def embedded(frame: DataFrame, embedding: EmbeddingDeclaration, *, known: DataFr
             StructField(ERROR_COLUMN, StringType()),
         ]
     )
-    return rows.mapInArrow(_task(_WorkerEmbedding.of(embedding)), result)
+    return rows.mapInArrow(_task(WorkerEmbedding.of(embedding)), result)
 
 
 def _hash_of(embedding: EmbeddingDeclaration) -> Column:
@@ -82,7 +83,7 @@ def _hash_of(embedding: EmbeddingDeclaration) -> Column:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _WorkerEmbedding:
+class WorkerEmbedding:
     """What a worker process needs to embed rows."""
 
     columns: tuple[str, ...]
@@ -97,7 +98,7 @@ class _WorkerEmbedding:
     model: Callable[[], object] | None
 
     @classmethod
-    def of(cls, embedding: EmbeddingDeclaration) -> _WorkerEmbedding:
+    def of(cls, embedding: EmbeddingDeclaration) -> WorkerEmbedding:
         """Return the settings with the functions, which the pipeline's directory or installed modules have."""
         return cls(
             columns=embedding.columns,
@@ -119,15 +120,15 @@ def _installed(reference: str) -> Callable[..., object]:
     return function
 
 
-def _task(embedding: _WorkerEmbedding) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+def _task(embedding: WorkerEmbedding) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
     def embed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            yield _embed_batch(batch, embedding)
+            yield embed_batch(batch, embedding)
 
     return embed
 
 
-def _embed_batch(batch: pa.RecordBatch, embedding: _WorkerEmbedding) -> pa.RecordBatch:
+def embed_batch(batch: pa.RecordBatch, embedding: WorkerEmbedding) -> pa.RecordBatch:
     """Return the batch with vectors and errors. Rows with equal inputs are embedded once."""
     hashes = batch.column(embedding.hash_column).to_pylist()
     vectors = batch.column(embedding.into).to_pylist()
@@ -137,9 +138,11 @@ def _embed_batch(batch: pa.RecordBatch, embedding: _WorkerEmbedding) -> pa.Recor
             first.setdefault(key, row)
     results = _BatchResults()
     if first:
+        call = _call_of(embedding)
         inputs = batch.select(list(embedding.columns)).take(pa.array(list(first.values())))
         for start in range(0, len(first), embedding.batch):
-            _embed_rows(inputs.slice(start, embedding.batch), start, embedding=embedding, results=results)
+            rows = inputs.slice(start, embedding.batch)
+            _embed_rows(call, rows, start=start, tries=1 + embedding.retries, results=results)
     places = {key: place for place, key in enumerate(first)}
     filled = [
         results.vectors.get(places[key]) if vector is None else vector
@@ -161,68 +164,72 @@ class _BatchResults:
     errors: dict[int, str] = field(default_factory=dict)
 
 
-def _embed_rows(rows: pa.RecordBatch, start: int, *, embedding: _WorkerEmbedding, results: _BatchResults) -> None:
-    """Embed the rows that begin at the place `start`: with retries, then each half by itself."""
+def _embed_rows(call: _Call, rows: pa.RecordBatch, *, start: int, tries: int, results: _BatchResults) -> None:
+    """Embed the rows that begin at the place `start`: in at most `tries` calls, then each half in one."""
     try:
-        vectors = _with_retries(rows, embedding)
+        vectors = _with_tries(call, rows, tries=tries)
     except Exception as error:  # noqa: BLE001 - whatever a function or a remote model raises
         if rows.num_rows == 1:
             results.errors[start] = f"{type(error).__name__}: {error}"[:_ERROR_CHARACTERS_MAX]
             return
         half = rows.num_rows // 2
-        _embed_rows(rows.slice(0, half), start, embedding=embedding, results=results)
-        _embed_rows(rows.slice(half), start + half, embedding=embedding, results=results)
+        _embed_rows(call, rows.slice(0, half), start=start, tries=1, results=results)
+        _embed_rows(call, rows.slice(half), start=start + half, tries=1, results=results)
         return
     for place, vector in enumerate(vectors, start):
         try:
-            results.vectors[place] = _checked(vector, embedding.dimension)
+            results.vectors[place] = _checked(vector, call.dimension)
         except (TypeError, ValueError) as error:
             results.errors[place] = str(error)[:_ERROR_CHARACTERS_MAX]
 
 
-def _with_retries(rows: pa.RecordBatch, embedding: _WorkerEmbedding) -> list[Sequence[float] | None]:
-    model = _model_of(embedding)
+def _with_tries(call: _Call, rows: pa.RecordBatch, *, tries: int) -> list[Sequence[float] | None]:
     pause_s = _PAUSE_S
-    for left in range(embedding.retries, -1, -1):
+    for left in range(tries - 1, -1, -1):
         try:
-            result = embedding.function(rows) if model is None else embedding.function(rows, model.value)
-            vectors = _listed(result)
-            if len(vectors) != rows.num_rows:
-                raise ValueError(f"{embedding.name} returned {len(vectors)} vectors for {rows.num_rows} rows")
+            return call.vectors(rows)
         except Exception:
             if not left:
                 raise
             logger.debug("a batch of %s rows was not embedded, and is tried again", rows.num_rows, exc_info=True)
             time.sleep(pause_s)
             pause_s = min(2 * pause_s, _PAUSE_MAX_S)
-        else:
-            return vectors
     raise AssertionError("the last try returns or raises")
 
 
-@dataclass(frozen=True, slots=True)
-class LoadedModel:
-    """A model, which may be any value."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Call:
+    """The function of an embedding, with its model."""
 
-    value: object
+    name: str
+    function: EmbeddingFunction
+    dimension: int
+    model: tuple[object, ...] = ()
+    """The model, if there is one; it may be any value."""
+
+    def vectors(self, rows: pa.RecordBatch) -> list[Sequence[float] | None]:
+        """Call the function. Raises ValueError if it returns another number of vectors than there are rows."""
+        vectors = _listed(self.function(rows, *self.model))
+        if len(vectors) != rows.num_rows:
+            raise ValueError(f"{self.name} returned {len(vectors)} vectors for {rows.num_rows} rows")
+        return vectors
 
 
-class ModelNotLoaded(BaseException):
-    """The model cannot be loaded, so no row can be embedded: not a failure of a row."""
-
-
-def _model_of(embedding: _WorkerEmbedding) -> LoadedModel | None:
-    """Return the model, which this process loads once. Raises ModelNotLoaded."""
-    if embedding.model is None or embedding.model_name is None:
-        return None
-    if embedding.model_name not in _models:
-        try:
-            _models[embedding.model_name] = embedding.model()
-        except Exception as error:
-            raise ModelNotLoaded(
-                f"{embedding.model_name} cannot load the model: {type(error).__name__}: {error}"
-            ) from error
-    return LoadedModel(_models[embedding.model_name])
+def _call_of(embedding: WorkerEmbedding) -> _Call:
+    """Return the function with the model, which this process loads once. Raises RuntimeError if that fails: then no
+    row is wrong.
+    """
+    model: tuple[object, ...] = ()
+    if embedding.model is not None and embedding.model_name is not None:
+        if embedding.model_name not in _models:
+            try:
+                _models[embedding.model_name] = embedding.model()
+            except Exception as error:
+                raise RuntimeError(
+                    f"{embedding.model_name} cannot load the model: {type(error).__name__}: {error}"
+                ) from error
+        model = (_models[embedding.model_name],)
+    return _Call(name=embedding.name, function=embedding.function, dimension=embedding.dimension, model=model)
 
 
 def _listed(vectors: Any) -> list[Sequence[float] | None]:  # noqa: ANN401 - what a function may return
