@@ -164,6 +164,17 @@ def test_item_needs_the_right_of_its_request(lake: DriverNode) -> None:
     assert send(lake, items[0], user="nobody", job="k").status == 403
 
 
+def test_who_lists_a_namespace_registers_nothing_there(lake: DriverNode) -> None:
+    """The right to list a namespace's tables is not the one to register some: neither one by one nor all or none."""
+    grant(lake, "lea", "use_catalog use_schema", kind="CATALOG", on="main")
+    assert lake.get("/iceberg/v1/lake.main/namespaces/a/tables", user="lea").status == 200
+    items = [registered(name, location) for name, location in zip("xy", files(lake, 2), strict=True)]
+
+    assert words_of(send(lake, *items, user="lea")) == ["refused forbidden"] * 2
+    with nothing_done(lake):
+        assert send(lake, *items, user="lea", job="k", more="&atomic=true").status == 403
+
+
 def test_each_item_has_an_audit_record(lake: DriverNode) -> None:
     """Each change has the record of its transaction, and each refused item one of its own."""
     grant(lake, "ana", "use_catalog", kind="CATALOG", on="main")

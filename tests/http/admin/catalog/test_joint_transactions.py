@@ -126,9 +126,12 @@ def test_storage_managed_lance_table_is_refused(lake: DriverNode) -> None:
 
 
 def test_right_in_one_catalog_alone_changes_nothing(lake: DriverNode) -> None:
-    """A user who may write only the Iceberg table is refused for the Lance table, and nothing changes."""
+    """A user who may write only the Iceberg table is refused for the Lance table, which they read, and nothing
+    changes.
+    """
     location = managed(lake)
     grant(lake, "bob", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
+    grant(lake, "bob", "use_catalog use_schema select_table", kind="CATALOG", on="lance")
     assert together(lake, marked("own"), user="bob").status == 200
 
     answer = together(lake, marked("x"), version(location, 1), user="bob")
