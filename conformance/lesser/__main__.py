@@ -70,6 +70,7 @@ THEN: Final = tuple(
         "admin/catalog/test_nesting.py",
         "admin/governance/test_protection.py",
         "admin/activity/test_reports.py",
+        "admin/activity/test_system_tables.py",
         "admin/test_run_rights.py",
         "admin/activity/test_runs.py",
         "admin/catalog/test_transactions.py",

@@ -49,7 +49,7 @@ _RUNS = "reads the runs or jobs of one metalake until the page is full; old ones
 ACCEPTED: Final[Mapping[str, str]] = {
     r".*SWEEPS?(\[.*|_\w+)?|activity\.pipelines:UNUSED|idempotency:PRUNE|objects\.former_names:FORGET_EXPIRED": _SWEEP,
     r"exchange\.exports:(COLUMN_STATISTICS|DECLARATIONS|GRANTS|LANCE_VERSIONS|MODEL_VERSIONS|POLICED|PROTECTED)": _WHOLE,
-    r"exchange\.exports:(RESTRICTIONS|STATISTICS|TAGGED|USES)": _WHOLE,
+    r"exchange\.exports:(RESTRICTIONS|STATISTICS|TAGGED|USES)|exchange\.system_tables:RANGES": _WHOLE,
     r"exchange\.imports:(ALL|IDLE)|activity\.webhooks:(COUNT|DUE)": _SERVERS,
     r"activity\.future_times:(IS_ANY_AHEAD|REPAIRS.*)|activity\.lease_holders:(HOLDERS|ENDS.*)": _RUNNING,
     r"activity\.sqlpp_locks:(STANDING|TOKENS|UPGRADES)|activity\.sqlpp_requests:(CANCEL.*|KEPT|OVER|RUNS)": _RUNNING,

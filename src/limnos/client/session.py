@@ -27,6 +27,7 @@ from limnos.client.activity.jobs import Jobs, JobTemplates
 from limnos.client.activity.lineage import Lineage
 from limnos.client.activity.reports import Reports
 from limnos.client.activity.runs import Pipelines, Runs
+from limnos.client.activity.system_tables import SystemTables
 from limnos.client.activity.webhooks import Webhooks
 from limnos.client.catalog.catalogs import Catalogs
 from limnos.client.catalog.children import Children
@@ -119,7 +120,7 @@ class _Resources(Generic[S]):
         self.service_accounts = ServiceAccounts(sender, scope)
         self.tasks = Tasks(sender, scope)
         self.nodes = Nodes(sender, scope)
-        self.imports = Imports(sender, scope)
+        self.imports, self.system_tables = Imports(sender, scope), SystemTables(sender, scope)
         self.bulk = Bulk(sender, scope)
         self.trash = Trash(sender, scope)
         self.reports = Reports(sender, scope)

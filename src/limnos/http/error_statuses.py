@@ -25,6 +25,7 @@ _STATUSES: tuple[tuple[type[LimnosError], int], ...] = (
     (errors.NotInUse, 409),
     (errors.CommitConflict, 409),
     (errors.RunConflict, 409),
+    (errors.RevisionEnded, 409),
     (errors.InvalidTable, 409),
     (errors.TooSlow, 408),
     (errors.TooLarge, 413),

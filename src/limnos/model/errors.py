@@ -193,6 +193,14 @@ class AttemptSuperseded(RunConflict):
     code = "attempt-superseded"
 
 
+class RevisionEnded(LimnosError):
+    """The revision at which a reader reads a table in parts can no longer be read, or the reader's rights have changed
+    since: the reader must read the whole table again.
+    """
+
+    code = "revision-ended"
+
+
 class StateUnknown(LimnosError):
     """The outcome of a change is unknown, because its response was lost. Files of a commit must not be deleted."""
 

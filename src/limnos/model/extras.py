@@ -46,6 +46,7 @@ MODULE_EXTRAS: Final[Mapping[str, str]] = {
     "grpc": "connect",
     "grpc_status": "connect",
     "zstandard": "connect",
+    "duckdb": "ask",
     "pyarrow": "audit",
     "lance": "lance",
     "lance_namespace": "lance",

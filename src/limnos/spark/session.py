@@ -84,8 +84,9 @@ def session(
     master URL. `config` adds and overrides Spark settings. If the process already runs Spark, a new session of it is
     returned, with its own catalogs and credential; of `config` only settings of catalogs then apply. With `lineage`,
     OpenLineage's listener reports each statement's sources and targets to the server, with the credential of the
-    session that started Spark. With the extra `lance` installed the session has the source `limnos.lance`, unless
-    `lance` is False. `files` are existing JAR archives and a Java runtime; without them both are found or fetched. With
+    session that started Spark. The session has the source `limnos.system`, the tree as tables; with the extra `lance`
+    installed also the source `limnos.lance`, unless `lance` is False. `files` are existing JAR archives and a Java
+    runtime; without them both are found or fetched. With
     `s3` Spark reads tables on S3, by vended credentials or request signing. `ca_file` is a PEM file of certificate
     authorities that this process and Spark trust in addition to the system's.
 
@@ -120,11 +121,11 @@ def session(
         entries = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
         spark = _start_spark(settings, _launch_environment(master, files) | entries, master=master, app_name=app_name)
     _set_catalogs(spark, settings, names=catalogs)
+    trusted = None if ca_file is None else str(ca_file)
+    home = ServerAccess(uri=uri, metalake=metalake, token=token, user=user, ca_file=trusted)
+    _register_system(spark, home)
     if lance and find_spec("lance") is not None:
-        trusted = None if ca_file is None else str(ca_file)
-        register_lance(
-            spark, ServerAccess(uri=uri, metalake=metalake, token=token, user=user, ca_file=trusted), lineage=lineage
-        )
+        register_lance(spark, home, lineage=lineage)
     return spark
 
 
@@ -202,6 +203,15 @@ def register_lance(spark: SparkSession, home: ServerAccess, *, lineage: bool) ->
         spark.dataSource.register(source_of(home))
     if lineage:
         listen_for_lance(spark, home)
+
+
+def _register_system(spark: SparkSession, home: ServerAccess) -> None:
+    """Register the session's data source of system tables, and enable filter pushdown to it."""
+    from limnos.spark.system.source import source_of  # noqa: PLC0415 - PySpark is in the extra
+
+    spark.conf.set(PUSHDOWN, "true")
+    with _active(spark):
+        spark.dataSource.register(source_of(home))
 
 
 @contextmanager

@@ -14,11 +14,15 @@ from typing import Protocol
 from limnos.store.sql import Query, Row
 
 
-class StoreSnapshot(Protocol):
-    """A read transaction: all its reads are from one snapshot."""
+class SnapshotRows(Protocol):
+    """A read transaction that is only read query by query."""
 
     async def rows(self, query: Query) -> list[Row]:
         """Read all rows of a query."""
+
+
+class StoreSnapshot(SnapshotRows, Protocol):
+    """A read transaction: all its reads are from one snapshot."""
 
     def pages(self, query: Query, size: int) -> AsyncGenerator[list[Row], None]:
         """Yield the rows of a query in pages of `size`, in the query's order.

@@ -377,6 +377,12 @@ def _names() -> Iterator[RefusalCase]:
 def _exchange(who: str) -> Iterator[RefusalCase]:
     yield case(f"GET {LAKE}/export", "metalake", "lake")
     yield case(f"GET {LAKE}/export", "with secrets", "lake", query="?secrets=true")
+    yield case(f"GET {LAKE}/system-tables", "metalake", "lake")
+    yield case(f"GET {LAKE}/system-tables", "of no metalake", "nolake")
+    yield case(f"GET {LAKE}/system-tables/{{table}}", "table", "lake", "nodes")
+    yield case(f"GET {LAKE}/system-tables/{{table}}", "of no metalake", "nolake", "nodes")
+    yield case(f"GET {LAKE}/system-tables/{{table}}/rows", "table", "lake", "nodes")
+    yield case(f"GET {LAKE}/system-tables/{{table}}/rows", "of no metalake", "nolake", "nodes")
     yield case(f"GET {OWN}/imports", "imports")
     yield case(f"POST {OWN}/imports", "metalake", body={"name": f"imported_{who}"})
     yield case(f"POST {OWN}/imports", "name that is taken", body={"name": "lake"})

@@ -22,6 +22,9 @@ from limnos.client.values.activity import (
     NewWebhook,
     ReportInfo,
     SkippedDatasetInfo,
+    SystemTableColumn,
+    SystemTableInfo,
+    SystemTableScan,
     WebhookInfo,
 )
 from limnos.client.values.catalog import (

@@ -231,3 +231,29 @@ class BulkOutcome(msgspec.Struct, frozen=True, kw_only=True):
     code: str = ""
     message: str = ""
     request_id: str = ""
+
+
+class SystemTableColumn(msgspec.Struct, frozen=True):
+    """A column of a system table: its name, and its type: int, text, bool, time, texts (a list) or map."""
+
+    name: str
+    type: str
+
+
+class SystemTableInfo(msgspec.Struct, frozen=True):
+    """A system table: its name, a sentence about its rows, and its columns."""
+
+    name: str
+    about: str
+    columns: tuple[SystemTableColumn, ...]
+
+
+class SystemTableScan(msgspec.Struct, frozen=True):
+    """A revision of a metalake at which a table can be read, with the table's parts. The server holds it for `held_s`
+    seconds between two requests.
+    """
+
+    revision: str
+    parts: tuple[str, ...]
+    held_s: float
+    table: SystemTableInfo

@@ -9,7 +9,8 @@ from limnos.manifests.manifest import ClientEntry, Command, Manifest, RoutesEntr
 
 MANIFEST: Final = Manifest(
     name="exchange",
-    about="exports and imports of metalakes",
+    about="exports and imports of metalakes, and the tree as tables",
+    close="limnos.rooms.exchange.parts:close",
     routes=(
         RoutesEntry(
             protocol="admin",
@@ -18,6 +19,11 @@ MANIFEST: Final = Manifest(
                 "/api/limnos/v1/metalakes/{m}/export",
                 "/api/limnos/v1/imports",
             ),
+        ),
+        RoutesEntry(
+            protocol="admin",
+            routes="limnos.http.admin.activity.system_tables:ROUTES",
+            paths=("/api/limnos/v1/metalakes/{m}/system-tables",),
         ),
     ),
     tables=(
@@ -33,8 +39,18 @@ MANIFEST: Final = Manifest(
             ),
         ),
     ),
-    client=(ClientEntry(attribute="imports", resource="limnos.client.activity.exchange:Imports"),),
+    client=(
+        ClientEntry(attribute="imports", resource="limnos.client.activity.exchange:Imports"),
+        ClientEntry(attribute="system_tables", resource="limnos.client.activity.system_tables:SystemTables"),
+    ),
     commands=(
+        Command(
+            name="ask",
+            topic="Objects",
+            place=150,
+            summary="Query objects, owners, tags, grants and access in SQL.",
+            code="limnos.cli.catalog.ask:ask",
+        ),
         Command(
             name="export",
             topic="Objects",
@@ -50,5 +66,5 @@ MANIFEST: Final = Manifest(
             code="limnos.cli.catalog.exchange:import_",
         ),
     ),
-    docs=("guides/export.md",),
+    docs=("guides/export.md", "guides/ask.md"),
 )

@@ -20,9 +20,10 @@ from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import CONTAINERS, Kind
 from limnos.model.principals import Subject
+from limnos.model.restrictions import Restriction
 from limnos.services.identity.access_changes import decided_levels
 from limnos.services.identity.access_objects import AccessQuestion, AccessTarget, scope_of_question, target_of
-from limnos.services.identity.access_subtrees import SubtreeFacts, SubtreeObject, object_path
+from limnos.services.identity.access_subtrees import SubtreeFacts, object_path
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 
@@ -234,6 +235,27 @@ class PageBuilder(Generic[E]):
         return self._entries, self._entries[-1].path if self._is_cut else None
 
 
+class DecidedObject(Protocol):
+    """An object followed by its ancestors, and the id of its owner."""
+
+    @property
+    def chain(self) -> SecurableChain:
+        """The object and its ancestors up to the metalake."""
+
+    @property
+    def owner_id(self) -> int | None:
+        """The id of the object's owner."""
+
+
+def decisions_for(
+    subject: Subject, *, owners: dict[int, int], restrictions: Mapping[int, tuple[Restriction, ...]]
+) -> SubtreeDecisions:
+    """Return the decisions for a user by facts that the caller reads; `owners` may grow."""
+    facts = SubtreeFacts(with_rules=False)
+    facts.owners, facts.restrictions = owners, dict(restrictions)
+    return SubtreeDecisions(subject, facts)
+
+
 class SubtreeDecisions:
     """Decisions for one user on the objects of a subtree; objects with the same facts for the user share one
     decision.
@@ -249,7 +271,7 @@ class SubtreeDecisions:
         self._levels: dict[object, tuple[tuple[str, ...], bool]] = {}
         self._loaded: dict[object, bool] = {}
 
-    def class_of(self, each: SubtreeObject) -> object:
+    def class_of(self, each: DecidedObject) -> object:
         """Return a key that is equal for objects with the same kinds and facts along their ancestors."""
         chain = each.chain
         return self._key(chain[0], each.owner_id, above=self._container_class(chain[1:]) if len(chain) > 1 else 0)
@@ -269,14 +291,14 @@ class SubtreeDecisions:
         owner = owner_id if owner_id in self.subject.principal_ids else None
         return (above, link.kind, own, owner, link.id if link.id in self.facts.restrictions else 0)
 
-    def levels(self, each: SubtreeObject) -> tuple[tuple[str, ...], bool]:
+    def levels(self, each: DecidedObject) -> tuple[tuple[str, ...], bool]:
         """Return the user's access levels on an object, and whether a read restriction applies to the user."""
         key = self.class_of(each)
         if key not in self._levels:
             self._levels[key] = self._decided(each.chain)
         return self._levels[key]
 
-    def is_loaded(self, each: SubtreeObject) -> bool:
+    def is_loaded(self, each: DecidedObject) -> bool:
         """Return whether the user may load an object."""
         key = self.class_of(each)
         if key not in self._loaded:

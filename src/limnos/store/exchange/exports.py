@@ -22,7 +22,7 @@ from limnos.store.identity.principals import _COLUMNS as _PRINCIPAL
 from limnos.store.identity.roles import _COLUMNS as _ROLE
 from limnos.store.objects.documents import document_of
 from limnos.store.objects.node_reads import COLUMNS, WIDTH, node_of
-from limnos.store.snapshots import StoreSnapshot
+from limnos.store.snapshots import SnapshotRows, StoreSnapshot
 from limnos.store.sql import Query, Row, Sql
 
 _OURS = f"(SELECT :metalake UNION ALL SELECT c.id FROM node c WHERE c.parent_id = :metalake AND c.kind = {int(Kind.CATALOG)} AND c.deleted = 0)"
@@ -144,7 +144,7 @@ def lance_version_of(row: Row) -> tuple[int, LanceVersion]:
     )
 
 
-async def tag_values_of(moment: StoreSnapshot, rows: Sequence[Row]) -> dict[tuple[int, int, int], list[str]]:
+async def tag_values_of(moment: SnapshotRows, rows: Sequence[Row]) -> dict[tuple[int, int, int], list[str]]:
     """Read the values of tags for rows of `TAGGED`, by (object, tag, field), in order."""
     results: dict[tuple[int, int, int], list[str]] = {}
     objects = sorted({row[0] for row in rows})

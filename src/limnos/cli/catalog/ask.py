@@ -1,0 +1,193 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ask`: a SQL query over the tree of a metalake, executed by DuckDB in this process.
+
+The server sends the tables that the query names: only the columns that it uses, and only the rows that its simple
+conditions select. The query itself reads nothing else: no files, and no network.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import msgspec
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.extras import import_extra
+from limnos.cli.failures import UsageError
+from limnos.cli.output import show_rows
+
+if TYPE_CHECKING:
+    import duckdb
+
+    from limnos.client import Client
+    from limnos.client.activity.system_tables import Condition
+    from limnos.client.values import SystemTableInfo
+
+_TYPES: Final = {
+    "int": "BIGINT",
+    "text": "VARCHAR",
+    "bool": "BOOLEAN",
+    "time": "TIMESTAMPTZ",
+    "texts": "VARCHAR[]",
+    "map": "MAP(VARCHAR, VARCHAR)",
+}
+_FILTER: Final = re.compile(r"(?P<column>[a-z_]+)(?P<sign>=|<=|>=|<|>)(?:'(?P<text>[^'\\]*)'|(?P<number>-?\d{1,18}))")
+_FOR_EMPTY_TABLES: Final = "statistics_propagation,empty_result_pullup"
+"""Optimizers that leave out the scans of empty tables."""
+_CONFIG: Final = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "python_enable_replacements": "false",
+}
+
+
+class TableNeed(NamedTuple):
+    """What a query needs of a system table: columns, and conditions that all its rows must meet."""
+
+    columns: tuple[str, ...]
+    where: tuple[Condition, ...]
+
+
+def ask(query: str, /, *, common: CommonFlags = DEFAULTS) -> None:
+    """Query objects, owners, tags, grants and access as tables, in SQL.
+
+    Parameters
+    ----------
+    query
+        A query, as `select kind, count(*) from nodes group by kind`; `show tables` lists the tables.
+    """
+    engine = import_extra("duckdb", extra="ask")
+    import_extra("pyarrow", extra="ask")
+    with common.client() as client, engine.connect(":memory:", config=_CONFIG) as connection:
+        names, rows = answer(client, query, connection=connection)
+    show_rows(rows, names, output_format=common.output_format, empty="no rows", verbatim=True)
+
+
+def answer(
+    client: Client, query: str, *, connection: duckdb.DuckDBPyConnection
+) -> tuple[list[str], list[dict[str, object]]]:
+    """Execute a query over the system tables of a client's metalake. Returns the names of its columns, and its rows.
+
+    Raises UsageError for a query that DuckDB refuses.
+    """
+    import duckdb
+    import pyarrow as pa
+
+    tables = {table.name: table for table in client.system_tables.list()}
+    try:
+        connection.execute("SET TimeZone = 'UTC'")
+        for table in tables.values():
+            columns = ", ".join(f"{_quoted(each.name)} {_TYPES[each.type]}" for each in table.columns)
+            connection.execute(f"CREATE TABLE {_quoted(table.name)} ({columns})")
+        for name, need in needs_of(connection, query, tables=tables).items():
+            streams = client.system_tables.read(name, columns=need.columns, where=need.where)
+            content = pa.concat_tables([pa.ipc.open_stream(each).read_all() for each in streams])
+            connection.register("fetched", content)
+            listed = ", ".join(map(_quoted, need.columns))
+            connection.execute(f"INSERT INTO {_quoted(name)} ({listed}) SELECT {listed} FROM fetched")  # noqa: S608 - quoted
+            connection.unregister("fetched")
+        connection.execute(query)
+        result = connection.to_arrow_table()
+    except duckdb.Error as error:
+        raise UsageError(
+            str(error).splitlines()[0],
+            hint='\'limnos ask "show tables"\' lists the tables, and "describe nodes" columns',
+        ) from error
+    names = _distinct(result.column_names)
+    cells = [_cells(column) for column in result.columns]
+    return names, [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _distinct(names: list[str]) -> list[str]:
+    """Return names of columns with a number after each repeated one."""
+    results: list[str] = []
+    for name in names:
+        number, distinct = 1, name
+        while distinct in results:
+            number += 1
+            distinct = f"{name}_{number}"
+        results.append(distinct)
+    return results
+
+
+def _cells(column: Any) -> list[object]:  # noqa: ANN401 - pyarrow has no types
+    import pyarrow as pa
+
+    cells = column.to_pylist()
+    if pa.types.is_map(column.type):
+        return [None if each is None else dict(each) for each in cells]
+    if pa.types.is_temporal(column.type) or pa.types.is_decimal(column.type):
+        return [None if each is None else _plain(each) for each in cells]
+    return list(cells)
+
+
+def _plain(value: Any) -> object:  # noqa: ANN401 - of a temporal type or a decimal
+    if hasattr(value, "isoformat"):
+        return value.isoformat()
+    number = int(value) if hasattr(value, "to_integral_value") and value == value.to_integral_value() else None
+    return str(value) if number is None else number
+
+
+def needs_of(
+    connection: duckdb.DuckDBPyConnection, query: str, *, tables: Mapping[str, SystemTableInfo]
+) -> dict[str, TableNeed]:
+    """Return what a query needs of each system table, from DuckDB's plan of it over the empty tables.
+
+    Further conditions of the query are evaluated by DuckDB, on the rows that the server sends.
+    """
+    if len(connection.extract_statements(query)) != 1:
+        raise UsageError("give one query", hint="'limnos ask \"select count(*) from nodes\"'")
+    connection.execute(f"SET disabled_optimizers = '{_FOR_EMPTY_TABLES}'")
+    plans = connection.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
+    connection.execute("RESET disabled_optimizers")
+    scans: dict[str, list[Mapping[str, object]]] = {}
+    for node in _nodes(msgspec.json.decode(plans[-1][1])):
+        extra = node.get("extra_info")
+        if isinstance(extra, dict) and isinstance(extra.get("Table"), str):
+            scans.setdefault(extra["Table"].rpartition(".")[2].strip('"'), []).append(extra)
+    return {name: _need(tables[name], some) for name, some in sorted(scans.items()) if name in tables}
+
+
+def _nodes(plan: object) -> Iterator[Mapping[str, object]]:
+    if isinstance(plan, list):
+        for each in plan:
+            yield from _nodes(each)
+    elif isinstance(plan, dict):
+        yield plan
+        yield from _nodes(plan.get("children"))
+
+
+def _need(table: SystemTableInfo, scans: list[Mapping[str, object]]) -> TableNeed:
+    types = {each.name: each.type for each in table.columns}
+    texts = [text for scan in scans for field in ("Projections", "Filters") for text in _texts(scan.get(field))]
+    used = {word for text in texts for word in re.findall(r"\w+", text)}
+    where = []
+    # conditions of one of several scans do not select the rows of the others
+    for text in _texts(scans[0].get("Filters")) if len(scans) == 1 else ():
+        matches = [_FILTER.fullmatch(part) for part in text.split(" AND ")]
+        conditions = [None if match is None else _condition(match, types) for match in matches]
+        where += [each for each in conditions if each is not None]
+    return TableNeed(tuple(name for name in types if name in used) or ("id",), tuple(where))
+
+
+def _condition(match: re.Match[str], types: Mapping[str, str]) -> Condition | None:
+    column, text, number = match["column"], match["text"], match["number"]
+    if types.get(column) == "text" and text is not None:
+        return (column, match["sign"], text)
+    if types.get(column) == "int" and number is not None:
+        return (column, match["sign"], int(number))
+    return None
+
+
+def _texts(value: object) -> list[str]:
+    """Return the texts of a field of a plan, which is one text or a list."""
+    if isinstance(value, str):
+        return [value]
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Columns of the current schema of a table or view, with ids and types; and facts of its metadata beside the schema.
+
+Must not know commits. Pure. Decodes only the needed parts of a document. Source: Iceberg specification, "Schemas",
+"Table Metadata Fields" and "View Metadata".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+import msgspec
+
+DEPTH_MAX: Final = 20
+COLUMNS_MAX: Final = 20_000
+_NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+class SchemaColumn(NamedTuple):
+    """A column by its dotted name. `type` is the word of a primitive type, or `struct`, `list` or `map`."""
+
+    id: int | None
+    name: str
+    type: str
+    required: bool | None
+    doc: str | None
+
+
+class DocumentFacts(NamedTuple):
+    """Facts of a table's or view's metadata: the time of the last change in milliseconds since 1970, the current
+    snapshot, the comment and the properties.
+    """
+
+    changed_at: int | None
+    snapshot_id: int | None
+    comment: str | None
+    properties: Mapping[str, str]
+
+
+class _Version(msgspec.Struct, frozen=True, rename="kebab"):
+    version_id: int = -1
+    timestamp_ms: int | None = None
+    schema_id: int | None = None
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    current_schema_id: int | None = None
+    schemas: tuple[dict[str, object], ...] = ()
+    schema: dict[str, object] | None = None
+    current_version_id: int | None = None
+    versions: tuple[_Version, ...] = ()
+
+
+class _Facts(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    properties: dict[str, object] = {}
+    last_updated_ms: int | None = None
+    current_snapshot_id: int | None = None
+    current_version_id: int | None = None
+    versions: tuple[_Version, ...] = ()
+
+
+_DOCUMENT: Final = msgspec.json.Decoder(_Document)
+_FACTS: Final = msgspec.json.Decoder(_Facts)
+NO_FACTS: Final = DocumentFacts(None, None, None, _NO_PROPERTIES)
+
+
+def document_facts(body: bytes) -> DocumentFacts:
+    """Return the facts of a document; `NO_FACTS` for malformed metadata."""
+    try:
+        facts = _FACTS.decode(body)
+    except msgspec.DecodeError:
+        return NO_FACTS
+    properties = {key: value for key, value in facts.properties.items() if isinstance(value, str)}
+    snapshot_id = _number(facts.current_snapshot_id) if facts.current_snapshot_id != -1 else None
+    changed_at = _number(facts.last_updated_ms)
+    if changed_at is None:
+        versions = {each.version_id: each.timestamp_ms for each in facts.versions}
+        changed_at = _number(versions.get(facts.current_version_id or 0))
+    return DocumentFacts(changed_at, snapshot_id, properties.get("comment"), properties)
+
+
+def schema_columns(body: bytes) -> list[SchemaColumn]:
+    """Return the columns of the current schema at every depth, at most `COLUMNS_MAX`; empty for malformed metadata.
+
+    A column comes before the fields in it, whose names begin with its name, as in `items.element.price`.
+    """
+    try:
+        document = _DOCUMENT.decode(body)
+    except msgspec.DecodeError:
+        return []
+    current = document.current_schema_id
+    if document.versions:
+        current = next(
+            (each.schema_id for each in document.versions if each.version_id == document.current_version_id), None
+        )
+    schema = next((each for each in document.schemas if each.get("schema-id") == current), document.schema)
+    columns: list[SchemaColumn] = []
+    for column in _fields_of(schema, "", depth=0):
+        columns.append(column)
+        if len(columns) >= COLUMNS_MAX:
+            break
+    return columns
+
+
+def _fields_of(type_: object, above: str, *, depth: int) -> Iterator[SchemaColumn]:
+    if not isinstance(type_, dict) or depth > DEPTH_MAX:
+        return
+    match type_.get("type"):
+        case "struct" | None:
+            fields = type_.get("fields")
+            for field in fields if isinstance(fields, list) else ():
+                if isinstance(field, dict) and isinstance(field.get("name"), str):
+                    yield from _column(field, f"{above}{field['name']}", key="id", required="required", depth=depth)
+        case "list":
+            names = {"type": type_.get("element")}
+            yield from _column(
+                type_ | names, f"{above}element", key="element-id", required="element-required", depth=depth
+            )
+        case "map":
+            yield from _column(
+                type_ | {"type": type_.get("key")}, f"{above}key", key="key-id", required="", depth=depth
+            )
+            yield from _column(
+                type_ | {"type": type_.get("value")},
+                f"{above}value",
+                key="value-id",
+                required="value-required",
+                depth=depth,
+            )
+
+
+def _column(field: Mapping[str, object], name: str, *, key: str, required: str, depth: int) -> Iterator[SchemaColumn]:
+    type_, number, doc = field.get("type"), field.get(key), field.get("doc")
+    word = type_.get("type") if isinstance(type_, dict) else type_
+    is_required = field.get(required, key == "key-id")
+    yield SchemaColumn(
+        id=_number(number),
+        name=name,
+        type=word if isinstance(word, str) else "",
+        required=is_required if isinstance(is_required, bool) else None,
+        doc=doc if isinstance(doc, str) else None,
+    )
+    yield from _fields_of(type_, f"{name}.", depth=depth + 1)
+
+
+def _number(value: object) -> int | None:
+    """Return a value that is a number of 64 bits; None for any other."""
+    return value if isinstance(value, int) and -(1 << 63) <= value < 1 << 63 else None

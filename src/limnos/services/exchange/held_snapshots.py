@@ -1,0 +1,187 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Held snapshots: read transactions that stay open between the requests of a read in parts, each at one revision.
+
+Must not know system tables or rights. A held snapshot hinders the database from reusing pages, so their number and
+their age are limited, and an unused one is closed soon. Decision record 0236.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from hashlib import sha256
+from typing import Final
+
+from limnos.model.errors import RevisionEnded, ServiceUnavailable
+from limnos.services.request.node_services import ComponentKey
+from limnos.store.exchange import system_tables as statements
+from limnos.store.interface import Store
+from limnos.store.snapshots import StoreSnapshot
+from limnos.store.sql import Query, Row
+
+HELD_MAX: Final = 8
+"""The maximum number of snapshots that a node holds open."""
+OF_USER_MAX: Final = 2
+"""The maximum number that one user began and that are in use: with one more, the user's oldest unused one is closed."""
+UNUSED_S: Final = 120.0
+"""The time after which a snapshot is closed that no request uses, in seconds."""
+AGE_MAX_S: Final = 600.0
+"""The time after which a snapshot is not read any more, in seconds."""
+
+Clocks = dict[int, tuple[int, int]]
+"""The revision and the access revision of a metalake and its catalogs, by zone."""
+
+
+class HeldSnapshot:
+    """A read transaction on the store, the clocks of one metalake in it, and the requests that use it."""
+
+    def __init__(self, opened: AbstractAsyncContextManager[StoreSnapshot], *, metalake_id: int, user: str) -> None:
+        self.metalake_id, self.user = metalake_id, user
+        self.clocks: Clocks = {}
+        self.revision = ""
+        self.readers: dict[object, object] = {}
+        """Facts about callers at the revision, by keys of their own."""
+        self.users = 0
+        self.begun = self.used = asyncio.get_running_loop().time()
+        self.is_closed = False
+        self._opened = opened
+        self._snapshot: StoreSnapshot | None = None
+        self._turn = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Begin the transaction and read its clocks. Raises the errors of the store."""
+        self._snapshot = await self._opened.__aenter__()
+        rows = await self.rows((statements.CLOCKS, {"metalake": self.metalake_id}))
+        self.clocks = {row[0]: (row[1], row[2]) for row in rows}
+        self.revision = revision_of(rows)
+
+    async def rows(self, query: Query) -> list[Row]:
+        """Read all rows of a query. Requests that share the snapshot take turns: it is one connection.
+
+        Raises RevisionEnded if the snapshot is closed.
+        """
+        async with self._turn:
+            if self._snapshot is None or asyncio.get_running_loop().time() - self.begun >= AGE_MAX_S:
+                raise RevisionEnded("The revision is not held any more: read the table again")
+            return await self._snapshot.rows(query)
+
+    async def close(self) -> None:
+        """End the transaction."""
+        self.is_closed = True
+        async with self._turn:
+            if self._snapshot is not None:
+                self._snapshot = None
+                await self._opened.__aexit__(None, None, None)
+
+
+def revision_of(rows: list[Row]) -> str:
+    """Return the text that identifies the state of a metalake and its catalogs: a digest of their clocks."""
+    text = repr(sorted((row[0], row[1], row[3]) for row in rows))
+    return sha256(text.encode()).hexdigest()[:32]
+
+
+class HeldSnapshots:
+    """The held snapshots of one node."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._held: list[HeldSnapshot] = []
+        self._closing: set[asyncio.Task[None]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def count(self) -> int:
+        """The number of open snapshots."""
+        return len(self._held)
+
+    @asynccontextmanager
+    async def at(self, metalake_id: int, *, user: str, revision: str | None) -> AsyncGenerator[HeldSnapshot, None]:
+        """Use a snapshot of a metalake: at a revision, or without one at the current revision.
+
+        Raises RevisionEnded if the revision can no longer be read, ServiceUnavailable if too many are held.
+        """
+        snapshot = self._find(metalake_id, revision) if revision else None
+        if snapshot is None:
+            snapshot = await self._begin(metalake_id, user=user, revision=revision)
+        snapshot.users += 1
+        try:
+            yield snapshot
+        finally:
+            snapshot.users -= 1
+            snapshot.used = asyncio.get_running_loop().time()
+            self._schedule()
+
+    def _find(self, metalake_id: int, revision: str) -> HeldSnapshot | None:
+        now = asyncio.get_running_loop().time()
+        for each in self._held:
+            if (each.metalake_id, each.revision) == (metalake_id, revision) and now - each.begun < AGE_MAX_S:
+                return each
+        return None
+
+    async def _begin(self, metalake_id: int, *, user: str, revision: str | None) -> HeldSnapshot:
+        """Open a snapshot. One at the same revision that is held already takes its place."""
+        self._close_old()
+        own = [each for each in self._held if each.user == user]
+        if len(own) >= OF_USER_MAX:
+            self._drop([each for each in own if not each.users][:1])
+        if len(self._held) >= HELD_MAX:
+            raise ServiceUnavailable(f"{HELD_MAX} revisions are being read in parts on this node: try again later")
+        snapshot = HeldSnapshot(self._store.snapshot(), metalake_id=metalake_id, user=user)
+        self._held.append(snapshot)
+        snapshot.users += 1
+        try:
+            await snapshot.open()
+        except BaseException:
+            self._held.remove(snapshot)
+            await snapshot.close()
+            raise
+        finally:
+            snapshot.users -= 1
+        same = next((each for each in self._held if each is not snapshot and self._is_same(each, snapshot)), None)
+        if same is not None or (revision is not None and snapshot.revision != revision):
+            self._drop([snapshot])
+        if revision is not None and snapshot.revision != revision:
+            raise RevisionEnded(
+                "The revision can no longer be read, because the metalake changed: read the table again"
+            )
+        return snapshot if same is None else same
+
+    @staticmethod
+    def _is_same(one: HeldSnapshot, other: HeldSnapshot) -> bool:
+        is_new = other.begun - one.begun < AGE_MAX_S / 2
+        return is_new and (one.metalake_id, one.revision) == (other.metalake_id, other.revision)
+
+    def _close_old(self) -> None:
+        now = asyncio.get_running_loop().time()
+        self._drop([each for each in self._held if not each.users and now - each.used >= UNUSED_S])
+
+    def _drop(self, some: list[HeldSnapshot]) -> None:
+        for each in some:
+            self._held.remove(each)
+            task = asyncio.get_running_loop().create_task(each.close())
+            self._closing.add(task)
+            task.add_done_callback(self._closing.discard)
+
+    def _schedule(self) -> None:
+        """Look for unused snapshots later, as long as any is held."""
+        if self._timer is None and self._held:
+            self._timer = asyncio.get_running_loop().call_later(UNUSED_S, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = None
+        self._close_old()
+        self._schedule()
+
+    async def close(self) -> None:
+        """Close all snapshots."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._drop(list(self._held))
+        await asyncio.gather(*self._closing)
+
+
+HELD_SNAPSHOTS: ComponentKey[HeldSnapshots] = ComponentKey(
+    "held_snapshots", lambda services: HeldSnapshots(services.store)
+)

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tree of a metalake as tables in Spark."""

@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads of the system tables: nodes, attachments, principals and grants by ranges of ids, in one snapshot.
+
+Must not know rights. Each statement returns the rows with ids after `:after` and up to `:last`, at most `:limit`, in
+the order of their keys.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from limnos.model.kinds import Kind
+from limnos.store.objects.name_search import one_of
+from limnos.store.objects.node_reads import COLUMNS
+from limnos.store.sql import Sql
+
+
+def _sql(text: str) -> Sql:
+    """Build a statement in which `{ids}` and `{zones}` are conditions with JSON arrays of ids."""
+    conditions = {name: one_of(name) for name in ("ids", "zones")}
+    return Sql(
+        text.format(**{name: each[0] for name, each in conditions.items()}),
+        on_sqlite=text.format(**{name: each[1] for name, each in conditions.items()}),
+    )
+
+
+_NODE = ", ".join(f"n.{column}" for column in COLUMNS)
+_OWNED = "FROM node n LEFT JOIN owner o ON o.object_id = n.id"
+_RANGE = "{0} > :after AND {0} <= :last"
+CLOCKS = Sql(
+    "SELECT k.zone, k.revision, k.access_revision, (SELECT epoch FROM store) FROM clock k WHERE k.zone = :metalake"
+    " UNION ALL SELECT k.zone, k.revision, k.access_revision, 0 FROM node c JOIN clock k ON k.zone = c.id"
+    f" WHERE c.parent_id = :metalake AND c.kind = {int(Kind.CATALOG)} AND c.deleted = 0"
+)
+"""The clocks of a metalake and its catalogs, and the store's epoch in the metalake's row."""
+RANGES = _sql(
+    "SELECT max(x.id) FROM (SELECT n.id, ntile(:parts) OVER (ORDER BY n.id) AS part FROM node n"
+    " WHERE n.deleted = 0 AND n.zone {zones}) x GROUP BY x.part ORDER BY 1"
+)
+"""The last ids of ranges that have equal counts of objects."""
+NODES = _sql(
+    f"SELECT {_NODE}, o.principal_id {_OWNED} WHERE {_RANGE.format('n.id')} AND n.deleted = 0"
+    " AND (n.zone {zones} OR n.id = :metalake) ORDER BY n.id LIMIT :limit"
+)
+OBJECTS = _sql(
+    f"SELECT n.id, n.parent_id, n.kind, n.name, o.principal_id {_OWNED} WHERE n.id {{ids}} AND n.deleted = 0"
+)
+CATALOGS = Sql(
+    f"SELECT {_NODE} FROM node n WHERE n.parent_id = :metalake AND n.kind = {int(Kind.CATALOG)} AND n.deleted = 0"
+)
+DOCUMENTS = _sql(
+    "SELECT d.node_id, d.version, d.uuid, d.location, d.metadata_location, d.body FROM document d WHERE d.node_id {ids}"
+)
+PLACES = _sql(
+    "SELECT d.node_id, d.version, d.uuid, d.location, d.metadata_location FROM document d WHERE d.node_id {ids}"
+)
+OWNERS = Sql(
+    "SELECT o.object_id, p.name, p.kind FROM owner o JOIN principal p ON p.id = o.principal_id AND p.deleted = 0"
+    f" WHERE {_RANGE.format('o.object_id')} AND +p.metalake_id = :metalake ORDER BY o.object_id LIMIT :limit"
+)
+PRINCIPALS = Sql(
+    "SELECT id, kind, name, enabled, created_by, created_at, modified_by, modified_at FROM principal"
+    f" WHERE +metalake_id = :metalake AND deleted = 0 AND {_RANGE.format('id')} ORDER BY id LIMIT :limit"
+)
+ROLES = Sql(
+    "SELECT r.id, r.name, r.created_by, r.created_at, r.modified_by, r.modified_at, o.principal_id FROM role r"
+    " LEFT JOIN owner o ON o.object_id = r.id"
+    f" WHERE +r.metalake_id = :metalake AND r.deleted = 0 AND {_RANGE.format('r.id')} ORDER BY r.id LIMIT :limit"
+)
+ROLES_AMONG = _sql(
+    "SELECT r.id, r.name, o.principal_id FROM role r LEFT JOIN owner o ON o.object_id = r.id WHERE r.id {ids}"
+    " AND r.deleted = 0 AND +r.metalake_id = :metalake"
+)
+MEMBERS = Sql(
+    "SELECT m.user_id, m.group_id, u.name, g.name FROM group_member m"
+    " JOIN principal u ON u.id = m.user_id AND u.deleted = 0 JOIN principal g ON g.id = m.group_id AND g.deleted = 0"
+    f" WHERE {_RANGE.format('m.user_id')} AND (m.user_id, m.group_id) > (:key, :second) AND +g.metalake_id = :metalake"
+    " ORDER BY m.user_id, m.group_id LIMIT :limit"
+)
+HOLDERS = Sql(
+    "SELECT m.principal_id, m.role_id, p.kind, p.name, r.name, o.principal_id FROM role_member m"
+    " JOIN principal p ON p.id = m.principal_id AND p.deleted = 0 JOIN role r ON r.id = m.role_id AND r.deleted = 0"
+    " LEFT JOIN owner o ON o.object_id = r.id"
+    f" WHERE {_RANGE.format('m.principal_id')} AND (m.principal_id, m.role_id) > (:key, :second)"
+    " AND +r.metalake_id = :metalake ORDER BY m.principal_id, m.role_id LIMIT :limit"
+)
+GRANTS = Sql(
+    "SELECT g.object_id, g.role_id, g.privilege, g.allowed, r.name, o.principal_id FROM access_grant g"
+    " JOIN role r ON r.id = g.role_id AND r.deleted = 0 LEFT JOIN owner o ON o.object_id = r.id"
+    f" WHERE {_RANGE.format('g.object_id')} AND (g.object_id, g.role_id, g.privilege) > (:key, :second, :third)"
+    " AND +r.metalake_id = :metalake ORDER BY g.object_id, g.role_id, g.privilege LIMIT :limit"
+)
+
+
+def _attached(kind: Kind) -> Sql:
+    """Build the read of attachments of tags or policies to objects (field id 0) and columns."""
+    word, key = kind.word, "({0}, {1}, {2}) > (:key, :second, :third)"
+    text = (
+        "SELECT x.object_id, x.field, x.attached, t.name, o.principal_id FROM ("
+        f"SELECT a.object_id, a.{word}_id AS attached, CAST(0 AS bigint) AS field FROM {word}_object a"
+        f" WHERE {_RANGE.format('a.object_id')} AND {key.format('a.object_id', 'CAST(0 AS bigint)', f'a.{word}_id')}"
+        " UNION ALL SELECT c.object_id, c.attached_id, c.field_id FROM column_attachment c"
+        f" WHERE c.kind = {int(kind)} AND {_RANGE.format('c.object_id')}"
+        f" AND {key.format('c.object_id', 'c.field_id', 'c.attached_id')}) x"
+        " JOIN node t ON t.id = x.attached AND t.deleted = 0 AND +t.zone = :metalake"
+        " LEFT JOIN owner o ON o.object_id = t.id ORDER BY x.object_id, x.field, x.attached LIMIT :limit"
+    )
+    return Sql(text)
+
+
+TAGGED: Final = _attached(Kind.TAG)
+POLICED: Final = _attached(Kind.POLICY)
+USERS = Sql(
+    f"SELECT id, name, enabled FROM principal WHERE metalake_id = :metalake AND kind = {int(Kind.USER)} AND deleted = 0"
+    " ORDER BY name LIMIT :limit"
+)
+USERS_NAMED = Sql(
+    f"SELECT id, name, enabled FROM principal WHERE metalake_id = :metalake AND kind = {int(Kind.USER)}"
+    " AND name = :name AND deleted = 0"
+)
+GROUPS_OF = _sql(
+    "SELECT m.user_id, g.id, g.name FROM group_member m JOIN principal g ON g.id = m.group_id AND g.deleted = 0"
+    " WHERE m.user_id {ids} ORDER BY 1, 2"
+)
+ROLES_OF = _sql(
+    "SELECT m.principal_id, r.id, r.name FROM role_member m JOIN role r ON r.id = m.role_id AND r.deleted = 0"
+    " WHERE m.principal_id {ids} ORDER BY 1, 2"
+)
+GRANTS_OF = _sql("SELECT g.role_id, g.privilege, g.object_id, g.allowed FROM access_grant g WHERE g.role_id {ids}")
+OWNING = Sql(
+    "SELECT p.id FROM principal p WHERE p.metalake_id = :metalake AND p.deleted = 0"
+    " AND EXISTS (SELECT 1 FROM owner o WHERE o.principal_id = p.id)"
+)
+"""The users and groups that own objects."""
+OWNED = _sql(
+    "SELECT count(*), sum(o.object_id), sum((o.object_id % 2147483647) * 2654435761 % 4294967291) FROM owner o"
+    " WHERE o.principal_id {ids} AND o.object_id <= :last"
+)
+"""A digest of the objects up to an id that some users and groups own."""
+RESTRICTIONS = _sql(
+    "SELECT r.object_id, r.name, r.terms FROM restriction r WHERE r.zone {zones} ORDER BY r.object_id, r.name"
+)
+LAST_ID = Sql("SELECT coalesce(max(object_id), 0) FROM owner")

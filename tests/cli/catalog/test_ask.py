@@ -1,0 +1,186 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`ask` and the client's system tables, with a real server: results, pushed columns and conditions, refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from limnos.cli.main import main
+from limnos.client import AsyncClient, Client, ClientError
+from limnos.client.activity import system_tables
+from tests.http.sockets import ServedNode
+
+Ask = Callable[..., list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedNode]:
+    """A server with some objects, and a user without rights."""
+    node = ServedNode(tmp_path_factory.mktemp("served"), lane=True)
+    with client_of(node) as client:
+        for name in ("sales", "it's"):
+            client.namespaces.create(f"main.`{name}`")
+        client.tags.create("pii", comment="personal")
+        client.users.add("ana")
+    yield node
+    node.stop()
+
+
+def client_of(node: ServedNode, user: str = "admin") -> Client:
+    """Return a client of the server."""
+    return Client(f"http://127.0.0.1:{node.port}", user=user)
+
+
+@pytest.fixture
+def ask(served: ServedNode, capsys: pytest.CaptureFixture[str]) -> Ask:
+    """Run `limnos ask` and return its rows."""
+
+    def call(query: str, *, user: str = "admin", code: int = 0) -> list[dict[str, Any]]:
+        uri = f"http://127.0.0.1:{served.port}"
+        result = main(("ask", query, "--uri", uri, "--user", user, "--output", "json"))
+        captured = capsys.readouterr()
+        assert result == code, captured.err
+        document: list[dict[str, Any]] = json.loads(captured.out if code == 0 else f"[{captured.err}]")
+        return document
+
+    return call
+
+
+def test_query_joins_and_counts(ask: Ask) -> None:
+    """A query over several tables has the rows that all of their rows give."""
+    rows = ask("select n.path, owner from nodes n join owners o using (id) where n.kind = 'namespace' order by 1")
+
+    assert rows == [
+        {"path": "main.`it's`", "owner": "admin"},
+        {"path": "main.sales", "owner": "admin"},
+    ]
+    assert ask("select count(*) as n from nodes where kind = 'tag'") == [{"n": 1}]
+    assert ask("select user_name, levels from effective_access where path = 'pii'") == [
+        {"user_name": "admin", "levels": ["read", "write", "drop", "grant"]}
+    ]
+    assert ask("select path from nodes where path = 'main.`it''s`'") == [{"path": "main.`it's`"}]
+    assert ask("select 1 as a, 2 as a") == [{"a": 1, "a_2": 2}]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "kind = 'namespace'",
+        "kind <> 'namespace'",
+        "kind in ('tag', 'catalog')",
+        "path like 'main%'",
+        "path >= 'main' and path < 'main.t'",
+        "id > 1003 and id <= 1006",
+        "name = 'it''s' or comment is not null",
+        "not (kind = 'tag')",
+        "created_at < now() and kind > 'catalog'",
+        "parent_id is null",
+        "catalog = 'main' and format is null",
+        "properties['warehouse'] is not null",
+        "1 = 0",
+    ],
+)
+def test_pushed_conditions_do_not_change_the_result(ask: Ask, condition: str) -> None:
+    """Whatever is evaluated by the server, the rows are those of the query over the whole table."""
+    whole = {row["id"]: row for row in ask("select * from nodes")}
+    chosen = ask(f"select id, name from nodes where {condition} order by id")
+
+    assert len(whole) == 6
+    for row in chosen:
+        assert row == {key: whole[row["id"]][key] for key in ("id", "name")}
+    counted = ask(
+        f"with all_nodes as materialized (select * from nodes) select count(*) as n from all_nodes where {condition}"
+    )
+    assert counted == [{"n": len(chosen)}]
+
+
+def test_only_used_columns_and_rows_are_fetched(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The server is queries for the columns that the query uses, and for the rows of its simple conditions."""
+    queries: list[dict[str, str | None]] = []
+    real = system_tables.request
+
+    def spy(method: str, path: str, *, query: dict[str, str | None]) -> object:
+        queries.append(query)
+        return real(method, path, query=query)
+
+    monkeypatch.setattr(system_tables, "request", spy)
+    ask("select name from nodes where kind = 'tag' and id > 5")
+
+    assert [each["columns"] for each in queries] == ["id,kind,name"]
+    assert json.loads(queries[0]["where"] or "") == [["kind", "=", "tag"], ["id", ">", 5]]
+
+
+def test_tables_and_columns_are_described(ask: Ask) -> None:
+    """`show tables` and `describe` name the tables and their columns; nothing is read for them."""
+    assert {"name": "effective_access"} in ask("show tables")
+    assert ask("describe nodes")[0]["column_name"] == "id"
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["select nothing from nodes", "selec 1", "select 1; select 2", "", "select * from '/etc/passwd'", "install httpfs"],
+)
+def test_bad_query_is_refused(ask: Ask, query: str) -> None:
+    """A wrong query, several queries, and one that reads files or the network end with the code of a usage error."""
+    (error,) = ask(query, code=2)
+
+    assert error["error"]["code"] == "usage"
+
+
+def test_user_without_rights_sees_own_rows_only(ask: Ask) -> None:
+    """A user without rights finds the metalake and the own user."""
+    assert ask("select path from nodes", user="ana") == [{"path": "lake"}]
+    assert ask("select name from principals", user="ana") == [{"name": "ana"}]
+
+
+def test_client_reads_tables_whole_and_in_parts(served: ServedNode) -> None:
+    """Both clients read a table in one stream, and in parts at one revision."""
+    with client_of(served) as client:
+        tables = [each.name for each in client.system_tables.list()]
+        (whole,) = client.system_tables.read("nodes", columns=["id"])
+        parts = client.system_tables.read("nodes", columns=["id"], parts=3)
+        scan = client.system_tables.scan("nodes", parts=2)
+        one = client.system_tables.read_part("nodes", revision=scan.revision, part=scan.parts[1])
+
+    async def read() -> tuple[bytes, ...]:
+        async with AsyncClient(f"http://127.0.0.1:{served.port}", user="admin") as client:
+            return await client.system_tables.read("nodes", where=[("kind", "=", "tag")], parts=2)
+
+    assert "nodes" in tables
+    assert [each.name for each in scan.table.columns][:3] == ["id", "kind", "path"]
+    assert rows_of(parts) == rows_of([whole])
+    assert rows_of([one])
+    assert len(rows_of(asyncio.run(read()))) == 1
+
+
+def rows_of(streams: tuple[bytes, ...] | list[bytes]) -> list[dict[str, object]]:
+    """Return the rows of Arrow streams."""
+    return [row for each in streams for row in pa.ipc.open_stream(each).read_all().to_pylist()]
+
+
+def test_ended_revision_is_read_again(served: ServedNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A revision that ends between two parts is read again from the start; after some attempts the error is raised."""
+    real = system_tables.SystemTables._rows
+    failures = 0
+
+    def fail(self: object, table: str, **named: Any) -> Any:  # noqa: ANN401 - a flow
+        nonlocal failures
+        if failures > 0 and named["part"] is not None:
+            failures -= 1
+            named["revision"] = "0" * 32
+        return real(self, table, **named)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(system_tables.SystemTables, "_rows", fail)
+    with client_of(served) as client:
+        failures = 2
+        assert rows_of(client.system_tables.read("nodes", parts=2))
+        failures = 99
+        with pytest.raises(ClientError, match="read the table again") as raised:
+            client.system_tables.read("nodes", parts=2)
+    assert raised.value.code == "revision-ended"

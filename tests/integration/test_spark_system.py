@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The data source `limnos.system`: its parts and filters with tasks in this process, and one query of a real Spark."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+from pyspark.sql import datasource
+
+from limnos.client import Client, ClientError
+from limnos.model.errors import BadRequest
+from limnos.spark import session
+from limnos.spark.lance.server_access import ServerAccess
+from limnos.spark.system.source import SystemReader, source_of
+from tests.integration.live import LiveServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture(scope="module")
+def admin(server: LiveServer) -> Iterator[Client]:
+    """A client of the administrator, with some namespaces."""
+    with Client(server.uri, token=server.token) as client:
+        for number in range(5):
+            client.namespaces.create(f"main.system_{number}")
+        yield client
+
+
+def reader_of(server: LiveServer, table: str, *, user: str | None = None, **options: str) -> SystemReader:
+    """Return a reader of a table, as Spark plans it."""
+    home = ServerAccess(uri=server.uri, metalake="lake", token=None if user else server.token, user=user)
+    source = source_of(home)({"table": table, **options})
+    return source.reader(source.schema())
+
+
+def paths(reader: SystemReader) -> list[list[str]]:
+    """Return the paths that each task reads."""
+    results = []
+    for part in reader.partitions():
+        copied: SystemReader = pickle.loads(pickle.dumps(reader))
+        results.append([path for batch in copied.read(part) for path in batch.column("path").to_pylist()])
+    return results
+
+
+def test_parts_have_all_rows(server: LiveServer, admin: Client) -> None:
+    """The tasks together read each object once; columns are those of the option."""
+    parts = paths(reader_of(server, "nodes", columns="path,created_at,properties", parts="3"))
+
+    assert len(parts) == 3
+    names = [path for part in parts for path in part]
+    assert len(names) == len(set(names))
+    assert {f"main.system_{number}" for number in range(5)} <= set(names)
+    del admin
+
+
+def test_filters_are_sent_and_left_to_spark(server: LiveServer, admin: Client) -> None:
+    """Comparisons of texts and numbers select rows on the server. Spark evaluates all filters, too."""
+    reader = reader_of(server, "nodes", columns="id,path,kind")
+    filters: list[datasource.Filter] = [
+        datasource.EqualTo(("kind",), "namespace"),
+        datasource.GreaterThanOrEqual(("path",), "main.system_3"),
+        datasource.GreaterThan(("id",), 5),
+        datasource.StringContains(("path",), "4"),
+        datasource.LessThan(("path",), "main.system_z"),
+    ]
+
+    assert list(reader.pushFilters(filters)) == filters
+    assert sorted(path for part in paths(reader) for path in part) == ["main.system_3", "main.system_4"]
+    del admin
+
+
+def test_ended_revision_fails_the_read(server: LiveServer, admin: Client) -> None:
+    """A part of a revision that is not held, and has passed, is no rows but an error."""
+    reader = reader_of(server, "nodes", columns="path")
+    part = reader.partitions()[0]
+    part.revision = "0" * 32
+    with pytest.raises(ClientError) as raised:
+        list(reader.read(part))
+
+    assert raised.value.code == "revision-ended"
+    del admin
+
+
+def test_bad_options_are_refused(server: LiveServer) -> None:
+    """An unknown table, column or option is refused by name, before any task runs."""
+    for options, message in (
+        ({"table": "nothing"}, "no system table nothing"),
+        ({"table": "nodes", "columns": "id,nothing"}, "no column nothing"),
+        ({"table": "nodes", "color": "red"}, "no option color"),
+        ({"table": "nodes", "parts": "x"}, "option parts"),
+        ({"table": ""}, "Name a system table"),
+    ):
+        with pytest.raises(BadRequest, match=message):
+            reader_of(server, **options)
+
+
+@pytest.mark.spark
+def test_spark_reads_and_joins_tables(spark: SparkSession, server: LiveServer, admin: Client) -> None:
+    """A real Spark joins two tables in parts, with pushed filters. Neither plan nor options have the token; a user
+    without rights gets the metalake alone.
+    """
+    del spark
+    own = session(server.uri, token=server.token)
+    nodes = own.read.format("limnos.system").option("table", "nodes").option("parts", 4).load()
+    owners = own.read.format("limnos.system").load("owners").select("id", "owner")
+    joined = nodes.where("kind = 'namespace' and path like 'main.system%'").join(owners, "id")
+    plan = joined._jdf.queryExecution().toString()
+
+    assert sorted(row.path for row in joined.collect()) == [f"main.system_{number}" for number in range(5)]
+    assert {row.owner for row in joined.collect()} == {"admin"}
+    assert nodes.rdd.getNumPartitions() == 4
+    assert nodes.where("kind = 'catalog'").selectExpr("properties['warehouse'] as w").first()["w"].startswith("file:")
+    assert server.token not in plan
+    admin.users.add("syd")
+    least = session(server.uri, user="syd").read.format("limnos.system").option("table", "nodes").load()
+    assert [row.path for row in least.collect()] == ["lake"]
