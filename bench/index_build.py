@@ -9,7 +9,6 @@ seconds: the index's CPU for each created object. It judges nothing.
 from __future__ import annotations
 
 import argparse
-import gc
 import statistics
 import sys
 import tempfile
@@ -23,6 +22,7 @@ from bench.search import Client
 from bench.search_lake import Lake, plant_lake, template_bodies
 from bench.seed import TEMPLATE, open_filler
 from bench.stores import STORES, Place, Postgres, running_server
+from limnos.app.serving import settle_memory
 from limnos.services.search.indexing import index_step
 from tests.http.driver import node_at
 
@@ -48,8 +48,7 @@ def lose_index(place: Place) -> None:
 def build_index(place: Place) -> str:
     """Index all objects. Returns the figures."""
     with node_at(place.data, database=place.database) as node, loop_slices() as slices:
-        gc.collect()
-        gc.freeze()  # as a server does after its start
+        settle_memory()
         began, cpu, steps = time.perf_counter(), time.process_time(), 1
         while node.runner.run(index_step(node.built.services)):
             steps += 1
@@ -69,8 +68,7 @@ def created_cost(place: Place) -> str:
     assert isinstance(space, dict)
     assert isinstance(table, dict)
     with node_at(place.data, database=place.database) as node:
-        gc.collect()
-        gc.freeze()
+        settle_memory()
         for number in range(2 * ROUNDS):
             kind = ("namespace", "table")[number % 2]
             for each in range(CREATED):

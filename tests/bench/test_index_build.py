@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import gc
 from pathlib import Path
 
 import pytest
@@ -21,7 +20,7 @@ def test_planted_and_created_objects_are_indexed(
 ) -> None:
     """The first index has each planted table, and the index of the batches has each created object."""
     monkeypatch.setattr(index_build, "CREATED", 5)
-    monkeypatch.setattr(gc, "freeze", lambda: None)  # the objects of other tests in this process are still collected
+    monkeypatch.setattr(index_build, "settle_memory", lambda: None)  # other tests in this process collect as before
     place, lake = Place(tmp_path / "lake", None if database.kind == "sqlite" else database.address), Lake(300)
     with node_over(place.data, database=place.database) as node:
         for path, body in template_bodies():

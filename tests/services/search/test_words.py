@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from limnos.services.search import words
 from limnos.services.search.words import WORD_MAX, _text_words, field_words, is_met, question_words, words_of
 
 
@@ -59,6 +60,19 @@ def test_texts_that_are_split_all_at_once_have_the_words_of_each(texts: list[str
     each = {word for text in texts for kind in _text_words(text) for word in kind}
 
     assert set(words_of(texts).split(" ")) - {""} == each - {""}
+
+
+def test_texts_that_are_split_together_keep_their_own_words_when_split_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The words of a list of texts are cached, those of a long list are not; words with digits have their parts."""
+    monkeypatch.setattr(words, "CACHED_LIST_CHARS", 30)
+    split = words._plain_list_words
+    split.cache_clear()
+    short, long = ["gate7_id", "flight"], [f"gate{number}_of_flight" for number in range(3)]
+
+    for _ in range(2):
+        assert set(words_of(short).split(" ")) == {"gate7", "gate", "7", "id", "gate7id", "flight"}
+        assert set(words_of(long).split(" ")) >= {"gate0", "gate2", "of", "flight", "gate2offlight", "0", "2"}
+    assert (split.cache_info().hits, split.cache_info().currsize) == (1, 1)
 
 
 def test_joined_words_are_those_that_only_several_words_make() -> None:

@@ -37,7 +37,7 @@ OBJECTS_AT_ONCE: Final = 500
 """The maximum number of objects of a scan whose words one transaction writes."""
 WORDS_AT_ONCE: Final = 200_000
 """The number of characters of words after which a transaction of a scan takes no further objects."""
-DOCUMENTS_AT_ONCE: Final = 100
+DOCUMENTS_AT_ONCE: Final = 50
 """The number of objects whose documents are read together."""
 STORED_WORDS_MAX: Final = 50_000
 """The number of words that a scan remembers as stored."""

@@ -18,6 +18,10 @@ WORD_MIN: Final = 2
 WORD_MAX: Final = 64
 CACHED_TEXTS: Final = 16_384
 """The number of short texts whose words are cached: a few MiB."""
+CACHED_LISTS: Final = 512
+"""The number of lists of short texts, as of columns, whose words are cached: a few MiB, with `CACHED_LIST_CHARS`."""
+CACHED_LIST_CHARS: Final = 1_000
+"""The maximum length of these lists, in characters."""
 WORDS_MAX: Final = 20_000
 """The maximum number of words of one text that are stored."""
 CONTAINER_MARK: Final = "\u01c2"
@@ -43,6 +47,9 @@ class FieldWords(NamedTuple):
     def text(self) -> str:
         """All words as one string, separated by spaces."""
         return " ".join((*self.single, *self.joined))
+
+
+NO_WORDS: Final = FieldWords(())
 
 
 class ObjectWords(NamedTuple):
@@ -75,11 +82,11 @@ def words_of(texts: Iterable[str]) -> str:
 def field_words(texts: Iterable[str]) -> FieldWords:
     """Return the words of `words_of` by their kinds."""
     texts = texts if isinstance(texts, list) else list(texts)
-    whole = "\n".join(texts)
+    if not (whole := "\n".join(texts)):
+        return NO_WORDS
     if _is_plain(whole, texts):
-        return _plain_words(whole)
-    if not whole:
-        return FieldWords(())
+        is_cached = len(texts) > 1 and len(whole) <= CACHED_LIST_CHARS
+        return _plain_list_words(whole) if is_cached else _plain_words(whole)
     plain: list[str] = []
     others: list[str] = []
     for text in texts:
@@ -109,19 +116,20 @@ def _plain_words(whole: str) -> FieldWords:
     spaced = whole.encode().translate(_SPACES).decode()
     words = dict.fromkeys(spaced.split())
     if _DIGIT.search(spaced):
-        words.update(dict.fromkeys(_PIECE.findall(spaced)))
+        for run in [run for run in words if not (run.isalpha() or run.isdecimal())]:
+            words.update(dict.fromkeys(_PIECE.findall(run)))
     separators = spaced.count(" ")
     if not separators:
-        return FieldWords(words)
-    if separators >= JOINED_MAX:
-        spaced = "\n".join([each for each in spaced.split("\n") if _is_joined(each)])
-    joined = dict.fromkeys(spaced.replace(" ", "").split("\n"))
-    return FieldWords(words, [word for word in joined if word and word not in words])
+        return FieldWords(tuple(words))
+    lines = spaced.split("\n")
+    if separators >= JOINED_MAX:  # a text of many words is no word without its separators
+        lines = [line for line in lines if line.count(" ") < JOINED_MAX or len(line.split()) <= JOINED_MAX]
+    joined = dict.fromkeys([line.replace(" ", "") for line in lines])
+    return FieldWords(tuple(words), [word for word in joined if word and word not in words])
 
 
-def _is_joined(spaced: str) -> bool:
-    """Return whether a text without its separators is a word, too: it has few words."""
-    return spaced.count(" ") < JOINED_MAX or len(spaced.split()) <= JOINED_MAX
+_plain_list_words = lru_cache(maxsize=CACHED_LISTS)(_plain_words)
+"""Copies of a table, and the tables of a pipeline's stages, have the same columns."""
 
 
 def _text_words(text: str) -> FieldWords:

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -51,3 +53,31 @@ def test_query_over_metadata_reads_each_listing_a_few_times(
     assert answer.json()["status"] == "success", answer.body
     listings = SPACES * 4 + 1  # namespaces, tables, external datasets and views of each, and the catalog's
     assert len(pages) <= 4 * listings
+
+
+def test_other_requests_run_between_a_listing_and_the_read_of_its_objects(
+    node: DriverNode,  # noqa: F811 - a fixture
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One step of the event loop does not both list a slice and read its objects."""
+    make_space(node, "s")
+    make_table(node, "s", "t")
+    events, listed, read = list[str](), metadata._list_entries, metadata.live_nodes_read
+
+    def list_entries(*args: Any, **named: Any) -> Any:  # noqa: ANN401 - passed on
+        events.append("list")
+        asyncio.get_running_loop().call_soon(events.append, "others")
+        return listed(*args, **named)
+
+    def nodes_read(*args: Any) -> Any:  # noqa: ANN401 - passed on
+        events.append("read")
+        return read(*args)
+
+    monkeypatch.setattr(metadata, "_list_entries", list_entries)
+    monkeypatch.setattr(metadata, "live_nodes_read", nodes_read)
+
+    answer = node.post("/query/service", {"statement": "SELECT VALUE count(*) FROM Metadata.`Dataset` d"})
+
+    assert answer.json()["status"] == "success", answer.body
+    assert "read" in events
+    assert ("list", "read") not in pairwise(events)

@@ -46,8 +46,8 @@ from limnos.store.objects.node_reads import live_nodes_read
 from limnos.view.cache_miss import for_each
 
 T = TypeVar("T")
-SLICE: Final = 200
-"""The number of objects that are read before other requests run: two milliseconds."""
+SLICE: Final = 100
+"""The number of objects that are listed, and then read, before other requests run."""
 REMEMBERED_MAX: Final = 12
 """The maximum number of listings of one slice whose decisions are cached: those of a few dataverses."""
 DOCUMENTS_AT_ONCE: Final = 20
@@ -269,6 +269,7 @@ async def _read(
         before = await ctx.read(scope, reader)
         waiting = before.waiting
         if before.entries:
+            await asyncio.sleep(0)
             nodes = await ctx.look_up(partial(live_nodes_read, [each.id for each in before.entries]))
             again = partial(_list_again, before=before, names=names)
             current = await ctx.read(scope, again)

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from limnos.model.kinds import Kind
 from limnos.names.path import Levels
 
-PARENTS_AT_ONCE: Final = 50
+PARENTS_AT_ONCE: Final = 20
 """The maximum number of dataverses that are looked up, and of listings that are read, in one slice."""
 LISTINGS_FIRST: Final = 12
 """The number of listings that a query reads first: those of small dataverses are read with more at once."""
