@@ -1,24 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The data source `limnos.system`: its parts and filters with tasks in this process, and one query of a real Spark."""
+"""The parts and filters of the data source `limnos.system`, with its tasks run in this process: the server is real,
+Spark is not needed.
+"""
 
 from __future__ import annotations
 
 import pickle
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import pytest
 from pyspark.sql import datasource
 
 from limnos.client import Client, ClientError
 from limnos.model.errors import BadRequest
-from limnos.spark import session
 from limnos.spark.lance.server_access import ServerAccess
 from limnos.spark.system.source import SystemReader, source_of
 from tests.integration.live import LiveServer
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.integration
 
@@ -98,25 +95,3 @@ def test_bad_options_are_refused(server: LiveServer) -> None:
     ):
         with pytest.raises(BadRequest, match=message):
             reader_of(server, **options)
-
-
-@pytest.mark.spark
-def test_spark_reads_and_joins_tables(spark: SparkSession, server: LiveServer, admin: Client) -> None:
-    """A real Spark joins two tables in parts, with pushed filters. Neither plan nor options have the token; a user
-    without rights gets the metalake alone.
-    """
-    del spark
-    own = session(server.uri, token=server.token)
-    nodes = own.read.format("limnos.system").option("table", "nodes").option("parts", 4).load()
-    owners = own.read.format("limnos.system").load("owners").select("id", "owner")
-    joined = nodes.where("kind = 'namespace' and path like 'main.system%'").join(owners, "id")
-    plan = joined._jdf.queryExecution().toString()
-
-    assert sorted(row.path for row in joined.collect()) == [f"main.system_{number}" for number in range(5)]
-    assert {row.owner for row in joined.collect()} == {"admin"}
-    assert nodes.rdd.getNumPartitions() == 4
-    assert nodes.where("kind = 'catalog'").selectExpr("properties['warehouse'] as w").first()["w"].startswith("file:")
-    assert server.token not in plan
-    admin.users.add("syd")
-    least = session(server.uri, user="syd").read.format("limnos.system").option("table", "nodes").load()
-    assert [row.path for row in least.collect()] == ["lake"]
