@@ -30,6 +30,7 @@ NEEDS: Mapping[str, frozenset[str]] = {
         "limnos.engine": "spark",
         "limnos.spark": "spark",
         "limnos.spark.lance": "spark lance",
+        "limnos.pipeline.engine.lance": "spark lance",
         "limnos.access": "server",
         "limnos.app": "server",
         "limnos.files": "server",

@@ -100,7 +100,9 @@ async def table_register(
         check_dataset_commit(guard, None, before=before, after=registered.metadata)
 
     def decide(request_view: RequestView) -> Permit[TableCreate]:
-        return new_table_command(new_table_of(request_view, namespace, name, Action.TABLE_REGISTER), name, registered)
+        return new_table_command(
+            new_table_of(request_view, namespace, name, Action.TABLE_REGISTER), name, registered=registered
+        )
 
     def decide_again(request_view: RequestView) -> Permit[TableReplace]:
         node, _, decision = table_find(request_view, namespace, name, Action.TABLE_DROP)
@@ -109,14 +111,14 @@ async def table_register(
         if replaced is not None and (node.id != replaced.node_id or (guard is not None and current != replaced)):
             raise CommitConflict("The table was changed concurrently: read it again and retry")
         keeps_pinned = ctx.services.defaults.keep_pinned
-        return request_view.permit(_replacement(registered, node, current, keeps_pinned=keeps_pinned), decision)
+        return request_view.permit(_replacement(registered, node, current=current, keeps_pinned=keeps_pinned), decision)
 
     if replaced is None:
         return await tables.insert_table(ctx, scope, decide=decide, path=(*namespace, name)), place.catalog
     return await ctx.write(scope, decide_again, table_replace), place.catalog
 
 
-def new_table_command(draft: NewTable, name: str, registered: RegisteredTable) -> Permit[TableCreate]:
+def new_table_command(draft: NewTable, name: str, *, registered: RegisteredTable) -> Permit[TableCreate]:
     """Return the command that creates a table from the metadata file that was read."""
     return draft.command(
         name,
@@ -128,7 +130,7 @@ def new_table_command(draft: NewTable, name: str, registered: RegisteredTable) -
 
 
 def _replacement(
-    registered: RegisteredTable, node: Node, current: MetadataDocument, *, keeps_pinned: bool
+    registered: RegisteredTable, node: Node, *, current: MetadataDocument, keeps_pinned: bool
 ) -> TableReplace:
     """Return the command that points a table, whose document is `current`, at the metadata file that was read."""
     after = msgspec.structs.replace(registered.document, node_id=node.id, version=current.version + 1)
@@ -239,7 +241,9 @@ async def tables_register(
         command = TablesRegister(
             tables=tuple(
                 [
-                    new_table_command(now[each.registration.path], each.registration.path[-1], each.table).command
+                    new_table_command(
+                        now[each.registration.path], each.registration.path[-1], registered=each.table
+                    ).command
                     for each in ready
                 ]
             ),

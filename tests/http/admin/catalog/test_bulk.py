@@ -164,7 +164,7 @@ def test_item_needs_the_right_of_its_request(lake: DriverNode) -> None:
     assert send(lake, items[0], user="nobody", job="k").status == 403
 
 
-def test_who_lists_a_namespace_registers_nothing_there(lake: DriverNode) -> None:
+def test_right_to_list_a_namespace_registers_no_table(lake: DriverNode) -> None:
     """The right to list a namespace's tables is not the one to register some: neither one by one nor all or none."""
     grant(lake, "lea", "use_catalog use_schema", kind="CATALOG", on="main")
     assert lake.get("/iceberg/v1/lake.main/namespaces/a/tables", user="lea").status == 200
