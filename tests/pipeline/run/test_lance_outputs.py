@@ -259,6 +259,26 @@ def test_failed_run_is_resumed_and_concurrent_writers_lose_nothing(place: LanceP
     assert len(place.ids("log")) == 10 + 1 + 20
 
 
+def test_malformed_rows_of_files_have_a_lance_table(place: LancePlace) -> None:
+    """A file loaded into a Lance table has its malformed rows beside it, published by the same commit."""
+    (place.file.parent / "rows.csv").write_text("id,text\n1,a\nx,b\n3,c\n")
+    place.write("""
+pipeline: SPACE
+catalog: lance
+parameters: {day: {type: int, default: 1}}
+sources:
+  rows: {files: rows.csv, schema: "id INT, text STRING", options: {header: true}, malformed: keep}
+steps:
+  SPACE.rows: {load: rows, write: append}
+""")
+
+    ended = place.run()
+
+    assert ended.state == "published", ended.message
+    assert place.ids("rows") == [1, 3]
+    assert place.dataset("rows__malformed").count_rows() == 1
+
+
 def test_check_refuses_what_lance_tables_do_not_have(place: LancePlace, tmp_path: Path) -> None:
     """Tables whose versions the storage keeps, other write modes, partitions, and reads of Lance tables are refused."""
     place.client.namespaces.create(f"lance.{place.space}")

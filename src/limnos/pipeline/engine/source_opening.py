@@ -109,9 +109,11 @@ class SourceOpener:
         return self._context.sources.get(source.name)
 
     def _before(self, source: DeclaredSource, *, new: bool) -> ReadPin | None:
-        """Return the state of the source in the checkpoint of the step's published table; None for a full run, and for
-        a stream that an incremental step reads from its beginning.
+        """Return the state of the source in the checkpoint of the step's published table; None for a full run, for a
+        Lance table, which has no checkpoint, and for a stream that an incremental step reads from its beginning.
         """
+        if self._step.table[0] in self._context.lance_catalogs:
+            return None
         if self._context.full or (isinstance(source.kind, Stream) and self._step.incremental and not new):
             return None
         metadata = metadata_of(self._spark, self._step.table)

@@ -158,8 +158,12 @@ class StepExecution:
         # In one write, because a step may read several such sources and has one branch per table.
         if frames := [malformed.rows for malformed in inputs.malformed if malformed.keep]:
             side = _side_table_step(self.step, MALFORMED)
-            rename_column(self.spark, side.table, old=RESERVED_FILE_COLUMN, new=FILE_COLUMN)
+            self._rename_file_column(side.table)
             self._write(side, reduce(lambda one, other: one.unionByName(other), frames))
+
+    def _rename_file_column(self, table: Parts) -> None:
+        """Rename the column that earlier releases gave a table of malformed rows."""
+        rename_column(self.spark, table, old=RESERVED_FILE_COLUMN, new=FILE_COLUMN)
 
     def _judged(self) -> StepOutcome:
         """Return the outcome. Raises DataBroken if a finding forbids publishing."""

@@ -140,6 +140,9 @@ class LanceStepExecution(StepExecution):
         )
         return self.branches[-1], None
 
+    def _rename_file_column(self, table: Parts) -> None:
+        """No-op: earlier releases wrote no Lance tables."""
+
     def _judged(self) -> StepOutcome:
         """Return the outcome, with indexes of the rows that the expectations let through."""
         self._require_some_embedded()
