@@ -37,6 +37,7 @@ from limnos.model.errors import (
     PermissionDenied,
     PositionPruned,
     PropertyConflict,
+    RevisionEnded,
     ServiceUnavailable,
     SourceFailed,
     TooLarge,
@@ -286,6 +287,7 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: HandlerFacts) 
     if route.operation in protocol.anonymous:
         is_sign_in = route.takes == "form" or known.body is not None
         refused += [ServiceUnavailable] if "health" in route.operation else TOKENS if is_sign_in else []
+        refused += [NotFound] if "raise NotFound" in text else []
     else:
         refused += ALWAYS
         refused += [] if route.method in ("GET", "HEAD") else [CommitConflict]
@@ -294,6 +296,7 @@ def statuses_of(protocol: Protocol, route: Route[Handler], known: HandlerFacts) 
     if known.body is not None or route.takes != "json":
         refused += [TooLarge, WrongMediaType]
     refused += [PositionPruned] if route.operation.endswith("-changes") else []
+    refused += [RevisionEnded] if route.operation.endswith("-system-table") else []
     refused += [PropertyConflict] if "PropertyConflict" in text else []
     return [*done, *sorted({_status_of(protocol, kind) for kind in refused})]
 

@@ -34,8 +34,10 @@ def test_every_measured_request_has_limits(counts: dict[str, tuple[float, float]
 
 @pytest.mark.parametrize("title", MAX)
 def test_request_stays_within_its_statements_and_writes(counts: dict[str, tuple[float, float]], title: str) -> None:
-    """A request executes no more statements, and writes no more often, than its maximum."""
+    """A request executes no more statements, and writes no more often, than its maximum. Work of the node itself adds
+    some statements to the hundred requests, and not one to each.
+    """
     statements, writes = counts[title]
 
-    assert statements <= MAX[title][0]
+    assert round(statements) <= MAX[title][0]
     assert writes <= MAX[title][1]

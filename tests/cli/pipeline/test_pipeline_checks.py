@@ -66,6 +66,7 @@ def test_unreachable_server_skips_only_the_checks_that_need_it(run: Run, tmp_pat
         "level": 1,
         "write": "append",
         "new": False,
+        "format": "iceberg",
         "reads": [],
         "aside": [],
     }
