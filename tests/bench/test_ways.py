@@ -11,7 +11,7 @@ from bench.ways import WAYS, trace_all
 
 CALLS_MAX = {
     "load-kept": 25,
-    "load-changed": 180,
+    "load-changed": 183,
     "commit": 330,
     "append": 442,
     "rename": 440,

@@ -193,7 +193,7 @@ class AttemptSuperseded(RunConflict):
     code = "attempt-superseded"
 
 
-class RevisionEnded(LimnosError):
+class RevisionEnded(CommitConflict):
     """The revision at which a reader reads a table in parts can no longer be read, or the reader's rights have changed
     since: the reader must read the whole table again.
     """

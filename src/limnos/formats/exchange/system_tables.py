@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
 import msgspec
 
-from limnos.model.errors import BadRequest, UnsupportedOperation
+from limnos.model.errors import BadRequest, NotFound, UnsupportedOperation
 from limnos.model.extras import missing_part
 
 if TYPE_CHECKING:
@@ -176,10 +176,10 @@ class RowRequest(NamedTuple):
 
 
 def system_table(name: str) -> SystemTable:
-    """Return a system table. Raises BadRequest for an unknown name."""
+    """Return a system table. Raises NotFound for an unknown name."""
     table = SYSTEM_TABLES.get(name)
     if table is None:
-        raise BadRequest(f"There is no system table {name[:50]}: there are {', '.join(SYSTEM_TABLES)}")
+        raise NotFound(f"There is no system table {name[:50]}: there are {', '.join(SYSTEM_TABLES)}", kind="route")
     return table
 
 

@@ -49,6 +49,7 @@ async def system_table_scan(request: Request, ctx: Context) -> Response:
     8 by default) and the table's columns.
     """
     metalake, name = names_of(request)
+    await tables_list(ctx, metalake)  # before the request is looked at, as a stranger learns nothing about it
     table = system_table(name)
     parts = number_of(request.query("parts") or str(_PARTS))
     scan = await table_scan(ctx, metalake, parts=-1 if parts is None else parts)
@@ -70,6 +71,7 @@ async def system_table_rows(request: Request, ctx: Context) -> Response:
     `[["kind", "=", "table"]]`. A revision that can no longer be read is refused with the code `revision-ended`.
     """
     metalake, name = names_of(request)
+    await tables_list(ctx, metalake)
     rows = row_request(system_table(name), columns=request.query("columns"), where=request.query("where"))
     part, revision = _part(request.query("part")), request.query("revision") or None
     if revision is not None and _REVISION.fullmatch(revision) is None:
