@@ -59,6 +59,25 @@ def stream_response(
     return response
 
 
+async def begun_stream_response(
+    stream: AsyncGenerator[bytes, None], headers: tuple[tuple[bytes, bytes], ...]
+) -> Response:
+    """Return a 200 response like `stream_response`, after the first chunk is there: refusals are raised here, before
+    the response begins.
+    """
+    first = await anext(stream)
+    return stream_response(_resume(first, stream), headers)
+
+
+async def _resume(first: bytes, stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    try:
+        yield first
+        async for piece in stream:
+            yield piece
+    finally:
+        await stream.aclose()
+
+
 def no_content() -> Response:
     """Build a response with status 204 and no body."""
     return Response(204, b"", ())

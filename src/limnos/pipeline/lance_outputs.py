@@ -7,6 +7,7 @@ Compares declarations with the formats of catalogs. Must not know Spark or Lance
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 
 from limnos.client import Client
 from limnos.client.errors import DeniedError, NotFoundError
@@ -26,18 +27,20 @@ _ONLY_LANCE = ("vectors", "indexes", "embed")
 _ONLY_ICEBERG = ("partition", "sort", "columns")
 
 
-def lance_catalogs(client: Client, pipeline: Pipeline) -> frozenset[str]:
-    """Return the catalogs of the pipeline's steps that have Lance tables. Catalogs that the caller may not see are left
-    out.
+def catalog_providers(client: Client, pipeline: Pipeline) -> dict[str, str | None]:
+    """Return the providers of the catalogs of the pipeline's steps, but for catalogs that the caller may not see. Sends
+    one request per catalog.
     """
-    return frozenset(name for name in pipeline.catalogs if _has_lance_tables(client, name))
+    providers = {}
+    for name in pipeline.catalogs:
+        with suppress(DeniedError, NotFoundError):  # the missing right is reported with the other rights
+            providers[name] = client.catalogs.get(name).provider
+    return providers
 
 
-def _has_lance_tables(client: Client, catalog: str) -> bool:
-    try:
-        return client.catalogs.get(catalog).provider == GENERIC_PROVIDER
-    except (DeniedError, NotFoundError):
-        return False
+def lance_catalogs(pipeline: Pipeline, providers: Mapping[str, str | None]) -> frozenset[str]:
+    """Return the catalogs of the pipeline's steps that have Lance tables."""
+    return frozenset(name for name in pipeline.catalogs if providers.get(name) == GENERIC_PROVIDER)
 
 
 def require_lance_outputs(

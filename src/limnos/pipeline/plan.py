@@ -130,12 +130,9 @@ def check(
     whose declarations cannot be read. All problems are found in one pass. Raises the client's errors, for example
     UnavailableError.
     """
-    catalogs = frozenset(one.name for one in client.catalogs.list()) if client is not None else frozenset()
-    problems = [*_foreign(pipeline, catalogs)]
-    lance = frozenset[str]()
-    if client is not None:
-        problems += unwritable_catalogs(client, pipeline)
-        lance = lance_catalogs(client, pipeline)
+    providers = {} if client is None else {one.name: one.provider for one in client.catalogs.list()}
+    catalogs, lance = frozenset(providers), lance_catalogs(pipeline, providers)
+    problems = [*_foreign(pipeline, catalogs), *unwritable_catalogs(pipeline, providers)]
     reads, unchecked, read_problems = _reads(pipeline, spark, catalogs=catalogs)
     problems += read_problems
     if client is not None:

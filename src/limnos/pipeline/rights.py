@@ -192,23 +192,18 @@ def unseen_catalog_problem(client: Client, catalog: str) -> Problem | MissingRig
     return Problem(f"there is no catalog '{catalog}' in this metalake: create it, or name another one")
 
 
-def unwritable_catalogs(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
-    """Yield a problem for each catalog of the pipeline that has neither Iceberg nor Lance tables."""
+def unwritable_catalogs(pipeline: Pipeline, providers: Mapping[str, str | None]) -> Iterator[Problem]:
+    """Yield a problem for each catalog of the pipeline that has neither Iceberg nor Lance tables. `providers` has those
+    of the catalogs that the caller may see.
+    """
     for catalog in pipeline.catalogs:
-        yield from _unwritable_catalog(client, pipeline, catalog=catalog)
-
-
-def _unwritable_catalog(client: Client, pipeline: Pipeline, *, catalog: str) -> Iterator[Problem]:
-    try:
-        provider = client.catalogs.get(catalog).provider
-    except (DeniedError, NotFoundError):
-        return  # the missing right is reported with the other rights
-    if provider not in (*REST_PROVIDERS, ICEBERG_PROVIDER, GENERIC_PROVIDER):
-        yield Problem(
-            f"catalog '{catalog}' has provider {provider}, and pipelines write only Iceberg and Lance tables: name a "
-            f"catalog of provider {ICEBERG_PROVIDER} or {GENERIC_PROVIDER}",
-            pipeline.at,
-        )
+        provider = providers.get(catalog, ICEBERG_PROVIDER)
+        if provider not in (*REST_PROVIDERS, ICEBERG_PROVIDER, GENERIC_PROVIDER):
+            yield Problem(
+                f"catalog '{catalog}' has provider {provider}, and pipelines write only Iceberg and Lance tables: "
+                f"name a catalog of provider {ICEBERG_PROVIDER} or {GENERIC_PROVIDER}",
+                pipeline.at,
+            )
 
 
 def _rights_to_run(client: Client, pipeline: Pipeline) -> Iterator[MissingRight]:

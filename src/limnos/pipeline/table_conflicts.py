@@ -16,6 +16,7 @@ from limnos.client.errors import ClientError, DeniedError, NotFoundError
 from limnos.client.values import Json
 from limnos.names import display
 from limnos.pipeline.declaration import Parts, Pipeline
+from limnos.pipeline.lance_outputs import catalog_providers
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.rights import unwritable_catalogs
 from limnos.pipeline.side_tables import QUARANTINE, side_table, tables_of
@@ -35,12 +36,16 @@ def declared_by_others(client: Client, pipeline: Pipeline) -> Iterator[Problem]:
                 )
 
 
-def require_own_tables(client: Client, pipeline: Pipeline) -> None:
-    """Raise InvalidPipeline if another pipeline declares one of its tables, or its catalog is not an Iceberg
-    catalog.
+def require_own_tables(client: Client, pipeline: Pipeline) -> dict[str, str | None]:
+    """Return the providers of the pipeline's catalogs.
+
+    Raises InvalidPipeline if another pipeline declares one of its tables, or a catalog has neither Iceberg nor Lance
+    tables.
     """
-    if problems := (*unwritable_catalogs(client, pipeline), *declared_by_others(client, pipeline)):
+    providers = catalog_providers(client, pipeline)
+    if problems := (*unwritable_catalogs(pipeline, providers), *declared_by_others(client, pipeline)):
         raise InvalidPipeline(problems)
+    return providers
 
 
 def find_declaration(client: Client, name: str) -> Declared | None:

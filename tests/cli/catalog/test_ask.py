@@ -79,6 +79,8 @@ def test_query_joins_and_counts(ask: Ask) -> None:
         "id > 1003 and id <= 1006",
         "name = 'it''s' or comment is not null",
         "not (kind = 'tag')",
+        "name < 'zz AND id=5 AND z'",
+        "(kind = 'tag' or id = 5) and name > 'a'",
         "created_at < now() and kind > 'catalog'",
         "parent_id is null",
         "catalog = 'main' and format is null",
@@ -94,9 +96,7 @@ def test_pushed_conditions_do_not_change_the_result(ask: Ask, condition: str) ->
     assert len(whole) == 6
     for row in chosen:
         assert row == {key: whole[row["id"]][key] for key in ("id", "name")}
-    counted = ask(
-        f"with all_nodes as materialized (select * from nodes) select count(*) as n from all_nodes where {condition}"
-    )
+    counted = ask(f"select count(*) filter (where {condition}) as n from nodes")  # a scan of the whole table
     assert counted == [{"n": len(chosen)}]
 
 

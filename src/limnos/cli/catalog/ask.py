@@ -172,8 +172,9 @@ def _need(table: SystemTableInfo, scans: list[Mapping[str, object]]) -> TableNee
     # conditions of one of several scans do not select the rows of the others
     for text in _texts(scans[0].get("Filters")) if len(scans) == 1 else ():
         matches = [_FILTER.fullmatch(part) for part in text.split(" AND ")]
-        conditions = [None if match is None else _condition(match, types) for match in matches]
-        where += [each for each in conditions if each is not None]
+        conditions = [_condition(match, types) for match in matches if match is not None]
+        if len(conditions) == len(matches):  # else the text is no plain conjunction: AND may be a part of a value
+            where += [each for each in conditions if each is not None]
     return TableNeed(tuple(name for name in types if name in used) or ("id",), tuple(where))
 
 

@@ -55,8 +55,7 @@ def resume(
     needs = needs_of(pipeline, reads)
     chosen = options_of(seen.options, like=run_options)
     names = _names(seen, pipeline)
-    patience.call(lambda: require_own_tables(means.client, pipeline))
-    lance = patience.call(lambda: lance_catalogs(means.client, pipeline))
+    lance = lance_catalogs(pipeline, patience.call(lambda: require_own_tables(means.client, pipeline)))
     require_lance_outputs(pipeline, lance, reads=reads)
     run = patience.call(
         lambda: means.client.runs.resume(run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=seen.attempt)

@@ -82,8 +82,7 @@ def start(
     names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
     if not names:
         return _nothing_selected(pipeline, means.listener)
-    patience.call(lambda: require_own_tables(means.client, pipeline))
-    lance = patience.call(lambda: lance_catalogs(means.client, pipeline))
+    lance = lance_catalogs(pipeline, patience.call(lambda: require_own_tables(means.client, pipeline)))
     require_lance_outputs(pipeline, lance, reads=reads)
     request = _RunRequest(
         pipeline=pipeline, names=names, reads=reads, values=values, options=options, file=file, run=str(uuid.uuid4())

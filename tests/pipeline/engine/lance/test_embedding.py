@@ -4,11 +4,19 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 
-from limnos.pipeline.engine.lance.embedding import ERROR_COLUMN, EmbeddingFunction, WorkerEmbedding, embed_batch
+from limnos.pipeline.declaration import EmbeddingDeclaration
+from limnos.pipeline.engine.lance.embedding import (
+    ERROR_COLUMN,
+    EmbeddingFunction,
+    WorkerEmbedding,
+    embed_batch,
+    made_by,
+)
 
 _names = itertools.count()
 
@@ -22,7 +30,13 @@ def batch_of(texts: list[str], *, known: dict[str, list[float]] | None = None) -
 
 def worker(function: EmbeddingFunction, **further: object) -> WorkerEmbedding:
     """Return an embedding into `v` of two dimensions, in batches of four rows."""
-    settings: dict[str, object] = {"batch": 4, "retries": 1, "model_name": None, "model": None} | further
+    settings: dict[str, object] = {
+        "batch": 4,
+        "retries": 1,
+        "model_name": None,
+        "model": None,
+        "version": "",
+    } | further
     return WorkerEmbedding(
         columns=("text",), into="v", hash_column="v_hash", dimension=2, name="f", function=function, **settings
     )  # type: ignore[arg-type]
@@ -130,3 +144,16 @@ def test_model_is_loaded_once_and_its_failure_is_not_a_rows() -> None:
 
     with pytest.raises(RuntimeError, match="cannot load the model: FileNotFoundError: weights"):
         embed_batch(batch_of(["a"]), worker(scaled, model=fail, model_name=f"m{next(_names)}"))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"function": "m:g"}, {"model": "m:other"}, {"version": "2"}, {"dimension": 3}],
+    ids=lambda each: next(iter(each)),
+)
+def test_changed_declaration_embeds_all_rows_again(changed: dict[str, object]) -> None:
+    """Vectors are kept only while function, model, version and dimension are the same."""
+    declared = EmbeddingDeclaration(function="m:f", columns=("text",), dimension=2, model="m:load", version="1")
+
+    assert made_by(replace(declared, batch=7, retries=0)) == made_by(declared)
+    assert made_by(replace(declared, **changed)) != made_by(declared)  # type: ignore[arg-type]

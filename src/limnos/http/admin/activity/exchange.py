@@ -7,7 +7,6 @@ finishes it. After an interruption it reads the number of received records, and 
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from typing import Final
 
 from limnos.access.actions import Action
@@ -15,7 +14,7 @@ from limnos.formats.exchange.encoding import Form
 from limnos.http.admin.bodies import AdminRequestBody, names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
-from limnos.http.response import Response, json_response, stream_response
+from limnos.http.response import Response, begun_stream_response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.http.times import instant
@@ -51,17 +50,7 @@ async def export_stream(request: Request, ctx: Context) -> Response:
     (metalake,) = names_of(request)
     form = _form(request.query("format") or "proto")
     stream = metalake_export(ctx, metalake=metalake, form=form, secrets=request.query_flag("secrets"))
-    first = await anext(stream)  # raises refusals before the response begins
-    return stream_response(_after(first, stream), ((b"content-type", _MEDIA[form]),))
-
-
-async def _after(first: bytes, stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    try:
-        yield first
-        async for piece in stream:
-            yield piece
-    finally:
-        await stream.aclose()
+    return await begun_stream_response(stream, ((b"content-type", _MEDIA[form]),))
 
 
 def _form(text: str) -> Form:

@@ -7,14 +7,13 @@ Must not know how rows are built.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator
 from typing import Final
 
 from limnos.formats.exchange.system_tables import SYSTEM_TABLES, SystemTable, row_request, system_table
 from limnos.http.admin.bodies import names_of
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
-from limnos.http.response import Response, json_response, stream_response
+from limnos.http.response import Response, begun_stream_response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
@@ -79,17 +78,7 @@ async def system_table_rows(request: Request, ctx: Context) -> Response:
     if part != WHOLE and revision is None:
         raise BadRequest("A part is read at the revision of its scan: give revision, too")
     stream = table_read(ctx, metalake, request=PartRequest(rows, part, revision))
-    first = await anext(stream)  # raises refusals before the response begins
-    return stream_response(_after(first, stream), ((b"content-type", _ARROW),))
-
-
-async def _after(first: bytes, stream: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    try:
-        yield first
-        async for piece in stream:
-            yield piece
-    finally:
-        await stream.aclose()
+    return await begun_stream_response(stream, ((b"content-type", _ARROW),))
 
 
 def _part(text: str | None) -> IdRange:

@@ -36,8 +36,8 @@ _VECTOR: Final = ArrayType(FloatType(), containsNull=False)
 _PAUSE_S: Final = 0.2
 _PAUSE_MAX_S: Final = 10.0
 _ERROR_CHARACTERS_MAX: Final = 500
-_models: dict[str, object] = {}
-"""The models that this process has loaded, by the names of their functions."""
+_models: dict[tuple[str, str], object] = {}
+"""The models that this process has loaded, by the names of their functions and the declared versions."""
 
 EmbeddingFunction = Callable[..., object]
 
@@ -76,10 +76,14 @@ def embedded(frame: DataFrame, embedding: EmbeddingDeclaration, *, known: DataFr
 
 
 def _hash_of(embedding: EmbeddingDeclaration) -> Column:
-    """Return the hash of what a row's vector follows from: function, version, dimension and the input columns."""
+    """Return the hash of what a row's vector follows from: function, model, version, dimension and input columns."""
     inputs = f.to_json(f.struct(*map(quote_column, embedding.columns)), {"ignoreNullFields": "false"})
-    made_by = "\0".join((embedding.function, embedding.version, str(embedding.dimension)))
-    return f.sha2(f.concat_ws("\0", f.lit(made_by), inputs), 256)
+    return f.sha2(f.concat_ws("\0", f.lit(made_by(embedding)), inputs), 256)
+
+
+def made_by(embedding: EmbeddingDeclaration) -> str:
+    """Return the text of what makes the vectors. Vectors of another one are not used again."""
+    return "\0".join((embedding.function, embedding.model or "", embedding.version, str(embedding.dimension)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +100,7 @@ class WorkerEmbedding:
     function: EmbeddingFunction
     model_name: str | None
     model: Callable[[], object] | None
+    version: str
 
     @classmethod
     def of(cls, embedding: EmbeddingDeclaration) -> WorkerEmbedding:
@@ -111,6 +116,7 @@ class WorkerEmbedding:
             function=embedding.callable or _installed(embedding.function),
             model_name=embedding.model,
             model=None if embedding.model is None else embedding.model_callable or _installed(embedding.model),
+            version=embedding.version,
         )
 
 
@@ -221,14 +227,15 @@ def _call_of(embedding: WorkerEmbedding) -> _Call:
     """
     model: tuple[object, ...] = ()
     if embedding.model is not None and embedding.model_name is not None:
-        if embedding.model_name not in _models:
+        key = (embedding.model_name, embedding.version)
+        if key not in _models:
             try:
-                _models[embedding.model_name] = embedding.model()
+                _models[key] = embedding.model()
             except Exception as error:
                 raise RuntimeError(
                     f"{embedding.model_name} cannot load the model: {type(error).__name__}: {error}"
                 ) from error
-        model = (_models[embedding.model_name],)
+        model = (_models[key],)
     return _Call(name=embedding.name, function=embedding.function, dimension=embedding.dimension, model=model)
 
 
