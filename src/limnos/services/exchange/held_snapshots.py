@@ -2,7 +2,8 @@
 """Held snapshots: read transactions that stay open between the requests of a read in parts, each at one revision.
 
 Must not know system tables or rights. A held snapshot hinders the database from reusing pages, so their number and
-their age are limited, and an unused one is closed soon. Decision record 0236.
+their age are limited, and an unused one is closed soon. One whose query failed is closed at once, because the
+transaction is over then. Decision records 0236 and 0242.
 """
 
 from __future__ import annotations
@@ -13,21 +14,28 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
 from typing import Final
 
-from limnos.model.errors import RevisionEnded, ServiceUnavailable
+from limnos.model.errors import LimnosError, RevisionEnded, ServiceUnavailable
 from limnos.services.request.node_services import ComponentKey
 from limnos.store.exchange import system_tables as statements
 from limnos.store.interface import Store
 from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Query, Row
+from limnos.telemetry.logs import get_logger
+
+log = get_logger("limnos.exchange")
 
 HELD_MAX: Final = 8
 """The maximum number of snapshots that a node holds open."""
 OF_USER_MAX: Final = 2
-"""The maximum number that one user began and that are in use: with one more, the user's oldest unused one is closed."""
+"""The number that one user began and that may stay open unused: with one more, the user's oldest one is closed."""
+OF_USER_IN_USE_MAX: Final = HELD_MAX // 2
+"""The maximum number that one user began and that requests use, so that other users can read, too."""
 UNUSED_S: Final = 120.0
 """The time after which a snapshot is closed that no request uses, in seconds."""
 AGE_MAX_S: Final = 600.0
-"""The time after which a snapshot is not read any more, in seconds."""
+"""The time after which a snapshot is closed, in seconds, also if a request uses it: its client may read slowly."""
+LOOK_EVERY_S: Final = 30.0
+"""The time between two looks for snapshots to close, in seconds."""
 
 Clocks = dict[int, tuple[int, int]]
 """The revision and the access revision of a metalake and its catalogs, by zone."""
@@ -48,6 +56,7 @@ class HeldSnapshot:
         self._opened = opened
         self._snapshot: StoreSnapshot | None = None
         self._turn = asyncio.Lock()
+        self._queries: set[asyncio.Task[list[Row]]] = set()
 
     async def open(self) -> None:
         """Begin the transaction and read its clocks. Raises the errors of the store."""
@@ -59,20 +68,45 @@ class HeldSnapshot:
     async def rows(self, query: Query) -> list[Row]:
         """Read all rows of a query. Requests that share the snapshot take turns: it is one connection.
 
-        Raises RevisionEnded if the snapshot is closed.
+        A query goes on if its request ends, because the transaction would end with it for the other requests. Raises
+        RevisionEnded if the snapshot is closed, and the errors of the store, after which it is closed.
         """
+        task = asyncio.get_running_loop().create_task(self._rows(query))
+        self._queries.add(task)
+        task.add_done_callback(self._forget)
+        return await asyncio.shield(task)
+
+    def _forget(self, task: asyncio.Task[list[Row]]) -> None:
+        self._queries.discard(task)
+        if not task.cancelled():
+            task.exception()  # nobody waits for the result if the request has ended
+
+    async def _rows(self, query: Query) -> list[Row]:
         async with self._turn:
-            if self._snapshot is None or asyncio.get_running_loop().time() - self.begun >= AGE_MAX_S:
+            if self._snapshot is None or self.is_closed or self.is_old:
                 raise RevisionEnded("The revision is not held any more: read the table again")
-            return await self._snapshot.rows(query)
+            try:
+                return await self._snapshot.rows(query)
+            except BaseException as error:
+                self.is_closed, self._snapshot = True, None
+                await self._opened.__aexit__(type(error), error, error.__traceback__)  # raises the store's error
+                raise
+
+    @property
+    def is_old(self) -> bool:
+        """Whether the snapshot must be closed because of its age."""
+        return asyncio.get_running_loop().time() - self.begun >= AGE_MAX_S
 
     async def close(self) -> None:
-        """End the transaction."""
+        """End the transaction, after the query that is running. If the store does not answer, it is left to end it."""
         self.is_closed = True
         async with self._turn:
             if self._snapshot is not None:
                 self._snapshot = None
-                await self._opened.__aexit__(None, None, None)
+                try:
+                    await self._opened.__aexit__(None, None, None)
+                except LimnosError as error:
+                    log.warning("a held read transaction ended with an error", error=error.message)
 
 
 def revision_of(rows: list[Row]) -> str:
@@ -105,17 +139,17 @@ class HeldSnapshots:
         if snapshot is None:
             snapshot = await self._begin(metalake_id, user=user, revision=revision)
         snapshot.users += 1
+        self._schedule()
         try:
             yield snapshot
         finally:
             snapshot.users -= 1
             snapshot.used = asyncio.get_running_loop().time()
-            self._schedule()
+            self._close_old()
 
     def _find(self, metalake_id: int, revision: str) -> HeldSnapshot | None:
-        now = asyncio.get_running_loop().time()
         for each in self._held:
-            if (each.metalake_id, each.revision) == (metalake_id, revision) and now - each.begun < AGE_MAX_S:
+            if (each.metalake_id, each.revision) == (metalake_id, revision) and not each.is_closed and not each.is_old:
                 return each
         return None
 
@@ -125,6 +159,10 @@ class HeldSnapshots:
         own = [each for each in self._held if each.user == user]
         if len(own) >= OF_USER_MAX:
             self._drop([each for each in own if not each.users][:1])
+        if sum(each.users > 0 for each in own) >= OF_USER_IN_USE_MAX:
+            raise ServiceUnavailable(
+                f"You are reading {OF_USER_IN_USE_MAX} revisions on this node: try again when one of these reads has ended"
+            )
         if len(self._held) >= HELD_MAX:
             raise ServiceUnavailable(f"{HELD_MAX} revisions are being read in parts on this node: try again later")
         snapshot = HeldSnapshot(self._store.snapshot(), metalake_id=metalake_id, user=user)
@@ -133,8 +171,7 @@ class HeldSnapshots:
         try:
             await snapshot.open()
         except BaseException:
-            self._held.remove(snapshot)
-            await snapshot.close()
+            self._drop([snapshot])
             raise
         finally:
             snapshot.users -= 1
@@ -149,24 +186,27 @@ class HeldSnapshots:
 
     @staticmethod
     def _is_same(one: HeldSnapshot, other: HeldSnapshot) -> bool:
-        is_new = other.begun - one.begun < AGE_MAX_S / 2
+        is_new = other.begun - one.begun < AGE_MAX_S / 2 and not one.is_closed
         return is_new and (one.metalake_id, one.revision) == (other.metalake_id, other.revision)
 
     def _close_old(self) -> None:
+        """Close the snapshots that failed, are old, or were not used for long."""
         now = asyncio.get_running_loop().time()
-        self._drop([each for each in self._held if not each.users and now - each.used >= UNUSED_S])
+        unused = [each for each in self._held if not each.users and now - each.used >= UNUSED_S]
+        self._drop([each for each in self._held if each.is_closed or each.is_old or each in unused])
 
     def _drop(self, some: list[HeldSnapshot]) -> None:
         for each in some:
-            self._held.remove(each)
+            if each in self._held:
+                self._held.remove(each)
             task = asyncio.get_running_loop().create_task(each.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)
 
     def _schedule(self) -> None:
-        """Look for unused snapshots later, as long as any is held."""
+        """Look for snapshots to close later, as long as any is held."""
         if self._timer is None and self._held:
-            self._timer = asyncio.get_running_loop().call_later(UNUSED_S, self._tick)
+            self._timer = asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._tick)
 
     def _tick(self) -> None:
         self._timer = None

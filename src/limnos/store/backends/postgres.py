@@ -282,7 +282,8 @@ class PostgresStore:
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Open a long read of one snapshot, on a separate connection."""
-        return postgres_snapshot(self.url)
+        self._watch.start()
+        return postgres_snapshot(self.url, self._watch)
 
     async def _drive(self, reader: ReadConnection, load: Load[T]) -> T:
         try:

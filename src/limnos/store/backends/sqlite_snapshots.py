@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from limnos.store.backends.sqlite_errors import FAILURES, raise_read_error
@@ -39,10 +39,15 @@ async def sqlite_snapshot(path: Path) -> AsyncGenerator[StoreSnapshot, None]:
     `read_error`.
     """
     try:
-        with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as connection:
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        try:
             connection.execute("PRAGMA query_only = ON")
             connection.execute("BEGIN")
             connection.execute("SELECT 1 FROM store").fetchall()  # a transaction's snapshot begins with its first read
             yield _SqliteSnapshot(connection)
+        finally:
+            # A query whose caller is gone may still run in its thread, and closing waits for it.
+            connection.interrupt()
+            await asyncio.shield(asyncio.to_thread(connection.close))
     except FAILURES as error:
         raise_read_error(error, path)
