@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/start/pipelines.md: its files are valid, its commands print the documented output, its functions work."""
+"""docs/start/pipelines.md and docs/guides/run-pipelines.md: their files are valid, their commands print the documented
+output, their functions work.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +17,16 @@ import pytest
 from limnos.cli.main import main
 from limnos.pipeline.file import load
 
-PAGE = Path(__file__).parents[2] / "docs" / "start" / "pipelines.md"
-TEXT = PAGE.read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[2] / "docs"
+PAGES = [DOCS / "start" / "pipelines.md", DOCS / "guides" / "run-pipelines.md"]
+TEXT = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
 FILES = dict(re.findall(r"^```\w+ file=(\S+)\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL))
 CONSOLES = re.findall(r"^```console\n(.*?)^```$", TEXT, flags=re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture
 def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A directory with every file of the page, which is the working directory."""
+    """A directory with every file of the pages, which is the working directory."""
     for name, text in FILES.items():
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
@@ -33,14 +36,14 @@ def directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_documented_pipeline_files_are_valid(directory: Path) -> None:
-    """The pipeline files of the page are valid, except the one with deliberate mistakes, and have the expected number
+    """The pipeline files of the pages are valid, except the one with deliberate mistakes, and have the expected number
     of steps.
     """
     names = [name for name in FILES if name.endswith(".yaml") and name != "slips.yaml"]
 
     steps = {name: len(load(directory / name).steps) for name in [*names, "shop_py.py"]}
 
-    assert steps == {"shop.yaml": 2, "ranked.yaml": 1, "shop_py.py": 2}
+    assert steps == {"shop.yaml": 2, "ranked.yaml": 1, "trial.yaml": 2, "shop_py.py": 2}
 
 
 @pytest.mark.spark

@@ -348,7 +348,7 @@ WRONG = {
         "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected"
     ],
     "- a": [
-        "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files) is expected, not a list"
+        "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files, environments) is expected, not a list"
     ],
     "": ["p.yaml:1:1: the file is empty: begin with 'pipeline: NAME'"],
     "a: [": None,

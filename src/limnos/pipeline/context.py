@@ -6,6 +6,7 @@ It is the value that a runner passes to the engine with each step. Must not know
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,9 @@ MADE_BY = "limnos.made-by"
 """The property of a table that a run created. Its value is the prefix of the run's branch names, without the last
 `_`.
 """
+OF_ENVIRONMENT = "limnos.environment"
+"""The property of an environment's tables. Its value is the name of the environment's pipeline at the server."""
+_RUN_BRANCH = re.compile(rf"run_[0-9a-f]{{{BRANCH_DIGITS}}}_[0-9]+")
 TRIES_MAX = 1000
 """The maximum number of tries of a step in one attempt, and of attempts of a run. `branch_name` relies on it."""
 
@@ -60,6 +64,11 @@ class StepContext:
 def branches_prefix(run: str) -> str:
     """Return the prefix of the names of all branches of a run: `run_`, 12 digits of its id, `_`."""
     return f"run_{run.replace('-', '')[:BRANCH_DIGITS]}_"
+
+
+def is_run_branch(name: str) -> bool:
+    """Return whether a branch has the name of a run's branch."""
+    return _RUN_BRANCH.fullmatch(name) is not None
 
 
 def branch_name(run: str, attempt: int, *, again: int = 0) -> str:

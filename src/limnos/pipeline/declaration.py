@@ -386,12 +386,52 @@ class StepDeclaration:
     tests: tuple[UnitTest, ...] = ()
     after: tuple[Parts, ...] = ()
     """Steps that must be done before this one although it does not read their tables."""
+    declared: Parts | None = None
+    """The table that the file declares, if the step writes another one in an environment."""
     at: SourcePosition | None = field(default=None, compare=False)
 
     @property
+    def declared_table(self) -> Parts:
+        """The table that the file declares. Queries and commands name it, also in an environment."""
+        return self.declared or self.table
+
+    @property
     def name(self) -> str:
-        """The table's path below its catalog, joined by dots. Commands and runs use it as the step's name."""
-        return ".".join(self.table[1:])
+        """The declared table's path below its catalog, joined by dots. Commands and runs use it as the step's name."""
+        return ".".join(self.declared_table[1:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnvironmentRule:
+    """The rule for an environment's tables: another catalog, a prefix of their first namespace, or both."""
+
+    name: str
+    catalog: str | None = None
+    """The catalog of all tables."""
+    catalogs: Mapping[str, str] = field(default_factory=dict)
+    """The catalog by the declared one; takes precedence over `catalog`."""
+    prefix: str = ""
+    at: SourcePosition | None = field(default=None, compare=False)
+
+    def table(self, declared: Parts) -> Parts:
+        """Return the environment's table for a declared table."""
+        catalog = self.catalogs.get(declared[0], self.catalog or declared[0])
+        if len(declared) < 3:
+            return (catalog, *declared[1:])
+        return (catalog, f"{self.prefix}{declared[1]}", *declared[2:])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Environment:
+    """The environment in which a pipeline runs, and the tables for which the names in its queries stand."""
+
+    name: str
+    pipeline: str
+    """The name of the pipeline that the file declares."""
+    production: Pipeline
+    """The declaration of the file."""
+    tables: Mapping[Parts, Parts]
+    """The environment's table by the declared one. Of a declared table without entry, production's is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -408,7 +448,16 @@ class Pipeline:
     comment: str | None = None
     python_files: tuple[str, ...] = ()
     """Files that are shipped to the executors."""
+    environments: tuple[EnvironmentRule, ...] = ()
+    environment: Environment | None = None
+    """The environment whose tables the steps write; None for production."""
     at: SourcePosition | None = field(default=None, compare=False)
+
+    def actual_table(self, table: Parts) -> Parts:
+        """Return the table for which a full name in a query stands: in an environment, for a table of a step, its own
+        table.
+        """
+        return table if self.environment is None else self.environment.tables.get(table, table)
 
     @property
     def catalogs(self) -> tuple[str, ...]:

@@ -41,6 +41,8 @@ def step_states(pipeline: Pipeline) -> dict[str, str]:
 
     Tags do not count, because they do not affect a step's table.
     """
+    if pipeline.environment is not None:  # its states are compared with those of production
+        pipeline = pipeline.environment.production
     directory = None if pipeline.at is None else Path(pipeline.at.file).parent
     return {step.name: _state(pipeline, step, directory=directory) for step in pipeline.steps}
 
@@ -53,6 +55,8 @@ def modified_steps(client: Client, pipeline: Pipeline, *, reads: Mapping[str, fr
     """
     states = step_states(pipeline)
     published = dict(_published_runs(client, pipeline))
+    if pipeline.environment is not None:  # what the environment never published counts by production's runs
+        published = dict(_published_runs(client, pipeline.environment.production)) | published
     lookup = _SchemaComparison(client)
     reasons: dict[str, str] = {}
     for name, state in states.items():

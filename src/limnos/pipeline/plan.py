@@ -32,6 +32,7 @@ from limnos.pipeline.engine.column_checks import ColumnChecker
 from limnos.pipeline.engine.output_columns import column_problems
 from limnos.pipeline.engine.parser import grammar_of
 from limnos.pipeline.engine.relations import QueryNames, query_names
+from limnos.pipeline.environments import foreign_tables, rule_problems
 from limnos.pipeline.graph import order_steps, steps_by_inputs
 from limnos.pipeline.lance_outputs import lance_catalogs, lance_problems
 from limnos.pipeline.problems import InvalidPipeline, Problem
@@ -132,7 +133,7 @@ def check(
     """
     providers = {} if client is None else {one.name: one.provider for one in client.catalogs.list()}
     catalogs, lance = frozenset(providers), lance_catalogs(pipeline, providers)
-    problems = [*_foreign(pipeline, catalogs), *unwritable_catalogs(pipeline, providers)]
+    problems = [*rule_problems(pipeline), *_foreign(pipeline, catalogs), *unwritable_catalogs(pipeline, providers)]
     reads, unchecked, read_problems = _reads(pipeline, spark, catalogs=catalogs)
     problems += read_problems
     if client is not None:
@@ -171,6 +172,7 @@ def check(
     problems += absent_tables(reads, lookups, pipeline=pipeline)
     problems += storage_managed_outputs(pipeline, lookups)
     problems += declared_by_others(client, pipeline)
+    problems += foreign_tables(pipeline, _properties(lookups))
     problems += _column_problems(partial_result, spark=spark, lookups=lookups)
     return replace(
         partial_result,
@@ -178,6 +180,16 @@ def check(
         table_lookups=lookups,
         missing=missing_rights(client, pipeline, reads=reads, lookups=lookups),
     )
+
+
+def _properties(lookups: Mapping[Parts, TableLookup]) -> dict[Parts, Mapping[str, object]]:
+    """Return the properties of the existing tables."""
+    known: dict[Parts, Mapping[str, object]] = {}
+    for table, one in lookups.items():
+        properties = one.lance.properties if one.lance is not None else (one.metadata or {}).get("properties")
+        if one.kind == "table":
+            known[table] = properties if isinstance(properties, Mapping) else {}
+    return known
 
 
 def _column_problems(
@@ -212,9 +224,9 @@ def _unique(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     return InvalidPipeline(dict.fromkeys(problems)).problems
 
 
-def plan(checked: CheckResult) -> tuple[StepPlan, ...]:
-    """Describe a run step by step, in order of execution. `checked` must have no problems."""
-    results = {step.table: step.name for step in checked.pipeline.steps}
+def plan(checked: CheckResult, *, selected: frozenset[str] | None = None) -> tuple[StepPlan, ...]:
+    """Describe a run of the selected steps, in order of execution; None for all. `checked` must have no problems."""
+    results = {step.table: step.name for step in checked.pipeline.steps if selected is None or step.name in selected}
     sources = {source.name: source for source in checked.pipeline.sources}
     return tuple(
         StepPlan(
@@ -227,6 +239,7 @@ def plan(checked: CheckResult) -> tuple[StepPlan, ...]:
         )
         for level, steps in enumerate(checked.levels)
         for step in steps
+        if selected is None or step.name in selected
     )
 
 
@@ -253,11 +266,11 @@ def _foreign(pipeline: Pipeline, catalogs: frozenset[str]) -> tuple[Problem, ...
     """Find steps whose name begins with another catalog. A query with that name would read the other catalog."""
     return tuple(
         Problem(
-            f"{step.name} begins with the name of catalog '{step.table[1]}', and the step writes a table in '{step.table[0]}': leave it out and write 'catalog: {step.table[1]}' in the step, or choose another namespace",
+            f"{step.name} begins with the name of catalog '{table[1]}', and the step writes a table in '{table[0]}': leave it out and write 'catalog: {table[1]}' in the step, or choose another namespace",
             step.at,
         )
         for step in pipeline.steps
-        if len(step.table) > 1 and step.table[1] in catalogs and step.table[1] != step.table[0]
+        if len(table := step.declared_table) > 1 and table[1] in catalogs and table[1] != table[0]
     )
 
 
@@ -281,6 +294,9 @@ def _table_read(
     if table in steps:
         return PlannedRead(name=name, kind="step", why=f"the result of step {steps[table]} in this run")
     state = None if checked.table_lookups is None else checked.table_lookups[table]
+    if state is not None and state.kind == "absent" and (declared := _declared(checked, table)) is not None:
+        why = "production's, as it is when the run starts: the environment has none yet"
+        return PlannedRead(name=display.render(declared), kind="table", why=why)
     if state is None or state.kind in {"outside", "hidden", "absent"}:
         return PlannedRead(name=name, kind="unknown", why="as it is when the run starts")
     if state.kind == "view":
@@ -291,6 +307,13 @@ def _table_read(
     return PlannedRead(
         name=name, kind="table", snapshot=snapshot, why=_why(checked, step, table=table, snapshot=snapshot)
     )
+
+
+def _declared(checked: CheckResult, table: Parts) -> Parts | None:
+    """Return the declared table of an environment's table; None if it is another table."""
+    environment = checked.pipeline.environment
+    tables = {} if environment is None else environment.tables
+    return next((declared for declared, actual in tables.items() if actual == table), None)
 
 
 def _why(checked: CheckResult, step: StepDeclaration, *, table: Parts, snapshot: int) -> str:

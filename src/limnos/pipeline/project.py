@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -148,6 +148,16 @@ class Project:
             yield RunMeans(
                 client=argument, heart=heart, engine=engine, stop=StopSignal(), listener=listener or ignore_event
             )
+
+    def in_environment(self, name: str | None) -> Project:
+        """Return the project whose steps write the tables of an environment, as with `--env`; itself for None.
+
+        Raises BadRequest for an environment that the file does not have, InvalidPipeline for a rule that maps two
+        tables to one.
+        """
+        from limnos.pipeline.environments import in_environment  # noqa: PLC0415
+
+        return replace(self, declaration=in_environment(self.declaration, name))
 
     def bound(self) -> Pipeline:
         """Return the declaration with its Python functions imported. Raises InvalidPipeline for a function that cannot

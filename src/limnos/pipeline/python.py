@@ -79,6 +79,7 @@ def pipeline(
     parameters: Mapping[str, object] | None = None,
     sources: Mapping[str, object] | None = None,
     python_files: Sequence[str] = (),
+    environments: Mapping[str, object] | None = None,
     comment: str | None = None,
 ) -> Pipeline:
     """Build the declaration of a pipeline from decorated functions and other steps, in any order.
@@ -91,6 +92,7 @@ def pipeline(
     entries |= {
         "sources": {k: v for k, v in (sources or {}).items() if k not in functions},
         "python_files": python_files,
+        "environments": environments,
     }
     notes = ProblemNotes(PipelineDirectory(_directory(at)))
     values = _read_keys({key: value for key, value in entries.items() if value}, at, notes=notes)
@@ -122,7 +124,26 @@ def bound(declaration: Pipeline, directory: Path) -> Pipeline:
     sources = tuple(_bound_source(one, directory, problems=problems) for one in declaration.sources)
     if problems:
         raise InvalidPipeline(problems)
-    return dataclasses.replace(declaration, steps=steps, sources=sources)
+    environment = declaration.environment
+    if environment is not None:
+        production = _with_functions(environment.production, steps=steps, sources=sources)
+        environment = dataclasses.replace(environment, production=production)
+    return dataclasses.replace(declaration, steps=steps, sources=sources, environment=environment)
+
+
+def _with_functions(
+    production: Pipeline, *, steps: tuple[StepDeclaration, ...], sources: tuple[DeclaredSource, ...]
+) -> Pipeline:
+    """Return the declaration of the file with the functions of its translation for an environment."""
+    pairs = zip(production.sources, sources, strict=True)
+    return dataclasses.replace(
+        production,
+        steps=tuple(
+            dataclasses.replace(own, body=one.body, embed=one.embed)
+            for own, one in zip(production.steps, steps, strict=True)
+        ),
+        sources=tuple(one if isinstance(one.kind, PythonSource) else own for own, one in pairs),
+    )
 
 
 def load(path: Path) -> Pipeline:

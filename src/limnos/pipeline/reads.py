@@ -90,9 +90,11 @@ def collect_reads(
     pipeline: Pipeline, *, queries: Queries, catalogs: frozenset[str]
 ) -> tuple[dict[str, StepReads], list[Problem]]:
     """Return the inputs of each step by its name, as far as they can be read, and the problems of all steps."""
+    declared = pipeline if pipeline.environment is None else pipeline.environment.production
     scope = _NameScope(
         catalog=pipeline.catalog,
-        catalogs=catalogs.union(pipeline.catalogs),
+        catalogs=catalogs.union(pipeline.catalogs, declared.catalogs),
+        actual_table=pipeline.actual_table,
         sources={source.name: source for source in pipeline.sources},
         parameters=frozenset((*(one.name for one in pipeline.parameters), *RUN_PARAMETERS)),
         output_tables=frozenset(step.table for step in pipeline.steps),
@@ -113,6 +115,8 @@ class _NameScope:
 
     catalog: str
     catalogs: frozenset[str]
+    actual_table: Callable[[Parts], Parts]
+    """Maps a full name to the table that it stands for in an environment."""
     sources: Mapping[str, DeclaredSource]
     parameters: frozenset[str]
     output_tables: frozenset[Parts]
@@ -196,7 +200,11 @@ def _of_query(
 def _full_name(scope: _NameScope, mention: _NameMention) -> Parts:
     if len(mention.parts) == 1:
         return mention.parts
-    return table_of(mention.parts, catalog=scope.catalog, catalogs=scope.catalogs)
+    return _table(scope, mention.parts)
+
+
+def _table(scope: _NameScope, parts: Parts) -> Parts:
+    return scope.actual_table(table_of(parts, catalog=scope.catalog, catalogs=scope.catalogs))
 
 
 def _source_tables(scope: _NameScope, name: str) -> Sequence[Parts]:
@@ -204,9 +212,9 @@ def _source_tables(scope: _NameScope, name: str) -> Sequence[Parts]:
     source = scope.sources.get(name)
     kind = source.kind if source else None
     if isinstance(kind, TableSource):
-        return [table_of(kind.table, catalog=scope.catalog, catalogs=scope.catalogs)]
+        return [_table(scope, kind.table)]
     if isinstance(kind, Stream) and kind.table is not None:
-        return [table_of(kind.table, catalog=scope.catalog, catalogs=scope.catalogs)]
+        return [_table(scope, kind.table)]
     return []
 
 

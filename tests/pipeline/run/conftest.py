@@ -9,13 +9,14 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from limnos.client import Client
-from limnos.client.errors import NotFoundError
+from limnos.client.errors import ConflictError, NotFoundError
 from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Parts, Pipeline, Sql, StepDeclaration
 from limnos.pipeline.failures import OutputGone, StepFailed
@@ -101,7 +102,9 @@ class FakeEngine:
         """Return the tables of each step; the text of a query is the list of its tables."""
         return {
             step.name: frozenset(
-                tuple(each.split(".")) for each in step.body.text.split() if isinstance(step.body, Sql)
+                pipeline.actual_table(tuple(each.split(".")))
+                for each in step.body.text.split()
+                if isinstance(step.body, Sql)
             )
             for step in pipeline.steps
             if isinstance(step.body, Sql)
@@ -128,7 +131,8 @@ class FakeEngine:
         """Begin the branch at `main`, commit one snapshot, return the outcome."""
         self.carried.append((step.name, context.branch))
         self.before(step, context)
-        reads = {tuple(each.split(".")) for each in step.body.text.split()} if isinstance(step.body, Sql) else set()
+        named = step.body.text.split() if isinstance(step.body, Sql) else ()
+        reads = {context.pipeline.actual_table(tuple(each.split("."))) for each in named}
         branch_heads = {table: branch.head for table, branch in context.done_branches.items() if table in reads}
         self.read[step.name] = {
             **{table: pin.snapshot for table, pin in context.pins.items() if table in reads},
@@ -138,7 +142,15 @@ class FakeEngine:
         if heads is None:
             if step.table in context.existing_tables:
                 raise OutputGone(f"{step.table[-1]} is not there any longer")
-            create = {"do": "create-table", "path": list(step.table[1:]), "schema": SCHEMA}
+            create = {
+                "do": "create-table",
+                "path": list(step.table[1:]),
+                "schema": SCHEMA,
+                "properties": dict(step.properties),
+            }
+            if step.declared is not None:
+                with suppress(ConflictError):
+                    self.client.namespaces.create(step.table[:-1])
             try:
                 self.client.transactions.run(step.table[0], [create])
             except NotFoundError as error:

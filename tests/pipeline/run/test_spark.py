@@ -434,3 +434,48 @@ def test_plan_lists_steps_and_creates_nothing(place: Place) -> None:
     ]
     assert not place.client.tables.exists(f"main.{a}")
     assert place.name not in {each.name for each in place.client.pipelines.list()}
+
+
+def test_an_environment_is_built_from_production(place: Place, tmp_path: Path) -> None:
+    """In an environment a selected step reads production's rows, in SQL, in Python and in a rule; quarantined rows and
+    history go to tables of its own, production's rows stay, and a second run continues from its own table.
+    """
+    name = place.name
+    (tmp_path / "own.py").write_text(
+        "def doubled(orders):\n    return orders.selectExpr('id', 'amount * 2 AS amount')\n"
+    )
+    text = f"""
+pipeline: {name}
+catalog: main
+environments: {{dev: {{prefix: dev_}}}}
+steps:
+  {name}.orders: {{sql: "SELECT * FROM VALUES (1, 10), (2, -1) AS t(id, amount)"}}
+  {name}.good:
+    sql: SELECT * FROM {name}.orders
+    expect: [{{row: amount > 0, action: quarantine}}, {{references: {name}.orders, columns: id}}]
+  {name}.doubled: {{python: own:doubled, inputs: {{orders: {name}.good}}}}
+  {name}.past: {{sql: SELECT * FROM main.{name}.good, write: {{mode: history, keys: id}}}}
+"""
+    (tmp_path / "p.yaml").write_text(text)
+    project = load(tmp_path / "p.yaml")
+    own = project.in_environment("dev")
+    published = project.run(place.spark, client=place.client)
+    before = {table: place.rows(table) for table in place.tables()}
+
+    ended = own.run(place.spark, client=place.client, options=RunOptions(select=(f"{name}.good+",)))
+    again = own.run(place.spark, client=place.client)
+
+    def rows(table: str) -> list[tuple[object, ...]]:
+        return sorted(tuple(row) for row in place.spark.sql(f"SELECT * FROM main.dev_{name}.{table}").collect())
+
+    assert (published.state, ended.state, again.state) == ("published",) * 3, (ended.message, again.message)
+    assert {table: place.rows(table) for table in place.tables()} == before
+    assert rows("good") == [(1, 10)]
+    assert rows("doubled") == [(1, 20)]
+    assert [row[:2] for row in rows("past")] == [(1, 10)]
+    assert [row[:2] for row in rows("good__quarantine")] == [(2, -1), (2, -1)]
+    assert {table[-1] for table in place.client.tables.list(f"main.dev_{name}")} == {
+        *("orders", "good", "doubled", "past", "good__quarantine")
+    }
+    lineage = place.client.lineage.up(f"main.dev_{name}.good", column="amount")
+    assert {node.path[1] for node in lineage.nodes if node.kind == "table"} <= {f"dev_{name}", name}

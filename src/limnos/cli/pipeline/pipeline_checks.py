@@ -18,7 +18,7 @@ from limnos.cli.common import DEFAULTS, RUN_S, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.output import Format, to_json, visible
-from limnos.cli.pipeline.pipeline_runs import LOCAL, ConnectFlag, ExcludeFlag, MasterFlag, SelectFlag
+from limnos.cli.pipeline.pipeline_runs import LOCAL, ConnectFlag, EnvironmentFlag, ExcludeFlag, MasterFlag, SelectFlag
 from limnos.client.errors import UnavailableError
 from limnos.names import display
 
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 OfflineFlag = Annotated[bool, Parameter(negative="", help="Without a server: check names and queries only.")]
 
 
-def check(file: Path, /, *, offline: OfflineFlag = False, common: CommonFlags = DEFAULTS) -> int:
+def check(
+    file: Path, /, *, env: EnvironmentFlag = None, offline: OfflineFlag = False, common: CommonFlags = DEFAULTS
+) -> int:
     """Check a pipeline's file: keys, queries with Spark's grammar, order of steps; with a server tables and rights.
 
     Nothing is run or written. Skipped checks are listed, for example if Spark is not installed or no server answers.
@@ -41,7 +43,7 @@ def check(file: Path, /, *, offline: OfflineFlag = False, common: CommonFlags = 
     file
         The pipeline, a file that ends in .yaml or .py.
     """
-    pipeline = _check_pipeline(file, offline=offline, common=common)
+    pipeline = _check_pipeline(file, environment=env, offline=offline, common=common)
     return _show_check(file, pipeline, planned=False, output_format=common.output_format)
 
 
@@ -49,6 +51,7 @@ def plan(
     file: Path,
     /,
     *,
+    env: EnvironmentFlag = None,
     no_columns: Annotated[
         bool, Parameter(negative="", help="Start no Spark, and show no changes of tables' columns.")
     ] = False,
@@ -68,7 +71,7 @@ def plan(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
-    pipeline = _check_pipeline(file, offline=False, common=common)
+    pipeline = _check_pipeline(file, environment=env, offline=False, common=common)
     selected = _selected(pipeline, select=select, exclude=exclude, common=common)
     previews: Mapping[str, StepPreview] = {}
     if not no_columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
@@ -85,7 +88,9 @@ def schema() -> None:
     print(import_extra("limnos.pipeline.file", extra="pipelines").schema_text(), end="")
 
 
-def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckResult | tuple[Problem, ...]:
+def _check_pipeline(
+    file: Path, *, environment: str | None, offline: bool, common: CommonFlags
+) -> CheckResult | tuple[Problem, ...]:
     """Return the check's result, or the problems of a file that is not a valid declaration.
 
     Of an invalid file the readable steps are checked too, so that one check reports all mistakes.
@@ -95,6 +100,13 @@ def _check_pipeline(file: Path, *, offline: bool, common: CommonFlags) -> CheckR
         declaration: Pipeline = import_extra("limnos.pipeline.file", extra="pipelines").load(file)
     except problems.InvalidPipeline as error:
         return _check_readable(file, error.problems, offline=offline, common=common)
+    try:
+        declaration = import_extra("limnos.pipeline.environments", extra="pipelines").in_environment(
+            declaration, environment
+        )
+    except problems.InvalidPipeline as error:
+        every: tuple[Problem, ...] = error.problems
+        return every
     checked = _check_declaration(declaration, offline=offline, common=common)
     if offline:
         return checked
@@ -210,8 +222,9 @@ def _show_check(
         document = _document(file, result, planned=())
         lines = list(_problem_lines(result))
     else:
-        steps: tuple[StepPlan, ...] = import_extra("limnos.pipeline.plan", extra="pipelines").plan(result)
-        steps = tuple(one for one in steps if selected is None or one.step.name in selected)
+        steps: tuple[StepPlan, ...] = import_extra("limnos.pipeline.plan", extra="pipelines").plan(
+            result, selected=selected
+        )
         document = _document(file, result.problems, planned=steps, previews=previews) | _check_fields(result)
         lines = [
             *_lines(result, steps, planned=planned, previews=previews),
@@ -283,7 +296,9 @@ def _lines(
 ) -> Iterator[str]:
     levels = f" in {len(result.levels)} levels" if len(result.levels) > 1 and result.reads is not None else ""
     many = "1 step" if len(result.pipeline.steps) == 1 else f"{len(result.pipeline.steps)} steps"
-    yield f"pipeline {result.pipeline.name}: {many}{levels}, tables in catalog {result.pipeline.catalog}"
+    own = result.pipeline.environment is not None
+    catalogs = dict.fromkeys(step.table[0] for step in result.pipeline.steps) if own else [result.pipeline.catalog]
+    yield f"pipeline {result.pipeline.name}: {many}{levels}, tables in catalog {', '.join(catalogs)}"
     for one in steps if planned else ():
         kind = "Lance table" if one.is_lance else "table"
         new = f", a new {kind}" if one.is_new else f", a {kind}" if one.is_lance else ""

@@ -45,6 +45,9 @@ SelectFlag = Annotated[
     Parameter(negative="", help="Steps to take: NAME, raw.*, +NAME, NAME+, tag:T, source:S, state:modified."),
 ]
 ExcludeFlag = Annotated[list[str] | None, Parameter(negative="", help="Steps to leave out, written as for --select.")]
+EnvironmentFlag = Annotated[
+    str | None, Parameter(help="Environment of the file whose tables are written and read; production if left out.")
+]
 Backfill = Annotated[
     str | None,
     Parameter(help="NAME=FIRST..LAST[/STEP]: a run for each day or number in the range, in order, until one fails."),
@@ -57,6 +60,7 @@ def run(
     file: Path,
     /,
     *,
+    env: EnvironmentFlag = None,
     param: Param = None,
     only: OnlyFlag = None,
     since: SinceFlag = None,
@@ -105,6 +109,7 @@ def run(
         "spark": command.SparkOptions(master=master, connect=connect),
         "parameters": _pairs(param),
         "options": options,
+        "environment": env,
     }
     if dry_run:
         dry = command.dry_run(file, **request)

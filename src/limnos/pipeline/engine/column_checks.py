@@ -114,7 +114,7 @@ class ColumnChecker:
             if table is None:
                 raise UnknownColumns(parts[0])
             parts = table
-        full = table_of(parts, catalog=self.pipeline.catalog, catalogs=self.catalogs)
+        full = self.pipeline.actual_table(table_of(parts, catalog=self.pipeline.catalog, catalogs=self.catalogs))
         columns = self.known.get(full) or (None if self._is_step(full) else self.tables.get(full))
         if columns is None:
             raise UnknownColumns(".".join(full))

@@ -107,10 +107,15 @@ def table_texts(spark: SparkSession, context: StepContext) -> Callable[[Parts], 
     """Return a function from a table's name to the SQL text that reads it at its pin or on this run's branch."""
 
     def text(parts: Parts) -> str:
-        table = pinned_reads.full_name(spark, parts, catalog=context.pipeline.catalog)
+        table = actual_table(spark, parts, context=context)
         return pinned_reads.reads(spark, _pins([table], context))[table].text
 
     return text
+
+
+def actual_table(spark: SparkSession, parts: Parts, *, context: StepContext) -> Parts:
+    """Return the table for which a name in a step stands, in production or in the run's environment."""
+    return context.pipeline.actual_table(pinned_reads.full_name(spark, parts, catalog=context.pipeline.catalog))
 
 
 class _InputReader:
@@ -226,6 +231,7 @@ class _InputReader:
                 pinned_reads=results,
                 named=self.query.relations,
                 catalog=self.context.pipeline.catalog,
+                actual_table=self.context.pipeline.actual_table,
             )
             return self.spark.sql(text, args=used) if used else self.spark.sql(text)
         opened = {each.name: each.read.frame for each in sources}
@@ -254,7 +260,7 @@ class _InputReader:
         return [self._full(parts) for parts in self._mentioned() if len(parts) > 1]
 
     def _full(self, parts: Parts) -> Parts:
-        return pinned_reads.full_name(self.spark, parts, catalog=self.context.pipeline.catalog)
+        return actual_table(self.spark, parts, context=self.context)
 
 
 def _rows_of_newest_files(step: StepDeclaration, frame: DataFrame) -> DataFrame:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 from pyspark.errors import AnalysisException
@@ -75,10 +75,15 @@ def with_reads(
     pinned_reads: Mapping[Parts, PinnedRead],
     named: Iterable[NamedRelation],
     catalog: str,
+    actual_table: Callable[[Parts], Parts] = lambda table: table,
 ) -> str:
-    """Replace the tables in a query by their reads. `catalog` is the default catalog of names."""
+    """Replace the tables in a query by their reads. `catalog` is the default catalog of names, and `actual_table`
+    returns the table for which a full name stands.
+    """
     named = [each for each in named if len(each.parts) > 1]
-    chosen = {each.parts: pinned_reads.get(full_name(spark, each.parts, catalog=catalog)) for each in named}
+    chosen = {
+        each.parts: pinned_reads.get(actual_table(full_name(spark, each.parts, catalog=catalog))) for each in named
+    }
     texts = {parts: read.text for parts, read in chosen.items() if read is not None}
     renamed = frozenset(parts for parts, read in chosen.items() if read is not None and read.is_stand_in)
     return splice_names(sql, named, texts=texts, renamed=renamed)

@@ -107,8 +107,8 @@ class _Previewer:
     def __init__(self, spark: SparkSession, pipeline: declaration.Pipeline, *, catalogs: frozenset[str]) -> None:
         self._spark = spark
         self._pipeline = pipeline
-        self._full: Callable[[declaration.Parts], declaration.Parts] = lambda parts: table_of(
-            parts, catalog=pipeline.catalog, catalogs=catalogs
+        self._full: Callable[[declaration.Parts], declaration.Parts] = lambda parts: pipeline.actual_table(
+            table_of(parts, catalog=pipeline.catalog, catalogs=catalogs)
         )
         own = {one.name: _SAMPLES[one.type] for one in pipeline.parameters}
         self._values = {**own, "run_id": "", "run_at": _SAMPLES[declaration.ParameterType.TIMESTAMP]}

@@ -14,6 +14,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from limnos.names import engine
+from limnos.pipeline.context import OF_ENVIRONMENT
 from limnos.pipeline.declaration import Load, RuleKind, StepDeclaration, WriteDeclaration, WriteMode
 from limnos.pipeline.engine.branches import begin
 from limnos.pipeline.engine.expectations import RowRules, has_failed_expectation, table_findings
@@ -292,6 +293,7 @@ def _side_table_step(step: StepDeclaration, suffix: str) -> StepDeclaration:
         table=table,
         body=step.body,
         write=WriteDeclaration(mode=WriteMode.APPEND),
+        properties={name: value for name, value in step.properties.items() if name == OF_ENVIRONMENT},
         allowed=step.allowed,
         comment=f"{_ASIDE[suffix]} {step.name}",
     )

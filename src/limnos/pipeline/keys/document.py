@@ -10,6 +10,7 @@ import dataclasses
 
 from limnos.pipeline import declaration
 from limnos.pipeline.compound_schemas import ListOf, MapOf, Record, RecordKey
+from limnos.pipeline.keys.environments import ENVIRONMENTS
 from limnos.pipeline.keys.parameters import PARAMETER
 from limnos.pipeline.keys.shared import PIPELINE_NAME, TEXT, WORD, pairs
 from limnos.pipeline.keys.sources import SOURCE
@@ -37,6 +38,9 @@ def build_pipeline(values: Values, site: NodeSite) -> declaration.Pipeline:
         ),
         steps=_steps(values, parameters=parameters, notes=site.notes),
         python_files=_python_files(values, site),
+        environments=tuple(
+            dataclasses.replace(rule, name=name, at=at) for name, rule, at in values.get("environments", ())
+        ),
         at=site.at,
     )
 
@@ -177,6 +181,11 @@ FILE = Record(
             value_schema=ListOf(TEXT),
             description="Further Python files and packages that are sent to executors.",
             example="python_files: [units.py]",
+        ),
+        "environments": RecordKey(
+            value_schema=ENVIRONMENTS,
+            description="The names of the tables that `--env NAME` writes instead: a catalog, a prefix, or both.",
+            example="environments: {dev: {prefix: dev_}}",
         ),
     },
     build=build_pipeline,

@@ -49,13 +49,14 @@ def run_file(
     parameters: Mapping[str, str],
     options: RunOptions,
     listener: Listener,
+    environment: str | None = None,
 ) -> RunResult:
     """Run the pipeline of a file with a Spark session that is opened for the run. Returns its result, also after a
     failure.
 
     Raises InvalidPipeline, BadRequest or ClientError for problems found before the run begins.
     """
-    project = load(file)
+    project = load(file).in_environment(environment)
     require_known_steps(project.declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
     with opened as (pipeline, means):
@@ -78,9 +79,10 @@ def backfill(
     parameters: Mapping[str, str],
     options: RunOptions,
     listener: Listener,
+    environment: str | None = None,
 ) -> BackfillResult:
     """Run the pipeline of a file once for each value of a parameter, in one Spark session."""
-    project = load(file)
+    project = load(file).in_environment(environment)
     require_known_steps(project.declaration, options)
     values = parse_range(project.declaration, over)
     opened = _run_means(project, connection=connection, spark=spark, listener=listener, away_s=options.away_s)
@@ -99,10 +101,16 @@ def backfill(
 
 
 def dry_run(
-    file: Path, *, connection: ServerConnection, spark: SparkOptions, parameters: Mapping[str, str], options: RunOptions
+    file: Path,
+    *,
+    connection: ServerConnection,
+    spark: SparkOptions,
+    parameters: Mapping[str, str],
+    options: RunOptions,
+    environment: str | None = None,
 ) -> tuple[StepIntent, ...]:
     """Return the steps that a run of the file would execute, in order. Nothing is written or registered."""
-    project = load(file)
+    project = load(file).in_environment(environment)
     require_known_steps(project.declaration, options)
     opened = _run_means(project, connection=connection, spark=spark, listener=ignore_event, away_s=options.away_s)
     with opened as (pipeline, means):

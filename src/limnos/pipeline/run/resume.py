@@ -20,6 +20,7 @@ from limnos.model.errors import BadRequest
 from limnos.pipeline.context import branch_name
 from limnos.pipeline.declaration import ExpectationAction, Parts, Pipeline, Scalar
 from limnos.pipeline.declaration_json import encode_declaration
+from limnos.pipeline.environments import actual_reads, as_recorded, require_own_outputs
 from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.run import record_json
@@ -49,14 +50,16 @@ def resume(
     began = time.monotonic()
     patience = RetryPolicy(run_options.away_s, stop=means.stop)
     seen = patience.call(lambda: means.client.runs.load(run_id))
+    pipeline = as_recorded(pipeline, seen)
     if seen.pipeline != pipeline.name:
         raise BadRequest(f"run {run_id} belongs to pipeline {seen.pipeline}, and the file declares {pipeline.name}")
-    reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
+    reads = actual_reads(pipeline, call_engine(lambda: means.engine.reads(pipeline), patience=patience))
     needs = needs_of(pipeline, reads)
     chosen = options_of(seen.options, like=run_options)
     names = _names(seen, pipeline)
     lance = lance_catalogs(pipeline, patience.call(lambda: require_own_tables(means.client, pipeline)))
     require_lance_outputs(pipeline, lance, reads=reads)
+    patience.call(lambda: require_own_outputs(means.client, pipeline, names=names))
     run = patience.call(
         lambda: means.client.runs.resume(run_id, holder=lease_holder(), lease_s=chosen.lease_s, after=seen.attempt)
     )

@@ -20,6 +20,13 @@ from limnos.client.activity.runs import Run
 from limnos.client.errors import ConflictError
 from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
 from limnos.pipeline.declaration_json import encode_declaration
+from limnos.pipeline.environments import (
+    actual_reads,
+    environment_record,
+    missing_tables,
+    reading_production,
+    require_own_outputs,
+)
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.modified_steps import modified_steps, step_states
@@ -82,6 +89,7 @@ def start(
     names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
     if not names:
         return _nothing_selected(pipeline, means.listener)
+    pipeline, reads = settled(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
     lance = lance_catalogs(pipeline, patience.call(lambda: require_own_tables(means.client, pipeline)))
     require_lance_outputs(pipeline, lance, reads=reads)
     request = _RunRequest(
@@ -92,6 +100,7 @@ def start(
         return _refused_result(
             request, EndReason.DENIED, message=f"nothing was started: a privilege is missing; grant it with: {words}"
         )
+    patience.call(lambda: require_own_outputs(means.client, pipeline, names=frozenset(names)))
     declared = encode_declaration(pipeline)
     before = patience.call(lambda: find_declaration(means.client, pipeline.name))
     patience.call(lambda: put_declaration(means.client, pipeline, declaration=declared, before=before))
@@ -154,15 +163,19 @@ class _RunRequest:
 
     def record(self, pins: Mapping[Parts, ReadPin], *, outputs: RunOutputs) -> dict[str, object]:
         """Return the options for the run's record, which resuming, publishing or discarding needs."""
-        return self.options.to_record() | {
-            "pins": record_json.encode_pins(pins),
-            "tables": [list(table) for table in self.tables],
-            "new": [list(table) for table in sorted(self.new(outputs))],
-            "outputs": outputs.to_record(),
-            "file": self.file,
-            "digests": {step.name: record_json.step_digest(self.pipeline, step) for step in self.steps},
-            "states": {name: state for name, state in step_states(self.pipeline).items() if name in self.names},
-        }
+        return (
+            self.options.to_record()
+            | environment_record(self.pipeline)
+            | {
+                "pins": record_json.encode_pins(pins),
+                "tables": [list(table) for table in self.tables],
+                "new": [list(table) for table in sorted(self.new(outputs))],
+                "outputs": outputs.to_record(),
+                "file": self.file,
+                "digests": {step.name: record_json.step_digest(self.pipeline, step) for step in self.steps},
+                "states": {name: state for name, state in step_states(self.pipeline).items() if name in self.names},
+            }
+        )
 
     def step_records(self) -> list[dict[str, object]]:
         """Return the name, the inputs and the output of each step, for the run's record."""
@@ -174,6 +187,24 @@ class _RunRequest:
             }
             for step in self.steps
         ]
+
+
+def settled(
+    pipeline: Pipeline,
+    means: RunMeans,
+    *,
+    reads: Mapping[str, frozenset[Parts]],
+    names: frozenset[str],
+    patience: RetryPolicy,
+) -> tuple[Pipeline, Mapping[str, frozenset[Parts]]]:
+    """Return the declaration and the tables that each step reads, where an environment without the table of a step that
+    is left out reads production's.
+    """
+    read = {table for name in names for table in reads[name]}
+    left_out = frozenset(step.name for step in pipeline.steps if step.name not in names and step.table in read)
+    missing = patience.call(lambda: missing_tables(means.client, pipeline, left_out=left_out))
+    settled_pipeline = reading_production(pipeline, missing)
+    return settled_pipeline, actual_reads(settled_pipeline, reads)
 
 
 def _modified(pipeline: Pipeline, means: RunMeans, *, reads: Mapping[str, frozenset[Parts]]) -> ModifiedSteps:
@@ -245,7 +276,9 @@ def intents(
     reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
+    pipeline, reads = settled(pipeline, means, reads=reads, names=frozenset(names), patience=patience)
     patience.call(lambda: require_own_tables(means.client, pipeline))
+    patience.call(lambda: require_own_outputs(means.client, pipeline, names=frozenset(names)))
     results = {step.table for step in pipeline.steps if step.name in names}
     outside = {table for name in names for table in reads[name]} - results
     pins = call_engine(lambda: means.engine.pins(outside), patience=patience)

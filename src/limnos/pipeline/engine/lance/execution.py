@@ -19,7 +19,7 @@ from limnos.names import display
 from limnos.pipeline.declaration import EmbeddingDeclaration, Expectation, ExpectationAction, RuleKind, StepDeclaration
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.expectations import RowRules, table_findings
-from limnos.pipeline.engine.inputs import StepInputs, table_texts
+from limnos.pipeline.engine.inputs import StepInputs, actual_table, table_texts
 from limnos.pipeline.engine.lance.embedding import ERROR_COLUMN, embedded
 from limnos.pipeline.engine.lance.fragments import write_frame
 from limnos.pipeline.engine.lance.indexes import update_indexes
@@ -216,12 +216,16 @@ class LanceStepExecution(StepExecution):
         if rows is None or all(rule.kind is RuleKind.ROW for rule in self.step.expectations):
             return ()
         others = table_texts(self.spark, self.context)
-        own = (self.step.table, self.step.table[1:] if self.step.table[0] == self.context.pipeline.catalog else ())
         with temporary_view(rows) as view:
+
+            def read(parts: Parts) -> str:
+                is_own = actual_table(self.spark, parts, context=self.context) == self.step.table
+                return view if is_own else others(parts)
+
             return table_findings(
                 self.spark,
                 self.step,
-                reads=lambda parts: view if parts in own else others(parts),
+                reads=read,
                 run_at=self.context.at,
                 rows_before=self._rows_before(),
                 parameters=self.values,
