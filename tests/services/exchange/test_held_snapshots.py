@@ -174,6 +174,23 @@ def test_one_user_does_not_take_all_snapshots(lab: StoreLab) -> None:
     lab.run(snapshots.close())
 
 
+def test_remembered_callers_are_bounded(lab: StoreLab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Callers, who may send ever other active roles, do not fill the memory of a snapshot."""
+    monkeypatch.setattr(held_snapshots, "READERS_MAX", 3)
+    snapshots = HeldSnapshots(lab.store)
+
+    async def story() -> dict[object, object]:
+        async with snapshots.at(METALAKE, user="ann", revision=None) as snapshot:
+            for number in range(5):
+                snapshot.remember(("ann", number), number)
+            return snapshot.readers
+
+    assert list(lab.run(story())) == [("ann", 0), ("ann", 1), ("ann", 2)]
+    assert held_snapshots.HELD[()] == 1
+    lab.run(snapshots.close())
+    assert held_snapshots.HELD[()] == 0
+
+
 @pytest.mark.integration
 def test_silent_database_ends_the_read_and_the_close(postgres_server: PostgresServer) -> None:
     """A database that falls silent in the middle of a read is unavailable within four seconds, and does not hold up the

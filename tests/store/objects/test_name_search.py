@@ -6,7 +6,15 @@ folding.
 from __future__ import annotations
 
 from limnos.model.kinds import Kind
-from limnos.store.objects.name_search import LAST, NameRange, candidates_read, named_read, names_fold, owned_ids_read
+from limnos.store.objects.name_search import (
+    LAST,
+    NAME_PARTS,
+    NameRange,
+    candidates_read,
+    named_read,
+    names_fold,
+    owned_ids_read,
+)
 from tests.backends import StoreLab
 from tests.store.world import ASTRAL, StoreWorld, add_namespace
 
@@ -50,6 +58,18 @@ def test_folded_names_are_searched_by_range_and_zone(lab: StoreLab, world: Store
     )
     assert names(lab, "back", "back\x01", world.main.id) == ["back"]
     assert [each.id for each in lab.load(candidates_read([dropped_node.id, 1]))] == [dropped_node.id]
+
+
+def test_parts_of_a_name_range_have_each_object_once(lab: StoreLab, world: StoreWorld) -> None:
+    """The parts together have each object of the range once, in parts of about equal size."""
+    for number in range(64):
+        lab.write(lambda tx, name=f"part{number:02}": add_namespace(tx, world.main, name), zone=world.main.id)
+    name_range = NameRange("part", f"part{LAST}", [world.main.id], ALL)
+    parts = [[each.folded for each in lab.load(named_read(name_range, limit=100, part=at))] for at in range(NAME_PARTS)]
+
+    assert sorted(name for part in parts for name in part) == [f"part{number:02}" for number in range(64)]
+    assert all(8 <= len(part) <= 24 for part in parts)
+    assert len(lab.load(named_read(name_range, limit=3, part=0))) == 3
 
 
 def test_owned_objects_are_read_up_to_a_limit(lab: StoreLab, world: StoreWorld) -> None:

@@ -21,8 +21,10 @@ from limnos.store.interface import Store
 from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Query, Row
 from limnos.telemetry.logs import get_logger
+from limnos.telemetry.metrics import Gauge
 
 log = get_logger("limnos.exchange")
+HELD = Gauge("limnos_held_snapshots", "Read transactions that this node holds for reads of system tables in parts.", ())
 
 HELD_MAX: Final = 8
 """The maximum number of snapshots that a node holds open."""
@@ -34,6 +36,8 @@ UNUSED_S: Final = 120.0
 """The time after which a snapshot is closed that no request uses, in seconds."""
 AGE_MAX_S: Final = 600.0
 """The time after which a snapshot is closed, in seconds, also if a request uses it: its client may read slowly."""
+READERS_MAX: Final = 1_000
+"""The maximum number of callers whose rights a snapshot remembers; a caller's active roles count as another caller."""
 LOOK_EVERY_S: Final = 30.0
 """The time between two looks for snapshots to close, in seconds."""
 
@@ -64,6 +68,11 @@ class HeldSnapshot:
         rows = await self.rows((statements.CLOCKS, {"metalake": self.metalake_id}))
         self.clocks = {row[0]: (row[1], row[2]) for row in rows}
         self.revision = revision_of(rows)
+
+    def remember(self, key: object, reader: object) -> None:
+        """Remember a fact about a caller, unless there are too many."""
+        if len(self.readers) < READERS_MAX:
+            self.readers[key] = reader
 
     async def rows(self, query: Query) -> list[Row]:
         """Read all rows of a query. Requests that share the snapshot take turns: it is one connection.
@@ -167,6 +176,7 @@ class HeldSnapshots:
             raise ServiceUnavailable(f"{HELD_MAX} revisions are being read in parts on this node: try again later")
         snapshot = HeldSnapshot(self._store.snapshot(), metalake_id=metalake_id, user=user)
         self._held.append(snapshot)
+        HELD[()] = len(self._held)
         snapshot.users += 1
         try:
             await snapshot.open()
@@ -199,6 +209,7 @@ class HeldSnapshots:
         for each in some:
             if each in self._held:
                 self._held.remove(each)
+            HELD[()] = len(self._held)
             task = asyncio.get_running_loop().create_task(each.close())
             self._closing.add(task)
             task.add_done_callback(self._closing.discard)

@@ -201,7 +201,8 @@ class _Rights:
             own = self.snapshot.clocks.get(current.caller.metalake.id)
             if own is None or own[1] != current.access_revision:
                 raise _rights_changed()
-            known = self.snapshot.readers[key] = current
+            self.snapshot.remember(key, current)
+            known = current
         self._reader = known
         await self.confirm(with_catalogs=True)
 

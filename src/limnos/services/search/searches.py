@@ -270,15 +270,29 @@ class _Search:
             await self._run_tier(tier, inside, judge=judge)
             return
         query = name_search.NameRange(low, high, self.zones, [int(kind) for kind in self.question.kinds])
-        for looked in (min(LOOKED_FIRST, LOOKED_MAX), LOOKED_MAX):
-            if len(self.hits) > self.limit:
-                return
-            results = await self.ctx.look_up(partial(name_search.named_read, query, limit=looked + 1))
-            await asyncio.sleep(0)  # the read may be a long step
-            await self._run_tier(tier, results[:looked], judge=judge)
-            if len(results) <= looked:
-                return
-        self.is_bounded = True
+        first = min(LOOKED_FIRST, LOOKED_MAX)
+        results = await self.ctx.look_up(partial(name_search.named_read, query, limit=first + 1))
+        await asyncio.sleep(0)  # the read may be a long step
+        await self._run_tier(tier, results[:first], judge=judge)
+        if len(results) <= first or len(self.hits) > self.limit:
+            return
+        is_bounded = True
+        if first < LOOKED_MAX:
+            results, is_bounded = await self._named_in_parts(query)
+            await self._run_tier(tier, results, judge=judge)
+        self.is_bounded = self.is_bounded or is_bounded
+
+    async def _named_in_parts(self, query: name_search.NameRange) -> tuple[list[name_search.SearchCandidate], bool]:
+        """Return up to `LOOKED_MAX` candidates of a range of names, and whether there are more. Read in parts, between
+        which other requests run.
+        """
+        results, is_bounded, most = list[name_search.SearchCandidate](), False, LOOKED_MAX // name_search.NAME_PARTS
+        for part in range(name_search.NAME_PARTS):
+            candidates = await self.ctx.look_up(partial(name_search.named_read, query, limit=most + 1, part=part))
+            results += candidates[:most]
+            is_bounded = is_bounded or len(candidates) > most
+            await asyncio.sleep(0)
+        return results, is_bounded
 
     async def _filtered_candidates(self) -> list[name_search.SearchCandidate]:
         """Return the candidates that have the query's tags and owner."""

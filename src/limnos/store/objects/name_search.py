@@ -14,12 +14,18 @@ from typing import Final, NamedTuple
 from limnos.model.kind_table import name_space_of
 from limnos.model.kinds import CONTAINERS, SHARED_SPACE, Kind
 from limnos.names.folding import fold
-from limnos.store.sql import Load, Sql
+from limnos.store.sql import Load, Sql, Value
 from limnos.store.transaction import StoreTransaction
 
 LAST: Final = "\U0010ffff"
 """A character that sorts after every other character of a name."""
 UNFOLDED_AT_ONCE: Final = 1_000
+
+
+NAME_PARTS: Final = 4
+"""The number of parts in which many nodes are read by name; a power of two. Each part is a short step of the loop."""
+_SPREAD: Final = 40503
+"""A factor that spreads consecutive ids, and those of equal distances, over the parts."""
 
 
 class SearchCandidate(NamedTuple):
@@ -99,6 +105,11 @@ BY_NAME = _sql(
     " AND n.kind {of_kinds} LIMIT :limit"
 )
 """The query has no order: sorting would read every match."""
+BY_NAME_IN_PART = _sql(
+    f"{_SELECT} WHERE n.zone {{of_zones}} AND n.folded >= :low AND n.folded < :high AND n.deleted = 0"
+    f" AND n.kind {{of_kinds}} AND ((n.id * {_SPREAD}) >> 16) & {NAME_PARTS - 1} = :part LIMIT :limit"
+)
+"""A part of the same nodes, by id: an object is in one part, also if it is renamed or others are created meanwhile."""
 BY_IDS = _sql(f"{_SELECT} WHERE n.id IN ({{ids}}) AND n.deleted = 0 ORDER BY n.id")
 IN_NARROW_SCOPE = _sql(
     f"SELECT * FROM ({_SELECT} WHERE n.parent_id {{of_parents}} AND n.deleted = 0 UNION ALL"
@@ -127,18 +138,19 @@ UNFOLDED = Sql("SELECT id, name FROM node WHERE folded IS NULL LIMIT :limit")
 FOLD = Sql("UPDATE node SET folded = :folded WHERE id = :id AND name = :name")
 
 
-def named_read(name_range: NameRange, *, limit: int) -> Load[list[SearchCandidate]]:
-    """Read up to `limit` nodes whose folded name is in a range, in no particular order."""
-    rows = yield (
-        BY_NAME,
-        {
-            "low": name_range.low,
-            "high": name_range.high,
-            "zones": dumps(list(name_range.zones)),
-            "kinds": dumps(list(name_range.kinds)),
-            "limit": limit,
-        },
-    )
+def named_read(name_range: NameRange, *, limit: int, part: int | None = None) -> Load[list[SearchCandidate]]:
+    """Read up to `limit` nodes whose folded name is in a range, in no particular order.
+
+    With `part`, from 0 to `NAME_PARTS` - 1, only those of a part of all ids.
+    """
+    params: dict[str, Value] = {
+        "low": name_range.low,
+        "high": name_range.high,
+        "zones": dumps(list(name_range.zones)),
+        "kinds": dumps(list(name_range.kinds)),
+        "limit": limit,
+    }
+    rows = yield (BY_NAME, params) if part is None else (BY_NAME_IN_PART, params | {"part": part})
     return [SearchCandidate(*row) for row in rows]
 
 
