@@ -236,7 +236,7 @@ WRONG = {
         "p.yaml:4:50: text is expected, not nothing; a string with a comma within {…} needs quotes"
     ],
     _steps("a.t: SELECT 1"): [
-        "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected, not 'SELECT 1'"
+        "p.yaml:4:8: a step: a mapping (sql, sql_file, python, inputs, load, for_each, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected, not 'SELECT 1'"
     ],
     _steps("t: {sql: SELECT 1}"): ["p.yaml:4:3: 't' has no namespace: write it like curated.t"],
     _steps("main.a.t: {sql: SELECT 1}"): ["p.yaml:4:3: leave the catalog out: write a.t"],
@@ -345,7 +345,7 @@ WRONG = {
     ],
     HEAD + "python_files: [no.py]\nsteps: {a.t: {sql: SELECT 1}}": ["p.yaml:1:1: there is no 'no.py' in ."],
     HEAD + "steps: {}": [
-        "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected"
+        "p.yaml:3:8: it is empty: a mapping from a table's name to a mapping (sql, sql_file, python, inputs, load, for_each, catalog, write, incremental, partition, sort, properties, embed, vectors, indexes, columns, comment, allow, expect, tests, tags, after) is expected"
     ],
     "- a": [
         "p.yaml:1:1: the file: a mapping (pipeline, catalog, comment, parameters, sources, steps, python_files, environments) is expected, not a list"
@@ -468,7 +468,8 @@ def _random_value(dice: random.Random, schema: NodeSchema, example: Json) -> Jso
         return [_random_value(dice, schema.item, None) for _ in range(dice.randrange(1, 3))]
     if isinstance(schema, MapOf) and isinstance(schema.value, (Record, Cases)):
         names = ["x.y", "z.`w w`"] if schema.key.word == "a table's name" else ["x", "y_1"]
-        return {name: _random_value(dice, schema.value, None) for name in names[: dice.randrange(1, 3)]}
+        values = {name: _random_value(dice, schema.value, None) for name in names[: dice.randrange(1, 3)]}
+        return {_loop_name(name, value): value for name, value in values.items()}
     if not isinstance(schema, Record):
         return example
     chosen = {dice.choice(schema.one_of)} if schema.one_of else set()
@@ -482,6 +483,11 @@ def _random_value(dice: random.Random, schema: NodeSchema, example: Json) -> Jso
         for name, key in schema.keys.items()
         if name in chosen
     }
+
+
+def _loop_name(name: str, value: Json) -> str:
+    """The name of a step, with the variable of its loop if it has one."""
+    return f"looped.{name[0]}_{{{{country}}}}" if isinstance(value, dict) and "for_each" in value else name
 
 
 SPOILED = ("unknown", "missing", "type")

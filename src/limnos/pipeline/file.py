@@ -44,7 +44,7 @@ def read(text: str, *, file: str, directory: Path) -> Pipeline:
     with contextlib.suppress(InvalidNode):
         pipeline = FILE.read(parse(text, file=file), notes)
     if notes.problems or not isinstance(pipeline, Pipeline):
-        raise InvalidPipeline(notes.problems)
+        raise InvalidPipeline(dict.fromkeys(notes.problems))  # steps of a loop have the same mistakes at one place
     return pipeline
 
 

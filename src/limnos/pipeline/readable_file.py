@@ -15,6 +15,7 @@ from limnos.pipeline.compound_schemas import MapOf, RecordKey
 from limnos.pipeline.declaration import Parts, Pipeline
 from limnos.pipeline.directory import PipelineDirectory
 from limnos.pipeline.keys import FILE
+from limnos.pipeline.keys.loops import expand_loops
 from limnos.pipeline.node_schemas import InvalidNode, NodeSchema, ProblemNotes
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.yaml import MapNode, ScalarNode, YamlNode, parse
@@ -90,7 +91,8 @@ def _pruned(
     if placeholder is None or not isinstance(schema, MapOf) or not isinstance(value, MapNode):
         return None
     entries: list[tuple[ScalarNode, YamlNode]] = []
-    for key, each in value.entries:
+    expanded = expand_loops(value, ProblemNotes(beside)) if name == "steps" else value
+    for key, each in expanded.entries if isinstance(expanded, MapNode) else ():
         text = ScalarNode(at=key.at, text=key.text, value=key.text, text_at=key.text_at)
         if not _is_valid(schema.key, text, beside=beside):
             continue

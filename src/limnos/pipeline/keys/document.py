@@ -11,6 +11,7 @@ import dataclasses
 from limnos.pipeline import declaration
 from limnos.pipeline.compound_schemas import ListOf, MapOf, Record, RecordKey
 from limnos.pipeline.keys.environments import ENVIRONMENTS
+from limnos.pipeline.keys.loops import StepsMap
 from limnos.pipeline.keys.parameters import PARAMETER
 from limnos.pipeline.keys.shared import PIPELINE_NAME, TEXT, WORD, pairs
 from limnos.pipeline.keys.sources import SOURCE
@@ -172,7 +173,7 @@ FILE = Record(
             example="sources: {flights: data/flights.csv}",
         ),
         "steps": RecordKey(
-            value_schema=MapOf(TableName(word="a table's name"), STEP),
+            value_schema=StepsMap(TableName(word="a table's name"), STEP),
             description="The step of each table, by the table's name below the catalog.",
             example="steps: {curated.nyc.delays: {sql: SELECT 1}}",
             required=True,

@@ -13,6 +13,7 @@ from limnos.pipeline.compound_schemas import Cases, ListOf, MapOf, Record, Recor
 from limnos.pipeline.declaration import AllowedChanges, DeclaredColumn, Load, PythonStep, SourcePosition, Sql, StepBody
 from limnos.pipeline.directory import FunctionArgument
 from limnos.pipeline.keys.lance import LANCE_KEYS
+from limnos.pipeline.keys.loops import LoopItems
 from limnos.pipeline.keys.rules import RULE
 from limnos.pipeline.keys.shared import (
     COLUMNS,
@@ -142,6 +143,13 @@ _BODIES = {
     "inputs": _INPUTS,
     "load": RecordKey(value_schema=WORD, description="A source, loaded without changes.", example="load: flights"),
 }
+_LOOP = {
+    "for_each": RecordKey(
+        value_schema=LoopItems(),
+        description="Makes a step of each item, in YAML: `{{name}}` in its name and texts is the item's word.",
+        example="for_each: {country: [de, fr]}",
+    ),
+}
 _TABLE = {
     "catalog": RecordKey(
         value_schema=WORD,
@@ -224,7 +232,7 @@ STEP = Record(
     name="a step",
     one_of=("sql", "sql_file", "python", "load"),
     together={"inputs": "python"},
-    keys={**_BODIES, **_TABLE},
+    keys={**_BODIES, **_LOOP, **_TABLE},
     build=_step,
 )
 FUNCTION_STEP = Record(name="a step", keys={"inputs": _INPUTS, **_TABLE}, build=require_unique_names)

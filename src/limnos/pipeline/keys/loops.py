@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Steps made in a loop: `for_each` in a YAML file makes one step of each item.
+
+Expands the nodes of the file before the keys of steps are read, so that each made step is an ordinary one whose
+positions are those of the loop. Texts may contain `{{name}}` for the loop's variables. Values are words, so an inserted
+value cannot end a string or begin a comment in a query. Must not know the keys of a step.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any, Final
+
+from limnos.pipeline.compound_schemas import MapOf
+from limnos.pipeline.node_schemas import InvalidNode, NodeSchema, ProblemNotes, Schema, describe_node
+from limnos.pipeline.problems import nearest_word
+from limnos.pipeline.yaml import NODES_MAX, ListNode, MapNode, ScalarNode, YamlNode
+
+KEY: Final = "for_each"
+STEPS_MAX = 10_000
+"""The maximum number of steps that the loops of a file make."""
+VARIABLES_MAX = 8
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+_VALUE = re.compile(r"[A-Za-z0-9_]+(-[A-Za-z0-9_]+)*")
+_VALUE_MAX = 64
+_PLACEHOLDER = re.compile(r"\{\{\s*([^\s{}]*)\s*\}\}")
+_Item = Mapping[str, ScalarNode]
+"""The values of a loop's variables in one step."""
+_Entry = tuple[ScalarNode, YamlNode]
+
+
+@dataclass(frozen=True, slots=True)
+class StepsMap(MapOf):
+    """The schema of a mapping of steps: its loops are expanded before its entries are read."""
+
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
+        before = len(notes.problems)
+        expanded = expand_loops(node, notes)
+        if len(notes.problems) > before:
+            raise InvalidNode
+        return MapOf.read(self, expanded, notes)
+
+
+class LoopItems(NodeSchema):
+    """The schema of `for_each`. `expand_loops` reads it; a step that still has the key is not from a YAML file."""
+
+    word = "a mapping from variables to lists, or a list of mappings"
+
+    def read(self, node: YamlNode, notes: ProblemNotes) -> Any:  # noqa: ANN401
+        raise notes.bad("for_each belongs to YAML files: make the steps in a loop of Python", node.at)
+
+    def schema(self) -> Schema:
+        name: Schema = {"pattern": f"^{_VARIABLE.pattern}$"}
+        value: Schema = {"type": ["string", "integer"], "pattern": f"^{_VALUE.pattern}$", "maxLength": _VALUE_MAX}
+        many: Schema = {"type": "array", "minItems": 1}
+        lists: Schema = {"type": "object", "minProperties": 1, "propertyNames": name}
+        rows: Schema = {"type": "object", "minProperties": 1, "propertyNames": name, "additionalProperties": value}
+        return {"anyOf": [{**lists, "additionalProperties": {**many, "items": value}}, {**many, "items": rows}]}
+
+
+def expand_loops(node: YamlNode, notes: ProblemNotes) -> YamlNode:
+    """Return the mapping of steps with the steps of each loop in its place. Problems are recorded in `notes`, and their
+    loops are left out.
+    """
+    if not isinstance(node, MapNode) or not any(_loop_of(value) is not None for _, value in node.entries):
+        return node
+    expansion = _Expansion(notes, written={key.text for key, value in node.entries if _loop_of(value) is None})
+    entries: list[_Entry] = []
+    for key, value in node.entries:
+        loop = _loop_of(value)
+        if loop is None or not isinstance(value, MapNode):
+            entries.append((key, value))
+            continue
+        try:
+            entries += expansion.made(key, value, loop=loop)
+        except InvalidNode:
+            continue
+    return MapNode(at=node.at, entries=entries)
+
+
+def _loop_of(value: YamlNode) -> YamlNode | None:
+    return value.get(KEY) if isinstance(value, MapNode) else None
+
+
+class _Expansion:
+    """Makes the steps of a file's loops, within the limits for all of them. `written` are names of other steps."""
+
+    def __init__(self, notes: ProblemNotes, *, written: set[str]) -> None:
+        self._notes = notes
+        self._written = written
+        self._steps = 0
+        self._nodes = 0
+
+    def made(self, key: ScalarNode, step: MapNode, *, loop: YamlNode) -> Iterator[_Entry]:
+        """Return the steps of one loop. Raises InvalidNode after recording a problem."""
+        body = MapNode(at=step.at, entries=[(name, value) for name, value in step.entries if name.text != KEY])
+        items = list(self._items(loop))
+        self._require_known_variables(key, body, items[0])
+        self._count(body, items=len(items), loop=loop)
+        names = [_filled_scalar(key, item) for item in items]
+        for name, item in zip(names, items, strict=True):
+            if name.text in self._written:
+                raise self._notes.bad(
+                    f"this loop makes {name.text} again: name {' and '.join('{{' + one + '}}' for one in item)} in "
+                    "the step's name",
+                    key.at,
+                )
+            self._written.add(name.text)
+        return ((name, _filled(body, item)) for name, item in zip(names, items, strict=True))
+
+    def _items(self, loop: YamlNode) -> Iterator[_Item]:
+        """Yield the values of the variables: of a list each mapping, of a mapping each combination of its lists."""
+        if isinstance(loop, ListNode) and loop.items:
+            first = loop.items[0]
+            names = [key.text for key, _ in first.entries] if isinstance(first, MapNode) else []
+            for item in loop.items:
+                if not isinstance(item, MapNode) or not item.entries:
+                    raise self._notes.bad(
+                        f"a mapping from variables to values is expected, not {describe_node(item)}; of one variable, "
+                        f"write {KEY}: {{name: [a, b]}}",
+                        item.at,
+                    )
+                if sorted(key.text for key, _ in item.entries) != sorted(names):
+                    raise self._notes.bad(f"each item needs the same variables: {', '.join(names)}", item.at)
+                yield {self._variable(key): self._value(value) for key, value in item.entries}
+            return
+        if not isinstance(loop, MapNode) or not loop.entries:
+            raise self._notes.bad(f"{LoopItems.word} is expected, not {describe_node(loop)}", loop.at)
+        lists = {self._variable(key): self._values(value) for key, value in loop.entries}
+        if len(lists) > VARIABLES_MAX or prod(map(len, lists.values())) > STEPS_MAX:
+            raise self._notes.bad(
+                f"more than {STEPS_MAX:,} steps, or more than {VARIABLES_MAX} variables: divide the pipeline", loop.at
+            )
+        for values in itertools.product(*lists.values()):
+            yield dict(zip(lists, values, strict=True))
+
+    def _variable(self, key: ScalarNode) -> str:
+        if not _VARIABLE.fullmatch(key.text):
+            raise self._notes.bad(
+                f"'{key.text[:80]}' is no variable: write letters, digits and '_', beginning with a letter", key.at
+            )
+        return key.text
+
+    def _values(self, node: YamlNode) -> list[ScalarNode]:
+        if not isinstance(node, ListNode) or not node.items:
+            raise self._notes.bad(f"a list of values is expected, not {describe_node(node)}", node.at)
+        if len(node.items) > STEPS_MAX:
+            raise self._notes.bad(f"more than {STEPS_MAX:,} values: divide the pipeline", node.at)
+        return [self._value(item) for item in node.items]
+
+    def _value(self, node: YamlNode) -> ScalarNode:
+        is_word = isinstance(node, ScalarNode) and not isinstance(node.value, (bool, float, type(None)))
+        if not isinstance(node, ScalarNode) or not is_word:
+            raise self._notes.bad(
+                f"a word is expected, not {describe_node(node)}; put yes, 1.5 and the like in quotes", node.at
+            )
+        if len(node.text) > _VALUE_MAX or not _VALUE.fullmatch(node.text):
+            raise self._notes.bad(
+                f"'{node.text[:80]}' is not a word: write up to {_VALUE_MAX} letters, digits, '_' and single '-'",
+                node.at,
+            )
+        return node
+
+    def _count(self, body: MapNode, *, items: int, loop: YamlNode) -> None:
+        """Count the steps and their nodes before they are made."""
+        self._steps += items
+        self._nodes += items * sum(1 for _ in _scalars(body))
+        if self._steps > STEPS_MAX:
+            raise self._notes.bad(f"the loops make more than {STEPS_MAX:,} steps: divide the pipeline", loop.at)
+        if self._nodes > NODES_MAX:
+            raise self._notes.bad(f"the loops make more than {NODES_MAX:,} values: divide the pipeline", loop.at)
+
+    def _require_known_variables(self, key: ScalarNode, body: MapNode, item: _Item) -> None:
+        before = len(self._notes.problems)
+        for scalar in (key, *_scalars(body)):
+            for name in _PLACEHOLDER.findall(scalar.text):
+                if name not in item:
+                    advice = nearest_word(name, list(item)) or f"; it has {', '.join(item)}"
+                    self._notes.add(f"the loop has no variable '{name[:80]}'{advice}", scalar.at)
+        if len(self._notes.problems) > before:
+            raise InvalidNode
+
+
+def _scalars(node: YamlNode) -> Iterator[ScalarNode]:
+    """Yield the scalars of a node, keys included. The depth of a file is limited."""
+    if isinstance(node, ScalarNode):
+        yield node
+    elif isinstance(node, ListNode):
+        for item in node.items:
+            yield from _scalars(item)
+    else:
+        for key, value in node.entries:
+            yield key
+            yield from _scalars(value)
+
+
+def _filled(node: YamlNode, item: _Item) -> YamlNode:
+    """Return the node with the values of the loop's variables. Nodes without variables are shared between the steps."""
+    if isinstance(node, ScalarNode):
+        return _filled_scalar(node, item)
+    if isinstance(node, ListNode):
+        return ListNode(at=node.at, items=[_filled(each, item) for each in node.items])
+    return MapNode(
+        at=node.at, entries=[(_filled_scalar(key, item), _filled(value, item)) for key, value in node.entries]
+    )
+
+
+def _filled_scalar(node: ScalarNode, item: _Item) -> ScalarNode:
+    if "{{" not in node.text:
+        return node
+    whole = _PLACEHOLDER.fullmatch(node.text)
+    if whole is not None:  # a number stays a number
+        value = item[whole[1]]
+        return replace(node, text=value.text, value=value.value)
+    text = _PLACEHOLDER.sub(lambda match: item[match[1]].text, node.text)
+    return replace(node, text=text, value=text if isinstance(node.value, str) else node.value)
