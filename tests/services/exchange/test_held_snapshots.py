@@ -219,3 +219,29 @@ def test_silent_database_ends_the_read_and_the_close(postgres_server: PostgresSe
         lab.run(end())
         lab.run(store.close())
     lab.close()
+
+
+@pytest.mark.integration
+def test_database_that_ends_idle_transactions_is_unavailable(postgres_server: PostgresServer) -> None:
+    """If the database itself ends transactions that are idle, the next query of a held snapshot is unavailable, and the
+    next read of the revision gets a new transaction.
+    """
+    lab = StoreLab(postgres_server.fresh_database())
+    name = lab.database.sql("SELECT current_database()")[0][0]
+    lab.database.sql(f"ALTER DATABASE {name} SET idle_in_transaction_session_timeout = '200ms'")
+    snapshots = HeldSnapshots(lab.store)
+
+    async def story() -> bool:
+        async with snapshots.at(METALAKE, user="ann", revision=None) as snapshot:
+            await asyncio.sleep(0.6)
+            with pytest.raises(ServiceUnavailable):
+                await snapshot.rows(CLOCKS)
+            async with snapshots.at(METALAKE, user="ann", revision=snapshot.revision) as again:
+                return bool(await again.rows(CLOCKS))
+
+    try:
+        assert lab.run(story())
+    finally:
+        lab.database.sql(f"ALTER DATABASE {name} RESET idle_in_transaction_session_timeout")
+    lab.run(snapshots.close())
+    lab.close()

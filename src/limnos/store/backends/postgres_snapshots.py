@@ -14,11 +14,11 @@ import asyncpg
 
 from limnos.store.backends.dead_peer_detection import DeadPeerDetector, MonitoredConnection
 from limnos.store.backends.gate_connection import CONNECT_S
-from limnos.store.backends.postgres_errors import raise_read_error
+from limnos.store.backends.postgres_errors import LOST, raise_read_error
 from limnos.store.snapshots import StoreSnapshot
 from limnos.store.sql import Query, Row
 
-_FAILURES = (asyncpg.PostgresError, asyncpg.InterfaceError, OSError, TimeoutError)
+_FAILURES = (asyncpg.PostgresError, *LOST)
 
 
 _BACKEND = (
