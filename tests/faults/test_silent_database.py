@@ -189,6 +189,8 @@ def requests_of(home: str) -> list[tuple[str, str, object | None]]:
         ("POST", "/query/service", {"statement": "select value 1"}),
         ("GET", f"{OWN}/whoami", None),
         ("GET", f"{OWN}/audit?limit=1", None),
+        ("GET", f"{OWN}/metalakes/lake/system-tables/nodes", None),
+        ("GET", f"{OWN}/metalakes/lake/system-tables/tables/rows?columns=id", None),
         ("POST", table, properties_body(mark="never")),
         ("POST", f"{PREFIX}/namespaces", namespace_body(f"{home}_never")),
     ]
