@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, cast
 
+from conformance.readable.alterations import altered
 from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.mending import MEND, find_problems
 from limnos.formats.iceberg.metadata import references, rows
+from limnos.formats.iceberg.registered_metadata import check_registrable
 from limnos.formats.iceberg.updates import ACTIONS, apply
+from limnos.formats.iceberg.view_metadata import check_registrable as check_registrable_view
 from limnos.formats.iceberg.view_updates import apply as apply_to_view
 from limnos.formats.iceberg.view_updates import new_view
 from limnos.model.errors import BadRequest, CommitConflict
@@ -24,6 +27,8 @@ from limnos.model.errors import BadRequest, CommitConflict
 UUID: Final = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 LOCATION: Final = "file:/lake/t"
 BEGIN_MS: Final = 1_767_225_600_000
+ALTERED: Final = 4
+"""The number of altered documents that are tried at a time. Most cannot be registered."""
 CREATE: Final = "create"
 CREATE_VIEW: Final = "create view"
 TYPES: Final = (
@@ -119,6 +124,18 @@ PROPERTIES: Final = (
 )
 
 
+def _structs(fields: list[Json]) -> Iterator[list[Json]]:
+    """Yield lists of fields: this one, and those of the structs in it, also in lists and maps."""
+    yield fields
+    inner = [one["type"] for one in fields]
+    while inner:
+        kind = inner.pop()
+        if isinstance(kind, dict) and kind["type"] == "struct":
+            yield from _structs(kind["fields"])
+        elif isinstance(kind, dict):
+            inner += [kind[part] for part in ("element", "key", "value") if part in kind]
+
+
 class StoredDocument(NamedTuple):
     """A document that the server would store: `table` or `view`, and the kind of the update that made it."""
 
@@ -209,6 +226,8 @@ class Chains:
                 base = document
             if self._chance(0.2):
                 yield from self._of_older_release(base)
+            if self._chance(0.3):
+                yield from self._of_other_writer("table", base, check_registrable)
 
     def _of_older_release(self, base: Json) -> Iterator[StoredDocument]:
         """Yield a document with an unchecked part, as older releases stored it, if no problem is found, else the
@@ -237,6 +256,16 @@ class Chains:
         )
         if mended is not None:
             yield StoredDocument("table", f"mended {key}", mended)
+
+    def _of_other_writer(self, kind: str, base: Json, check: Callable[[Json], None]) -> Iterator[StoredDocument]:
+        """Yield documents with an altered part that can be registered."""
+        for _ in range(ALTERED):
+            document = altered(base, self.random)
+            try:
+                check(document)
+            except BadRequest:
+                continue
+            yield StoredDocument(kind, f"registered {kind}", document)
 
     def _commit(self, base: Json) -> tuple[str, list[Json]]:
         name = self.random.choice(sorted(ACTIONS))
@@ -297,12 +326,13 @@ class Chains:
     def _evolved(self, base: Json) -> Json:
         """Return the current schema with one change, or another schema."""
         current = next(row for row in rows(base, "schemas") if row["schema-id"] == base["current-schema-id"])
-        fields = [dict(one) for one in rows(current, "fields")]
+        fields = cast("list[Json]", json.loads(json.dumps(rows(current, "fields"))))
         if not fields or self._chance(0.2):
             return self._schema(wrong=0.1)
+        top, fields = fields, self.random.choice([each for each in _structs(fields) if each])
         one = self.random.choice(fields)
         last = int(str(base["last-column-id"]))
-        match self.random.randint(0, 5):
+        match self.random.randint(0, 7):
             case 0:
                 one["name"] = self.random.choice(NAMES)
             case 1:
@@ -313,9 +343,20 @@ class Chains:
                 one[self.random.choice(("initial-default", "write-default"))] = self.random.choice(DEFAULTS)
             case 4:
                 fields.remove(one)
+            case 5 if isinstance(one["type"], dict):
+                part = self.random.choice(
+                    [key for key in one["type"] if key in ("element", "key", "value")] or ["type"]
+                )
+                one["type"][part] = self.random.choice(self._types)
+            case 6:
+                fields.remove(one)
+                top.append(one)
             case _:
-                fields += self._fields(1, 0, 0.1, lambda: last + 1)
-        return self._schema(wrong=0.1, fields=fields)
+                numbers = iter(
+                    (last + 1 if self._chance(0.8) else self.random.randint(1, max(last, 1)), *range(300, 400))
+                )
+                fields += self._fields(1, 0, 0.1, lambda: next(numbers))
+        return self._schema(wrong=0.1, fields=top)
 
     def _spec(self) -> Json:
         fields = []
@@ -360,8 +401,8 @@ class Chains:
             snapshot["first-row-id"] = int(str(base.get("next-row-id") or 0)) + self.random.choice((0, 0, 5, -1))
             snapshot["added-rows"] = self.random.choice((0, 5, 5, 2**62, -1))
         for key, values in (
-            ("parent-snapshot-id", (*known[-1:], None)),
-            ("schema-id", (0, None, base["current-schema-id"])),
+            ("parent-snapshot-id", (*known[-1:], None, snapshot["snapshot-id"], len(known) + 2)),
+            ("schema-id", (0, None, base["current-schema-id"], 99)),
             ("key-id", ("k", None, 5)),
         ):
             if self._chance(0.5):
@@ -479,6 +520,7 @@ class Chains:
             if document is not None and document is not base:
                 yield StoredDocument("view", f"view: {name}", document)
                 base = document
+            yield from self._of_other_writer("view", base, check_registrable_view)
 
     def _view_commit(self) -> tuple[str, list[Json]]:
         others: list[tuple[str, Json]] = [

@@ -171,6 +171,16 @@ def test_only_literal_defaults_are_accepted() -> None:
         table_schema_of([{"name": "n", "type": "integer", "autoIncrement": True}])
 
 
+@pytest.mark.parametrize("type_value", ["integer", "long", "double", "decimal(9,2)"])
+@pytest.mark.parametrize("text", ["1_0", "٣", " 5", "0x1"])
+def test_numbers_are_written_in_plain_digits(type_value: str, text: str) -> None:
+    """Python reads underscores, blanks and digits of other scripts in numbers; other clients do not."""
+    literal = {"type": "literal", "dataType": type_value, "value": text}
+
+    with pytest.raises(BadRequest):
+        table_schema_of([{"name": "n", "type": type_value, "defaultValue": literal}])
+
+
 def test_types_are_read_in_any_case() -> None:
     """Type names are case-insensitive and may contain blanks, as in Gravitino."""
     assert plain_of("DECIMAL( 10 , 2 )", "c") == plain_of("decimal(10,2)", "c")

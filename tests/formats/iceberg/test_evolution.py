@@ -120,6 +120,136 @@ def test_rows_with_a_parent_keep_their_columns() -> None:
         evolve(appended(1), ID, field(2, "name", "int"), DAY, more=(add(2, parent=1), ref(2)))
 
 
+def struct(*fields: Json) -> Json:
+    """Return the type of a struct."""
+    return {"type": "struct", "fields": list(fields)}
+
+
+def items(element: object, element_id: int = 3) -> Json:
+    """Return the type of a list."""
+    return {"type": "list", "element-id": element_id, "element": element, "element-required": False}
+
+
+def pairs(key: object, value: object, value_id: int = 4) -> Json:
+    """Return the type of a map with the key's id 3."""
+    return {"type": "map", "key-id": 3, "key": key, "value-id": value_id, "value": value, "value-required": False}
+
+
+def with_rows(*fields: Json, version: int = 2, spec: Json | None = None) -> Json:
+    """Return a table with rows of a schema."""
+    base = evolve(table(version), *fields)
+    if spec is not None:
+        base = commit(base, {"action": "add-spec", "spec": spec}, {"action": "set-default-spec", "spec-id": -1})
+    return commit(base, add(1, version=version), ref(1))
+
+
+NESTED: dict[str, tuple[Json, Json, str]] = {
+    "type in a list": (items("int"), items("string"), "c.element of type int cannot become string"),
+    "type in a map": (pairs("int", "long"), pairs("int", "int"), "c.value of type long cannot become int"),
+    "key of a map": (pairs("int", "int"), pairs("string", "int"), "c.key of type int cannot become string"),
+    "another element": (items("int"), items("int", 9), "c.element has another field id"),
+    "another value": (pairs("int", "int"), pairs("int", "int", 9), "c.value has another field id"),
+    "list to map": (items("int", 4), pairs("int", "int"), "c was a list and cannot become a map"),
+    "list to struct": (items("int"), struct(field(3, "element", "int")), "c was a list and cannot become a struct"),
+    "new in a key": (
+        pairs(struct(field(5, "x")), "int"),
+        pairs(struct(field(5, "x"), field(6, "y")), "int"),
+        "c.key.y is new in the key of a map",
+    ),
+    "dropped from a key": (
+        pairs(struct(field(5, "x"), field(6, "y")), "int"),
+        pairs(struct(field(5, "x")), "int"),
+        "c.key.y belongs to the key of a map",
+    ),
+}
+
+
+@pytest.mark.parametrize("before,after,text", NESTED.values(), ids=NESTED)
+def test_nested_fields_that_cannot_be_read_are_refused(before: Json, after: Json, text: str) -> None:
+    """The rules hold in lists, maps and structs, whose parts keep their field ids."""
+    with pytest.raises(BadRequest) as caught:
+        evolve(with_rows(field(2, "c", before)), field(2, "c", after))
+
+    assert text in caught.value.message
+    assert evolve(evolve(table(2), field(2, "c", before)), field(2, "c", after))["current-schema-id"] == 2
+
+
+def test_nested_fields_may_be_widened_added_and_dropped() -> None:
+    """Outside of keys, structs in lists and maps change like a table's columns."""
+    before = pairs("int", struct(field(5, "x", "int"), field(6, "y", "int")))
+    after = pairs("int", struct(field(5, "x", "long"), field(7, "z", "string")))
+
+    assert evolve(with_rows(field(2, "c", before)), field(2, "c", after))["current-schema-id"] == 2
+
+
+def test_field_cannot_move_to_another_struct() -> None:
+    """Readers look for a field where files have it."""
+    before = (ID, field(2, "s", struct(field(3, "x"), field(4, "y"))))
+
+    with pytest.raises(BadRequest, match=r"x was s\.x, and a field cannot move"):
+        evolve(with_rows(*before), ID, field(2, "s", struct(field(4, "y"))), field(3, "x"))
+
+
+def test_dropped_field_id_keeps_its_type() -> None:
+    """A column comes back under its id with its own type, or with a wider one; files have its values."""
+    base = evolve(with_rows(ID, field(2, "a", "int")), ID)
+
+    with pytest.raises(BadRequest, match="b of type int cannot become string"):
+        evolve(base, ID, field(2, "b", "string"))
+
+    assert evolve(base, ID, field(2, "b", "long"))["current-schema-id"] == 3
+    assert evolve(base, ID, field(9, "a", "string"))["current-schema-id"] == 3
+
+
+@pytest.mark.parametrize("attributes", [{}, {"initial-default": 6}, {"initial-default": None}])
+def test_initial_default_of_existing_rows_stays(attributes: Json) -> None:
+    """Rows from before the column would change their value. The default of new rows may change."""
+    base = with_rows(ID, field(2, "a", "int", **{"initial-default": 5}), version=3)
+
+    with pytest.raises(BadRequest, match="a has another initial-default"):
+        evolve(base, ID, field(2, "a", "int", **attributes))
+
+    wider = field(2, "a", "long", **{"initial-default": 5, "write-default": 9})
+    assert evolve(base, ID, wider)["current-schema-id"] == 2
+    with pytest.raises(BadRequest, match="a has another initial-default"):
+        evolve(with_rows(ID, field(2, "a", "int"), version=3), ID, field(2, "a", "int", **{"initial-default": 5}))
+
+
+def test_date_with_a_default_becomes_a_timestamp_with_the_same() -> None:
+    """The default is the same day in the other type's form."""
+    base = with_rows(ID, field(2, "a", "date", **{"initial-default": "2025-03-04"}), version=3)
+    after = field(2, "a", "timestamp", **{"initial-default": "2025-03-04T00:00:00"})
+
+    assert evolve(base, ID, after)["current-schema-id"] == 2
+
+
+@pytest.mark.parametrize(
+    "transform,is_kept", [("identity", False), ("bucket[4]", False), ("day", True), ("month", True), ("void", True)]
+)
+def test_date_of_a_partition_field_becomes_a_timestamp_if_the_field_is_the_same(
+    transform: str, *, is_kept: bool
+) -> None:
+    """The partitions of files that exist would have other values: section Schema Evolution of the specification."""
+    spec: Json = {"fields": [{"source-id": 2, "transform": transform, "name": "p"}]}
+    base = with_rows(ID, field(2, "a", "date"), version=3, spec=spec)
+
+    if is_kept:
+        assert evolve(base, ID, field(2, "a", "timestamp"))["current-schema-id"] == 2
+        return
+    with pytest.raises(BadRequest, match="a of type date cannot become timestamp: a partition field"):
+        evolve(base, ID, field(2, "a", "timestamp"))
+
+
+def test_reserved_field_ids_are_refused() -> None:
+    """Iceberg gives the highest 200 ids to metadata columns such as `_file`."""
+    for number in (2_147_483_447, 2_147_483_448, 2_147_483_646):
+        if number == 2_147_483_447:
+            assert evolve(table(2), field(number, "a"))["last-column-id"] == number
+            continue
+        with pytest.raises(BadRequest, match="'id' must be between 0 and 2147483447"):
+            evolve(table(2), field(number, "a"))
+
+
 @pytest.mark.parametrize("name", sorted(METADATA_COLUMNS))
 def test_names_of_metadata_columns_are_refused(name: str) -> None:
     """A new column, a renamed one, and one of a new table or of a replaced one must not have such a name; a nested

@@ -74,6 +74,12 @@ MENDED: dict[str, tuple[Json, Json]] = {
         {"snapshots": [snapshot(1, version=3), snapshot(2, version=3), snapshot(2, version=3)]},
         {"snapshots": [snapshot(1, version=3), snapshot(2, version=3)]},
     ),
+    "low column id": ({"last-column-id": 1}, {"last-column-id": 3}),
+    "low row id": ({"next-row-id": 3}, {"next-row-id": 20}),
+    "snapshot without a number": (
+        {"snapshots": [{**snapshot(1, version=3), "sequence-number": None}, snapshot(2, version=3)]},
+        {"snapshots": [{**snapshot(1, version=3), "sequence-number": 0}, snapshot(2, version=3)]},
+    ),
     "low sequence number": ({"last-sequence-number": 1}, {"last-sequence-number": 2}),
     "nulls in statistics": (
         {"statistics": [{**FILE_ENTRY, "key-metadata": None, "blob-metadata": [{**BLOB, "properties": {"n": 5}}]}]},
@@ -110,6 +116,18 @@ def test_mend_corrects_without_loss(unreadable: Json, mended: Json) -> None:
     assert {key for key in new if new[key] != base.get(key)} == {*mended, "last-updated-ms", "metadata-log"}
     assert not find_problems(new)
     assert commit(new, {"action": MEND}) is new
+
+
+@pytest.mark.parametrize("key", ["statistics", "partition-statistics", "encryption-keys"])
+def test_mend_leaves_out_null_lists(key: str) -> None:
+    """A list that is null has no rows, and readers need none."""
+    base: Json = {**appended(2, 3), key: None}
+    assert [each.remedy for each in find_problems(base)] == [MENDABLE]
+
+    new = commit(base, {"action": MEND})
+
+    assert key not in new
+    assert not find_problems(new)
 
 
 def test_mend_writes_a_fraction_where_an_integer_is_equal() -> None:
@@ -166,6 +184,7 @@ KEPT: dict[str, tuple[Json, str, list[Json]]] = {
         {
             "schemas": [schema(field(1, "a", "date"), field(2, "b"), **{"schema-id": 0})],
             "partition-specs": [{"spec-id": 0, "fields": [DAYS]}],
+            "last-partition-id": 1000,
         },
         "rename the column",
         [

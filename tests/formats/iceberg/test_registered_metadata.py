@@ -58,10 +58,11 @@ def test_metadata_with_future_times_is_not_registrable() -> None:
     base = appended(2)
     check_registrable(base, latest_ms=NOW)
     ahead = {"timestamp-ms": NOW + 1, "snapshot-id": 100, "metadata-file": FILE}
+    changes: tuple[Json, ...] = ({"last-updated-ms": NOW + 1}, {"snapshot-log": [ahead]}, {"metadata-log": [ahead]})
 
-    for change in ({"last-updated-ms": NOW + 1}, {"snapshot-log": [ahead]}, {"metadata-log": [ahead]}):
+    for change in changes:
         with pytest.raises(BadRequest, match="register the table after that time"):
-            check_registrable({**base, **change}, latest_ms=NOW)  # type: ignore[dict-item]
+            check_registrable({**base, "last-updated-ms": NOW, **change}, latest_ms=NOW)
 
 
 def entry(time_ms: int) -> Json:
@@ -114,7 +115,7 @@ UNREGISTRABLE: dict[str, tuple[Json, str]] = {
     "main elsewhere": ({"current-snapshot-id": 100}, "not that of branch main (200)"),
     "dangling ref": ({"refs": {"b": {"type": "branch", "snapshot-id": 9}}}, "reference 'b' points to"),
     "main is a tag": ({"refs": {"main": {"type": "tag", "snapshot-id": 200}}}, "must be a branch"),
-    "odd ref": ({"refs": {"b": {"type": "twig", "snapshot-id": 200}}}, "must be a branch or tag"),
+    "odd ref": ({"refs": {"b": {"type": "twig", "snapshot-id": 200}}}, "type must be branch or tag, not 'twig'"),
     "snapshot without id": ({"snapshots": [{}]}, "'snapshot-id' is required"),
     "log without id": ({"snapshot-log": [{"timestamp-ms": 2}]}, "'snapshot-id' is required"),
     "file without name": ({"metadata-log": [{"timestamp-ms": 2}]}, "'metadata-file' is required"),
@@ -156,6 +157,72 @@ UNREGISTRABLE: dict[str, tuple[Json, str]] = {
         {**schemas(field(1, "a", LONGS)), "partition-specs": [{"spec-id": 0, "fields": [OF_LIST]}]},
         "must be a primitive",
     ),
+    "null properties": ({"properties": None}, "properties is null"),
+    "null snapshots": ({"snapshots": None}, "snapshots is null"),
+    "null log": ({"snapshot-log": None}, "snapshot-log is null"),
+    "null statistics": ({"statistics": None}, "statistics is null"),
+    "null keys": ({"encryption-keys": None}, "encryption-keys is null"),
+    "a schema twice": (
+        {"schemas": [schema(**{"schema-id": 0}), schema(**{"schema-id": 0})]},
+        "schemas: schema-id 0 is there twice",
+    ),
+    "a spec twice": (
+        {"partition-specs": [{"spec-id": 0, "fields": []}] * 2},
+        "partition-specs: spec-id 0 is there twice",
+    ),
+    "an order twice": ({"sort-orders": [order()] * 2}, "sort-orders: order-id 0 is there twice"),
+    "order 0 with fields": ({"sort-orders": [{**order(sort(1)), "order-id": 0}]}, "order-id 0 is that of the order"),
+    "order 1 without fields": ({"sort-orders": [order(), {"order-id": 1, "fields": []}]}, "order-id 0 is that of"),
+    "direction": ({"sort-orders": [order(), order(sort(1, direction="ASC"))]}, "direction must be asc or desc"),
+    "order of nulls": (
+        {"sort-orders": [order(), {"order-id": 1, "fields": [{**sort(1), "null-order": None}]}]},
+        "'null-order' is required",
+    ),
+    "spelling of a transform": (
+        {"sort-orders": [order(), order(sort(1, "Identity"))]},
+        "transform 'Identity' must be identity",
+    ),
+    "width of a transform": (
+        {"partition-specs": [{"spec-id": 0, "fields": [{**OF_LIST, "transform": "bucket[0]"}]}]},
+        "the width of 'bucket[0]' must be between 1",
+    ),
+    "partition field without a name": (
+        {"partition-specs": [{"spec-id": 0, "fields": [{**OF_LIST, "name": None}]}]},
+        "'name' is required",
+    ),
+    "names of partition fields": (
+        {"partition-specs": [{"spec-id": 0, "fields": [OF_LIST, {**DAYS, "name": "p"}]}], "last-partition-id": 1000},
+        "two fields of a spec have the same name",
+    ),
+    "low column id": ({"last-column-id": 2}, "last-column-id 2 is below 3, which is in use"),
+    "low partition id": (
+        {"partition-specs": [{"spec-id": 0, "fields": [{**OF_LIST, "field-id": 1007}]}]},
+        "last-partition-id 999 is below 1007",
+    ),
+    "tag with retention": (
+        {"refs": {"b": {"type": "tag", "snapshot-id": 200, "min-snapshots-to-keep": 3}}},
+        "a tag has no snapshot retention",
+    ),
+    "age of a reference": (
+        {"refs": {"b": {"type": "tag", "snapshot-id": 200, "max-ref-age-ms": 0}}},
+        "'max-ref-age-ms' must be between 1",
+    ),
+    "snapshot without a time": (
+        {"snapshots": [{**snapshot(2), "timestamp-ms": None}]},
+        "timestamp-ms is null",
+    ),
+    "time as text": ({"snapshots": [snapshot(2, **{"timestamp-ms": "5"})]}, "'timestamp-ms' must be an integer"),
+    "no number": (
+        {"snapshots": [{key: value for key, value in snapshot(2).items() if key != "sequence-number"}]},
+        "'sequence-number' is required",
+    ),
+    "its own parent": ({"snapshots": [snapshot(2, parent=2)]}, "snapshot 200 is among its own ancestors"),
+    "parents in a circle": (
+        {"snapshots": [snapshot(1, parent=2), snapshot(2, parent=1)]},
+        "is among its own ancestors",
+    ),
+    "change before the log": ({"last-updated-ms": T0 - 100_000}, "is before the last entry of snapshot-log"),
+    "row ids in version 2": ({"next-row-id": 5}, "'next-row-id' is not part of format version 2"),
     "key is not base64": ({"encryption-keys": [{**KEY, "encrypted-key-metadata": "a"}]}, "must be base64"),
 }
 
@@ -179,6 +246,40 @@ def test_version_3_without_next_row_id_is_refused() -> None:
     assert "'next-row-id' is required" in caught.value.message
 
 
+def test_row_ids_are_below_the_counter() -> None:
+    """Rows of the next commit would get the row ids of others."""
+    base = appended(2, 3)
+
+    check_registrable(base)
+    for change in ({"next-row-id": 19}, {"snapshots": [snapshot(2, version=3, **{"added-rows": 11})]}):
+        with pytest.raises(BadRequest, match=r"next-row-id \d+ is below"):
+            check_registrable({**base, **change})  # type: ignore[dict-item]
+
+
+@pytest.mark.parametrize(
+    "change,text",
+    [
+        ({"schema": None}, "schema is null"),
+        ({"schema": {"type": "struct"}}, "'fields' is required"),
+        ({"partition-spec": [{}]}, "'transform' is required"),
+        ({"snapshots": [snapshot(1, version=1, **{"sequence-number": 4})]}, "has no sequence numbers"),
+    ],
+)
+def test_parts_of_version_1_are_checked(change: Json, text: str) -> None:
+    """Readers of the first version read the schema and the partition fields beside the lists."""
+    base = appended(1, 1)
+    lacking = {key: value for key, value in base.items() if key not in ("schema", "current-schema-id")}
+
+    check_registrable(base)
+    with pytest.raises(BadRequest) as caught:
+        check_registrable({**base, **change})
+    for document, part in ((lacking, "current-schema-id"), ({**lacking, "current-schema-id": 0}, "schema")):
+        with pytest.raises(BadRequest, match=f"field '{part}'"):
+            check_registrable(document)
+
+    assert text in caught.value.message
+
+
 def test_reserved_name_of_a_column_is_not_registrable() -> None:
     """A file whose current schema has a column `_file` is refused, and one that had it in an older schema is not."""
     base = table()
@@ -197,9 +298,11 @@ def test_specs_of_dropped_columns_are_registrable() -> None:
     field = partition(9, "p", **{"field-id": 1000})
     specs = [{"spec-id": 0, "fields": [{**field, "transform": "void"}]}, {"spec-id": 1, "fields": [field]}]
 
-    check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 0})
+    base = {**appended(1), "partition-specs": specs, "last-partition-id": 1000}
+
+    check_registrable({**base, "default-spec-id": 0})
     with pytest.raises(BadRequest, match="cannot find source column 9"):
-        check_registrable({**appended(1), "partition-specs": specs, "default-spec-id": 1})
+        check_registrable({**base, "default-spec-id": 1})
 
 
 def test_columns_are_collected_once_for_all_specs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,12 @@ from tests.formats.iceberg.samples import (
     appended,
     commit,
     creation,
+    field,
     ids,
     logged,
     ref,
     rows,
+    schema,
     snapshot,
     table,
 )
@@ -64,10 +66,13 @@ def test_first_snapshot_may_have_no_reference() -> None:
 
 
 def test_next_row_id_grows_by_added_rows() -> None:
-    """In version 3, next-row-id grows by the added rows of each snapshot."""
-    new = commit(appended(1, 3), add(2, parent=1, version=3, **{"first-row-id": 15, "added-rows": 7}))
+    """In version 3, next-row-id grows by the added rows of each snapshot, and over a gap before them."""
+    base = appended(1, 3)
 
-    assert new["next-row-id"] == 17
+    new = commit(base, add(2, parent=1, version=3, **{"first-row-id": 10, "added-rows": 7}))
+    after_gap = commit(base, add(2, parent=1, version=3, **{"first-row-id": 15, "added-rows": 7}))
+
+    assert (new["next-row-id"], after_gap["next-row-id"]) == (17, 22)
 
 
 @pytest.mark.parametrize("number", [1, 2])
@@ -411,3 +416,55 @@ def test_encryption_keys_need_version_3() -> None:
         commit(table(2), {"action": "add-encryption-key", "encryption-key": KEY})
 
     assert "upgrade its format-version to 3 first" in caught.value.message
+
+
+def test_snapshot_is_not_among_its_own_ancestors() -> None:
+    """Engines would follow the parents without an end. A parent that has expired may be named."""
+    expired = add(3, parent=7)
+    base = commit(appended(1), expired)
+
+    for update in (add(2, parent=2), add(7, parent=3)):
+        with pytest.raises(BadRequest, match="among its own ancestors"):
+            commit(base, update)
+
+    assert len(rows(commit(base, add(7, parent=1)), "snapshots")) == 3
+
+
+def test_schema_of_a_snapshot_exists() -> None:
+    """Engines read a table as of a snapshot with its schema: it must exist, and stays while the snapshot does."""
+    change: list[Json] = [
+        {"action": "add-schema", "schema": schema(field(1, "id"), field(2, "name", "string"), field(9, "more"))},
+        {"action": "set-current-schema", "schema-id": -1},
+    ]
+    base = commit(table(2), add(1, **{"schema-id": 0}), ref(1))
+    removal: Json = {"action": "remove-schemas", "schema-ids": [0]}
+
+    with pytest.raises(BadRequest, match="Snapshot 200 has schema 5, which the table does not have"):
+        commit(base, add(2, parent=1, **{"schema-id": 5}))
+    with pytest.raises(BadRequest, match="Cannot remove schema 0: snapshot 100 has it"):
+        commit(base, *change, removal)
+
+    new = commit(base, *change, removal, {"action": "remove-snapshots", "snapshot-ids": [100]})
+    assert [row["schema-id"] for row in rows(new, "schemas")] == [1]
+
+
+def test_unreadable_schema_of_a_snapshot_may_be_removed() -> None:
+    """The snapshot is then read with the current schema."""
+    change: list[Json] = [
+        {"action": "add-schema", "schema": schema(field(1, "id"))},
+        {"action": "set-current-schema", "schema-id": -1},
+        {"action": "remove-schemas", "schema-ids": [0]},
+    ]
+    base = commit(table(3), add(1, version=3, **{"schema-id": 0}), ref(1))
+    base["schemas"] = [schema(field(1, "id"), field(2, "a", "uuid", **{"write-default": "no"}), **{"schema-id": 0})]
+
+    new = commit(base, *change)
+
+    assert [row.get("schema-id") for row in rows(new, "snapshots")] == [None]
+
+
+def test_row_ids_of_an_upgraded_table_are_not_used_again() -> None:
+    """A snapshot of version 2 may have row ids; the upgraded table continues after them."""
+    base = commit(appended(1), add(2, parent=1, **{"first-row-id": 5, "added-rows": 3}))
+
+    assert commit(base, {"action": "upgrade-format-version", "format-version": 3})["next-row-id"] == 8

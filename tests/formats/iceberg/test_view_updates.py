@@ -9,6 +9,7 @@ import pytest
 
 from limnos.formats.iceberg import view_metadata, view_updates
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.metadata import rows
 from limnos.model.errors import BadRequest, CommitConflict
 
 UUID = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
@@ -246,8 +247,20 @@ def test_only_uuid_requirement_is_supported() -> None:
         ({"versions": None}, "'versions'"),
         ({"location": None}, "'location'"),
         ({"version-log": [{}]}, "timestamp-ms"),
-        ({"versions": [{"version-id": 1, "schema-id": 0, "summary": None}]}, "summary is null"),
+        ({"versions": [{"version-id": 1, "schema-id": 0, "summary": None}]}, "'summary' is required"),
         ({"schemas": [{**SCHEMA, "schema-id": 0, "fields": [NULL_DEFAULT]}]}, "write-default is null"),
+        ({"schemas": [{**SCHEMA, "schema-id": 0}] * 2}, "two have the same schema-id"),
+        ({"versions": [*rows(fresh(), "versions")] * 2}, "two have the same version-id"),
+        (
+            {
+                "versions": [
+                    *rows(fresh(), "versions"),
+                    {**rows(fresh(), "versions")[0], "version-id": 7, "schema-id": 9},
+                ]
+            },
+            "version 7 has schema 9, which is missing",
+        ),
+        ({"properties": None}, "properties is null"),
     ],
 )
 def test_unusable_metadata_is_not_registrable(change: Json, word: str) -> None:

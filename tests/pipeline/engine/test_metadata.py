@@ -10,7 +10,7 @@ import pytest
 
 from limnos.model.errors import NotFound
 from limnos.names import engine
-from limnos.pipeline.engine.metadata import TableMetadata, is_classic, metadata_of, require_metadata
+from limnos.pipeline.engine.metadata import TableMetadata, TableSnapshot, is_classic, metadata_of, require_metadata
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -71,3 +71,12 @@ def test_writes_of_another_session_are_visible(here: SparkSession, corner: tuple
     assert metadata_of(here, (*corner, "none")) is None
     with pytest.raises(NotFound, match="does not exist"):
         require_metadata(here, (*corner, "none"))
+
+
+def test_branch_ancestors_in_a_circle_end() -> None:
+    """Each snapshot is an ancestor once, also if an older release stored parents in a circle."""
+    circle = (TableSnapshot(snapshot_id=1, parent_snapshot_id=2), TableSnapshot(snapshot_id=2, parent_snapshot_id=1))
+
+    metadata = msgspec.structs.replace(FOUND, snapshots=circle)
+
+    assert [each.snapshot_id for each in metadata.ancestors(2)] == [2, 1]

@@ -69,6 +69,8 @@ _NUMBERS: Final[Mapping[str, Callable[[str], object]]] = {
     "boolean": lambda text: {"true": True, "false": False}[text.lower()],
 }
 
+_NUMERIC: Final = frozenset({"int", "long", "float", "double", "decimal"})
+_DIGITS: Final = re.compile(r"[-+.0-9eE]+")
 _WRITTEN: Final = frozenset({"decimal", "date", "time", "timestamp", "timestamptz"})
 """Families of types whose literals are converted to Iceberg's form."""
 _BOUNDS: Final[Mapping[str, tuple[int, int]]] = {
@@ -238,6 +240,8 @@ def default_of(value: object, kind: object, *, word: str | None, name: str) -> o
     parsed = parse_primitive(kind)
     about = f"Column {preview_value(name)}"
     try:
+        if parsed.family in _NUMERIC and not _DIGITS.fullmatch(text):
+            raise ValueError(text)  # Python reads 1_000 and digits of other scripts, Gravitino's clients do not
         converted = _NUMBERS[kind](text) if kind in _NUMBERS else text
         if parsed.family in _WRITTEN:
             converted = as_written(text, kind, about=about)

@@ -11,10 +11,11 @@ from itertools import pairwise
 from limnos.formats.iceberg import partitioning, sorting
 from limnos.formats.iceberg.draft import HERE, MetadataDraft
 from limnos.formats.iceberg.encoded_rows import keep_encoded
-from limnos.formats.iceberg.evolution import check_column_names, check_evolution
-from limnos.formats.iceberg.json_types import Json, integer_at
+from limnos.formats.iceberg.evolution import SchemaHistory, check_column_names, check_evolution
+from limnos.formats.iceberg.json_types import Json, hashable, integer_at
 from limnos.formats.iceberg.metadata import current_schema, current_snapshot_id, previous_versions_max, rows
 from limnos.formats.iceberg.schema import SchemaColumns, columns
+from limnos.formats.iceberg.stored_schemas import refuse_unreadable
 from limnos.model.errors import BadRequest
 
 CLOCK_SKEW_MS = 60_000
@@ -32,6 +33,7 @@ def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json:
     current schema, or a snapshot's timestamp is more than a minute before that of the last snapshot.
     """
     _correct_snapshot_log(draft)
+    _settle_schemas_of_snapshots(draft)
     draft.settle()
     if draft.origin is not None and not draft.is_reworded and draft.doc == draft.origin:
         return draft.origin
@@ -138,7 +140,53 @@ def _check_new_schema(draft: MetadataDraft, after: SchemaColumns) -> None:
     summary = snapshot.get("summary")
     if isinstance(summary, dict) and summary.get("total-records") == "0":
         return
-    check_evolution(before, after, version=draft.version)
+    specs = draft.rows("partition-specs")
+    history = SchemaHistory(
+        version=draft.version,
+        last_column_id=integer_at(draft.origin, "last-column-id", where=HERE),
+        schemas=rows(draft.origin, "schemas"),
+        partition_fields=[one for spec in specs for one in partitioning.stored_fields(spec)],
+    )
+    check_evolution(before, after, history=history)
+
+
+def _settle_schemas_of_snapshots(draft: MetadataDraft) -> None:
+    """Check that the schemas of snapshots exist, without which engines cannot read the table as of a snapshot.
+
+    Raises BadRequest if this request adds a snapshot with an unknown schema, or removes the schema of a snapshot. A
+    schema that readers refuse may go: its snapshots then have none, and are read with the current schema.
+    """
+    if not draft.added_snapshots and not draft.removed_schemas:
+        return
+    snapshots = draft.rows("snapshots")
+    known = {row.get("schema-id") for row in draft.rows("schemas")}
+    for row in list(snapshots):
+        schema_id, snapshot_id = hashable(row.get("schema-id")), row.get("snapshot-id")
+        if schema_id is None or schema_id in known:
+            continue
+        if snapshot_id in draft.added_snapshots:
+            raise BadRequest(f"Snapshot {snapshot_id} has schema {schema_id}, which the table does not have")
+        if schema_id not in draft.removed_schemas:
+            continue
+        if _is_readable(draft, schema_id):
+            raise BadRequest(
+                f"Cannot remove schema {schema_id}: snapshot {snapshot_id} has it; remove the snapshot first"
+            )
+        snapshots.replace(
+            integer_at(row, "snapshot-id", where=HERE), {key: value for key, value in row.items() if key != "schema-id"}
+        )
+
+
+def _is_readable(draft: MetadataDraft, schema_id: object) -> bool:
+    """Return whether readers accept a schema that the table had before this request."""
+    try:
+        for row in rows(draft.origin or {}, "schemas"):
+            if row.get("schema-id") == schema_id:
+                columns(row)
+                refuse_unreadable(row, HERE)
+    except BadRequest:
+        return False
+    return True
 
 
 def _default_row(draft: MetadataDraft, key: str, default: str) -> Json:

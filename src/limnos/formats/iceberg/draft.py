@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from limnos.formats.iceberg.client_times import AHEAD_MS
-from limnos.formats.iceberg.json_types import Json, as_object, integer_at
+from limnos.formats.iceberg.json_types import Json, as_object, hashable, integer_at
 from limnos.formats.iceberg.metadata import references, rows, with_current_shape
 from limnos.formats.iceberg.partitioning import key_of, stored_fields
 from limnos.formats.iceberg.rows import DocumentRows
@@ -56,6 +56,8 @@ class MetadataDraft:
     main_ids: list[int] = field(default_factory=list)
     """Snapshots that this request made current, in order."""
     dropped_snapshots: bool = False
+    removed_schemas: set[int] = field(default_factory=set)
+    """The ids of schemas that this request removed."""
     is_reworded: bool = False
     """Whether the document says the same in other words, such as `5.0` for `5`, which compare as equal."""
     _owned: set[str] = field(default_factory=set)
@@ -63,6 +65,7 @@ class MetadataDraft:
     _logs: dict[str, list[Json]] = field(default_factory=dict)
     _refs_to: dict[object, set[str]] | None = None
     _field_ids: dict[object, object] | None = None
+    _parent_ids: set[object] | None = None
     _columns: dict[object, SchemaColumns] = field(default_factory=dict)
 
     @property
@@ -149,6 +152,14 @@ class MetadataDraft:
             self._refs_to.get(before.get("snapshot-id"), set()).discard(name)
         if ref is not None:
             self._refs_to.setdefault(ref.get("snapshot-id"), set()).add(name)
+
+    def parent_ids(self) -> set[object]:
+        """Return the ids of the snapshots that others have as their parents. A caller that adds a snapshot must add its
+        parent to this set.
+        """
+        if self._parent_ids is None:
+            self._parent_ids = {hashable(row.get("parent-snapshot-id")) for row in self.rows("snapshots")}
+        return self._parent_ids
 
     def field_ids(self) -> dict[object, object]:
         """Return the ids of partition fields by (source id, transform).

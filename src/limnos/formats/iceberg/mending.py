@@ -8,6 +8,7 @@ record 0195.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -15,6 +16,7 @@ import msgspec
 from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import Json, without_nulls
 from limnos.formats.iceberg.metadata import encode, rows
+from limnos.formats.iceberg.registered_counters import NOT_NULL, counters
 from limnos.formats.iceberg.registered_metadata import ReaderProblem, find_reader_problems, highest_sequence_number
 from limnos.formats.iceberg.stored_schemas import corrected_schema
 from limnos.formats.iceberg.update_keys import padded_key
@@ -66,7 +68,7 @@ def describe_problem(problem: ReaderProblem) -> str:
 
 def _corrected(metadata: Json) -> Json:
     """Return a document that states the same as readers accept it, as far as that is possible."""
-    corrected = dict(metadata)
+    corrected = {key: value for key, value in metadata.items() if value is not None or key not in NOT_NULL}
     try:
         for key, correct in _CORRECTIONS.items():
             if metadata.get(key) is not None:
@@ -76,13 +78,19 @@ def _corrected(metadata: Json) -> Json:
             _correct_snapshots(corrected, version)
     except BadRequest:
         return metadata
+    with suppress(BadRequest):  # a schema or spec that stays unreadable has no highest id
+        for key, lowest in counters(corrected):
+            stated = corrected.get(key)
+            if isinstance(stated, int) and stated < lowest:
+                corrected[key] = lowest
     return corrected
 
 
 def _correct_snapshots(corrected: Json, version: int) -> None:
     """Complete summaries, remove repeated equal snapshots, and raise the last sequence number to theirs."""
     if corrected.get("snapshots") is not None:
-        corrected["snapshots"] = [with_operation(row, version) for row in rows(corrected, "snapshots")]
+        snapshots = [with_operation(row, version) for row in rows(corrected, "snapshots")]
+        corrected["snapshots"] = [{"sequence-number": 0, **row} for row in snapshots]
     unique = {encode(row): row for row in rows(corrected, "snapshots")}
     if len(unique) < len(rows(corrected, "snapshots")):
         corrected["snapshots"] = list(unique.values())

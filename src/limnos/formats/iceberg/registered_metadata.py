@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Final, Literal, NamedTuple
 from uuid import UUID
 
-from limnos.formats.iceberg import partitioning, sorting
+from limnos.formats.iceberg import partitioning, registered_counters, sorting
 from limnos.formats.iceberg.client_times import check_time
 from limnos.formats.iceberg.commit_finish import CLOCK_SKEW_MS
 from limnos.formats.iceberg.draft import HERE
@@ -29,7 +29,6 @@ from limnos.formats.iceberg.json_types import (
     optional_integer_at,
     optional_string_at,
     preview_value,
-    string_at,
     text_at,
 )
 from limnos.formats.iceberg.metadata import (
@@ -45,8 +44,10 @@ from limnos.formats.iceberg.metadata import (
 )
 from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_unreadable
+from limnos.formats.iceberg.transforms import check_spelling
 from limnos.formats.iceberg.update_keys import FIRST_VERSION_WITH_KEYS, check_key
-from limnos.formats.iceberg.update_snapshots import check_shape
+from limnos.formats.iceberg.update_refs import check_reference
+from limnos.formats.iceberg.update_snapshots import check_ancestors, check_shape
 from limnos.formats.iceberg.update_statistics import check_file, check_statistics
 from limnos.model.errors import BadRequest
 
@@ -112,10 +113,17 @@ def find_reader_problems(metadata: Json) -> list[ReaderProblem]:
 def _parts(metadata: Json) -> Iterator[_Part]:
     """Yield the parts of a document with their checks. Raises BadRequest for a list that is none."""
     yield _Part(partial(_check_head, metadata))
+    yield _Part(partial(registered_counters.check_nulls, metadata))
+    yield _Part(partial(registered_counters.check_first_version, metadata))
+    if metadata.get("partition-spec") is not None:
+        yield _Part(lambda: _check_fields(objects_at(metadata, "partition-spec", where=HERE), "partition-spec"))
     shaped = with_current_shape(metadata)
     yield from _layout_parts(shaped)
     yield from _snapshot_parts(shaped)
     yield from _file_parts(shaped)
+    for check in (registered_counters.check_ids, registered_counters.check_counters):
+        yield _Part(partial(check, shaped))
+    yield _Part(partial(registered_counters.check_last_change, shaped))
 
 
 def _check_head(metadata: Json) -> None:
@@ -200,6 +208,10 @@ def _check_spec(spec: Json) -> None:
     fields = objects_at(spec, "fields", where=HERE)
     partitioning.highest_field_id(fields)
     _check_fields(fields, "partition-specs")
+    names = [text_at(one, "name", where=f"{HERE}, partition-specs") for one in fields]
+    for what, values in (("name", names), ("field-id", [one.get("field-id") for one in fields])):
+        if len(set(values)) < len(values):
+            raise BadRequest(f"{HERE}, partition-specs: two fields of a spec have the same {what}")
 
 
 def _check_spec_columns(spec: Json, metadata: Json, *, current: Callable[[], SchemaColumns]) -> None:
@@ -214,6 +226,10 @@ def _check_spec_columns(spec: Json, metadata: Json, *, current: Callable[[], Sch
 def _check_order(order: Json, metadata: Json, *, current: Callable[[], SchemaColumns]) -> None:
     fields = objects_at(order, "fields", where=HERE)
     _check_fields(fields, "sort-orders")
+    if bool(fields) != bool(order.get("order-id")):
+        raise BadRequest(f"{HERE}, sort-orders: order-id 0 is that of the order without fields, and of no other")
+    for place, one in enumerate(fields):
+        sorting.check_choices(one, where=f"{HERE}, sort-orders, field {place}")
     if fields and order.get("order-id") == metadata.get("default-sort-order-id"):
         sorting.check_binding(fields, current())
 
@@ -225,13 +241,13 @@ def _check_fields(fields: list[Json], what: str) -> None:
     """
     where = f"{HERE}, {what}"
     for one in fields:
-        string_at(one, "transform", where=where)
+        check_spelling(text_at(one, "transform", where=where), where=where)
         if one.get("source-ids") is None:
-            integer_at(one, "source-id", where=where, low=0, high=INT_MAX)
+            integer_at(one, "source-id", where=where, low=1, high=INT_MAX)
         else:
             integers_at(one, "source-ids", where=where)
-        for key in ("name", "direction", "null-order"):
-            optional_string_at(one, key, where=where)
+        optional_string_at(one, "name", where=where)
+        optional_integer_at(one, "field-id", where=where, low=0, high=INT_MAX)
 
 
 def _check_default(metadata: Json, key: str, *, id_key: str, default: str) -> None:
@@ -250,6 +266,7 @@ def _snapshot_parts(metadata: Json) -> Iterator[_Part]:
         remedy = f"remove snapshot {number} (remove-snapshots), after a rollback to another one if it is current"
         yield _Part(partial(_check_snapshot, row, metadata), remedy)
     yield _Part(partial(_check_snapshot_numbers, metadata))
+    yield _Part(partial(check_ancestors, snapshots, where=HERE), "remove one of these snapshots (remove-snapshots)")
     yield _Part(partial(_check_current_snapshot, metadata))
     for name, ref in references(metadata).items():
         yield _Part(
@@ -262,7 +279,16 @@ def _check_snapshot(row: Json, metadata: Json) -> None:
     snapshot_id = integer_at(row, "snapshot-id", where=f"{HERE}, snapshots")
     where = f"{HERE}, snapshot {snapshot_id}"
     refuse_null(row, where)
-    check_shape(row, integer_at(metadata, "format-version", where=HERE), where=where)
+    version = integer_at(metadata, "format-version", where=HERE)
+    check_shape(row, version, where=where)
+    optional_integer_at(row, "schema-id", where=where, low=0, high=INT_MAX)
+    integer_at(row, "timestamp-ms", where=where, low=0)
+    if version > 1:
+        integer_at(row, "sequence-number", where=where, low=0)
+    elif optional_integer_at(row, "sequence-number", where=where):
+        raise BadRequest(f"{where}: format version 1 has no sequence numbers")
+    if version > 2 and row.get("first-row-id") is not None:
+        integer_at(row, "added-rows", where=where, low=0)
 
 
 def _check_snapshot_numbers(metadata: Json) -> None:
@@ -287,6 +313,7 @@ def highest_sequence_number(metadata: Json) -> int:
 
 
 def _check_current_snapshot(metadata: Json) -> None:
+    optional_integer_at(metadata, "current-snapshot-id", where=HERE, low=-1)
     current = current_snapshot_id(metadata)
     if current is not None and current not in [row.get("snapshot-id") for row in rows(metadata, "snapshots")]:
         raise BadRequest(f"{HERE}: current snapshot {current} is not one of the snapshots")
@@ -345,6 +372,4 @@ def _check_reference(name: str, ref: Json, *, known: set[object]) -> None:
     snapshot_id = integer_at(ref, "snapshot-id", where=f"{HERE}, reference '{name}'")
     if snapshot_id not in known:
         raise BadRequest(f"{HERE}: reference '{name}' points to a missing snapshot")
-    expected = ("branch",) if name == MAIN else ("branch", "tag")
-    if ref.get("type") not in expected:
-        raise BadRequest(f"{HERE}: reference '{name}' must be a {' or '.join(expected)}")
+    check_reference(name, ref, where=f"{HERE}, reference '{name}'")

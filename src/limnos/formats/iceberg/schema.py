@@ -38,13 +38,16 @@ NAME_MAX = 4_000
 PROBLEMS_MAX = 10
 """The maximum number of problems that an error message lists."""
 
+FIELD_ID_MAX = INT_MAX - 200
+"""The highest field id: Iceberg reserves the 200 above it for metadata columns ("Reserved Field IDs")."""
+
 _NO_DEFAULT = frozenset(("unknown", "variant", "geometry", "geography"))
 _REWRITTEN_DEFAULTS = frozenset(("float", "double", "timestamptz", "timestamptz_ns"))
 """Types whose default values may be stored in another form than they came."""
 
 
 class SchemaColumn(msgspec.Struct, frozen=True, gc=False, kw_only=True):
-    """One field of a schema at any depth. `primitive` is None for struct, list and map."""
+    """One field of a schema at any depth. `primitive` is None for struct, list and map, whose word is `nested`."""
 
     id: int
     name: str
@@ -53,8 +56,14 @@ class SchemaColumn(msgspec.Struct, frozen=True, gc=False, kw_only=True):
     parent: int | None
     by_struct: bool
     """Whether its ancestors are all structs, not lists or maps."""
+    nested: str | None = None
+    is_item: bool = False
+    """Whether it is the element of a list, or the key or value of a map."""
+    is_key: bool = False
+    """Whether it is the key of a map."""
     has_default: bool = False
-    has_initial_default: bool = False
+    initial_default: object = None
+    """The default value of rows from before the column, as it was sent; None if there is none."""
 
 
 class SchemaColumns(msgspec.Struct, frozen=True):
@@ -155,7 +164,7 @@ def _ordinary(one: Json, prefix: str, parent: int | None, *, by_struct: bool) ->
         return None
     if (
         type(field_id) is int
-        and 0 <= field_id <= INT_MAX
+        and 0 <= field_id <= FIELD_ID_MAX
         and type(name) is str
         and name
         and type(type_value) is str
@@ -211,15 +220,14 @@ def _column(
 ) -> SchemaColumn:
     # Called often for wide schemas: messages are only built for errors.
     field_id, required = holder.get(part.id), holder.get(part.required) if part.required else True
-    if type(field_id) is not int or not 0 <= field_id <= INT_MAX:
-        field_id = integer_at(holder, part.id, where=_where(name), low=0, high=INT_MAX)
+    if type(field_id) is not int or not 0 <= field_id <= FIELD_ID_MAX:
+        field_id = integer_at(holder, part.id, where=_where(name), low=0, high=FIELD_ID_MAX)
     if not isinstance(required, bool):
         required = boolean_at(holder, part.required or "", where=_where(name))
     parsed = _check_type(type_value, name)
     if parsed and parsed.family == "unknown" and required:
         raise BadRequest(f"{_where(name)}: a field of type unknown must be optional")
     has_default = part is _FIELD and _check_extras(holder, parsed, name)
-    has_initial_default = has_default and holder.get("initial-default") is not None
     return SchemaColumn(
         id=field_id,
         name=name,
@@ -227,8 +235,11 @@ def _column(
         required=required,
         parent=parent,
         by_struct=by_struct,
+        nested=None if parsed is not None else str(as_object(type_value, "type")["type"]),
+        is_item=part is not _FIELD,
+        is_key=part is _KEY,
         has_default=has_default,
-        has_initial_default=has_initial_default,
+        initial_default=holder.get("initial-default") if has_default else None,
     )
 
 

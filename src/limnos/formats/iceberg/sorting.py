@@ -49,6 +49,13 @@ def _choice(arguments: Json, key: str, where: str) -> str:
     return text
 
 
+def check_choices(stored: Json, *, where: str) -> None:
+    """Check the direction and the order of nulls of a stored sort field. Raises BadRequest."""
+    for key, words in _CHOICES.items():
+        if string_at(stored, key, where=where) not in words:
+            raise BadRequest(f"{where}: {key} must be {' or '.join(words)}, not '{preview_value(stored[key])}'")
+
+
 def stored_fields(order: Json) -> list[Json]:
     """Return the `fields` of a stored sort order. Raises BadRequest if they are not a list of objects."""
     return objects_at(order, "fields", where="Sort order")

@@ -44,6 +44,15 @@ def parse_transform(text: str, *, where: str) -> str:
     return f"{match[1]}[{int(match[2])}]"
 
 
+def check_spelling(text: str, *, where: str) -> None:
+    """Raise BadRequest for a stored transform that not all readers read: `Day`, `bucket[0]`. Readers ignore transforms
+    that they do not know.
+    """
+    word = text.strip().lower()
+    if (word in _WORDS or _WITH_WIDTH.fullmatch(word)) and parse_transform(word, where=where) != text:
+        raise BadRequest(f"{where}: transform '{text[:80]}' must be {parse_transform(word, where=where)}")
+
+
 def canonical_transform(text: object) -> object:
     """Return the canonical form of a stored transform; an unknown one is returned unchanged."""
     if not isinstance(text, str):

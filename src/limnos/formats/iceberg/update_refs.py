@@ -49,19 +49,26 @@ def set_snapshot_ref(draft: MetadataDraft, update: Json) -> None:
 
 
 def _reference(name: str, update: Json) -> Json:
-    kind = text_at(update, "type", where=_SET)
+    check_reference(name, update, where=_SET)
+    ref: Json = {"snapshot-id": integer_at(update, "snapshot-id", where=_SET), "type": update["type"]}
+    return ref | {key: update[key] for key in _RETENTION if update.get(key) is not None}
+
+
+def check_reference(name: str, ref: Json, *, where: str) -> None:
+    """Check the type and the retention of a branch or tag. Raises BadRequest."""
+    kind = text_at(ref, "type", where=where)
     if kind not in ("branch", "tag"):
-        raise BadRequest(f"{_SET}: type must be branch or tag, not '{preview_value(kind)}'")
+        raise BadRequest(f"{where}: type must be branch or tag, not '{preview_value(kind)}'")
     if name == MAIN and kind != "branch":
-        raise BadRequest(f"{_SET}: '{MAIN}' must be a branch, not a tag")
-    ref: Json = {"snapshot-id": integer_at(update, "snapshot-id", where=_SET), "type": kind}
-    for key, high in _RETENTION.items():
-        value = optional_integer_at(update, key, where=_SET, low=1, high=high)
-        if value is not None:
-            ref[key] = value
-    if kind == "tag" and not ref.keys() <= {"snapshot-id", "type", "max-ref-age-ms"}:
-        raise BadRequest(f"{_SET}: a tag has no snapshot retention; of these fields it takes only max-ref-age-ms")
-    return ref
+        raise BadRequest(f"{where}: '{MAIN}' must be a branch, not a tag")
+    integer_at(ref, "snapshot-id", where=where)
+    stated = [
+        key
+        for key, high in _RETENTION.items()
+        if optional_integer_at(ref, key, where=where, low=1, high=high) is not None
+    ]
+    if kind == "tag" and stated not in ([], ["max-ref-age-ms"]):
+        raise BadRequest(f"{where}: a tag has no snapshot retention; of these fields it takes only max-ref-age-ms")
 
 
 def _make_current(draft: MetadataDraft, snapshot_id: int) -> None:

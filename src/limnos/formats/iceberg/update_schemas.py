@@ -58,4 +58,5 @@ def remove_schemas(draft: MetadataDraft, update: Json) -> None:
     removed = set(integers_at(update, "schema-ids", where="remove-schemas"))
     if draft.integer("current-schema-id") in removed:
         raise BadRequest("Cannot remove the current schema; set another one as current first")
+    draft.removed_schemas |= removed
     draft.rows("schemas").remove(removed)

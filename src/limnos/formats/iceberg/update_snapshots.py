@@ -30,6 +30,7 @@ def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
     check_shape(snapshot, draft.version, where=_SNAPSHOT)
     if draft.rows("snapshots").find(snapshot_id) is not None:
         raise BadRequest(f"Snapshot already exists for id: {snapshot_id}")
+    _check_parent(draft, snapshot)
     _take_sequence_number(draft, snapshot)
     if draft.version >= 3:
         _take_row_ids(draft, snapshot)
@@ -101,6 +102,31 @@ def check_shape(snapshot: json_types.Json, version: int, *, where: str) -> None:
         json_types.optional_integer_at(snapshot, key, where=where, low=0)
 
 
+def _check_parent(draft: MetadataDraft, snapshot: json_types.Json) -> None:
+    """Raise BadRequest if a new snapshot would be among its own ancestors."""
+    draft.parent_ids().add(snapshot.get("parent-snapshot-id"))
+    if snapshot["snapshot-id"] in draft.parent_ids():
+        check_ancestors([*draft.rows("snapshots"), snapshot], where=_SNAPSHOT)
+
+
+def check_ancestors(snapshots: list[json_types.Json], *, where: str) -> None:
+    """Raise BadRequest if a snapshot is among its own ancestors: engines would follow them without an end."""
+    parents = {
+        json_types.hashable(one.get("snapshot-id")): json_types.hashable(one.get("parent-snapshot-id"))
+        for one in snapshots
+    }
+    seen: set[object] = set()
+    for begin in parents:
+        path: set[object] = set()
+        at: object = begin
+        while at in parents and at not in seen:
+            seen.add(at)
+            path.add(at)
+            at = parents[at]
+        if at in path:
+            raise BadRequest(f"{where}: snapshot {at} is among its own ancestors (parent-snapshot-id)")
+
+
 def _take_sequence_number(draft: MetadataDraft, snapshot: json_types.Json) -> None:
     if draft.version == 1:
         if json_types.optional_integer_at(snapshot, "sequence-number", where=_SNAPSHOT):
@@ -127,9 +153,19 @@ def _take_row_ids(draft: MetadataDraft, snapshot: json_types.Json) -> None:
             f"Cannot add a snapshot, first-row-id is behind table next-row-id: {first} < {following}: "
             "load the table again and rebuild the commit"
         )
-    if added > json_types.LONG_MAX - following:
+    if added > json_types.LONG_MAX - first:
         raise BadRequest(f"Cannot add a snapshot of {added} rows: row ids would exceed {json_types.LONG_MAX}")
-    draft.doc["next-row-id"] = following + added
+    draft.doc["next-row-id"] = first + added  # also after a gap: the next rows must not get the same ids
+
+
+def next_row_id(snapshots: list[json_types.Json]) -> int:
+    """Return the first row id that none of the snapshots has; 0 if none has row ids. Raises BadRequest."""
+    ends = [0]
+    for row in snapshots:
+        first = json_types.optional_integer_at(row, "first-row-id", where="Snapshot")
+        if first is not None:
+            ends.append(first + (json_types.optional_integer_at(row, "added-rows", where="Snapshot") or 0))
+    return max(ends)
 
 
 def remove_snapshots(draft: MetadataDraft, update: json_types.Json) -> None:

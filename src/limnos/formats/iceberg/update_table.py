@@ -11,7 +11,7 @@ from uuid import UUID
 from limnos.formats.iceberg.draft import HERE, MetadataDraft
 from limnos.formats.iceberg.json_types import Json, integer_at, preview_value, string_at, text_at
 from limnos.formats.iceberg.metadata import VERSIONS, VERSIONS_TEXT, no_snapshot, strip_slash
-from limnos.formats.iceberg.update_snapshots import in_version_2
+from limnos.formats.iceberg.update_snapshots import in_version_2, next_row_id
 from limnos.model.errors import BadRequest
 
 
@@ -55,7 +55,7 @@ def upgrade_to(draft: MetadataDraft, version: int) -> None:
         draft.doc["last-sequence-number"] = draft.doc.get("last-sequence-number") or 0
         _upgrade_snapshots(draft)
     if version >= 3:
-        draft.doc.setdefault("next-row-id", 0)
+        draft.doc.setdefault("next-row-id", next_row_id(list(draft.rows("snapshots"))))
         if draft.doc.get("current-snapshot-id") == -1:
             draft.doc["current-snapshot-id"] = no_snapshot(version)
 

@@ -138,18 +138,28 @@ def check_readable(metadata: Json) -> None:
         raise BadRequest(f"{HERE}: format-version {preview_value(version)} is not supported (supported: v{VERSION})")
     check_uuid(text_at(metadata, "view-uuid", where=HERE))
     text_at(metadata, "location", where=HERE)
+    refuse_null({key: metadata[key] for key in ("properties",) if key in metadata}, HERE)
     properties_of(metadata)
     _check_schemas(metadata)
     for one in objects_at(metadata, "versions", where=HERE):
         integer_at(one, "version-id", where=f"{HERE}, versions", low=0, high=INT_MAX)
         integer_at(one, "schema-id", where=f"{HERE}, versions", low=0, high=INT_MAX)
-        if "summary" in one:
-            refuse_null({"summary": one["summary"]}, f"{HERE}, versions")
+        string_map_at(one, "summary", where=f"{HERE}, versions")
         check_version(one)
     for entry in objects_at(metadata, "version-log", where=HERE):
         integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
         integer_at(entry, "version-id", where=f"{HERE}, version-log")
+    for key, id_key in (("schemas", "schema-id"), ("versions", "version-id")):
+        ids = [one.get(id_key) for one in rows(metadata, key)]
+        if len(set(ids)) < len(ids):
+            raise BadRequest(f"{HERE}, {key}: two have the same {id_key}")
     check_current(metadata)
+    known = {one.get("schema-id") for one in rows(metadata, "schemas")}
+    for one in rows(metadata, "versions"):
+        if one.get("schema-id") not in known:
+            raise BadRequest(
+                f"{HERE}: version {one.get('version-id')} has schema {one.get('schema-id')}, which is missing"
+            )
 
 
 def _check_schemas(metadata: Json) -> None:

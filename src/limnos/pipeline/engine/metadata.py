@@ -138,12 +138,13 @@ class TableMetadata(msgspec.Struct, frozen=True, rename="kebab", kw_only=True):
         return next((each for each in self.snapshots if each.snapshot_id == number), None)
 
     def ancestors(self, number: int | None) -> Iterator[TableSnapshot]:
-        """Yield a snapshot and its ancestors, newest first, up to the first expired one."""
+        """Yield a snapshot and its ancestors, newest first, up to the first expired one, each of them once."""
         known = {each.snapshot_id: each for each in self.snapshots}
-        snapshot = known.get(number) if number is not None else None
+        snapshot = known.pop(number, None) if number is not None else None
         while snapshot is not None:
             yield snapshot
-            snapshot = known.get(snapshot.parent_snapshot_id) if snapshot.parent_snapshot_id is not None else None
+            parent = snapshot.parent_snapshot_id
+            snapshot = None if parent is None else known.pop(parent, None)
 
 
 def metadata_of(spark: SparkSession, table: Parts) -> TableMetadata | None:
