@@ -9,10 +9,21 @@ import asyncio
 from types import SimpleNamespace
 
 from limnos.http.admission_protocol import AdmissionProtocol
-from limnos.http.client_timeouts import BODY_BYTES_PER_S, ClientTimeouts, ConnectionPhase, ConnectionProgress
+from limnos.http.client_timeouts import (
+    BODY_BYTES_PER_S,
+    RESPONSE_BYTES_PER_S,
+    ClientTimeouts,
+    ConnectionPhase,
+    ConnectionProgress,
+)
 from tests.clocks import run
 
-LIMITS = {ConnectionPhase.IDLE: 80.0, ConnectionPhase.HEAD: 16.0, ConnectionPhase.BODY: 32.0}
+LIMITS = {
+    ConnectionPhase.IDLE: 80.0,
+    ConnectionPhase.HEAD: 16.0,
+    ConnectionPhase.BODY: 32.0,
+    ConnectionPhase.READING_RESPONSE: 40.0,
+}
 SLACK_S = 2.0
 """The tolerance: a check is at most a second late, and detects progress at most a second after it."""
 
@@ -128,6 +139,38 @@ def test_body_has_one_time_limit_and_a_minimum_rate() -> None:
     assert abs(half - 2 * limit) <= 2 * SLACK_S
     assert abs(trickle - limit) <= 2 * SLACK_S
     assert body_ends_at(BODY_BYTES_PER_S, for_s=1_000) is None
+
+
+def reading_ends_at(bytes_per_s: int, *, for_s: int, chunk: int = 1 << 24) -> float | None:
+    """Return when a connection is ended that reads chunks of a response at a rate; None if not while it reads."""
+
+    async def story() -> list[tuple[ConnectionPhase, float]]:
+        timeouts, client = ClientTimeouts(LIMITS), Client(ConnectionPhase.READING_RESPONSE)
+        client.moves(unsent_bytes=chunk)
+        timeouts.watch(client)
+        for _ in range(for_s):
+            await asyncio.sleep(1)
+            left = client.now.unsent_bytes - bytes_per_s
+            client.moves(unsent_bytes=left if left > 0 else chunk)
+        return client.ended
+
+    ended = run(story())
+    return ended[0][1] if ended else None
+
+
+def test_response_must_be_read_at_a_minimum_rate() -> None:
+    """A response that is read at half of the rate is ended after twice the time limit, one that trickles after the time
+    limit; one at the rate is not ended, in few chunks and in many.
+    """
+    limit = LIMITS[ConnectionPhase.READING_RESPONSE]
+    half, trickle = (reading_ends_at(rate, for_s=1_000) for rate in (RESPONSE_BYTES_PER_S // 2, 1))
+
+    assert half is not None
+    assert trickle is not None
+    assert abs(half - 2 * limit) <= 2 * SLACK_S
+    assert abs(trickle - limit) <= 2 * SLACK_S
+    assert reading_ends_at(RESPONSE_BYTES_PER_S, for_s=1_000) is None
+    assert reading_ends_at(RESPONSE_BYTES_PER_S, for_s=1_000, chunk=1 << 16) is None
 
 
 def test_next_body_of_a_connection_has_its_own_limit() -> None:

@@ -4,7 +4,8 @@
 Must not know HTTP: a connection reports its progress as numbers, and closes itself. It counts its steps (a request
 begins, a response is complete). If steps, phase and unsent bytes are unchanged for the time limit of the phase, the
 client was inactive for that long. A body has one time limit as a whole, which the bytes that arrive extend, at
-`BODY_BYTES_PER_S`. So a request costs a few additions, and no timer.
+`BODY_BYTES_PER_S`; so has the unread part of a response, at `RESPONSE_BYTES_PER_S`. So a request costs a few additions,
+and no timer.
 """
 
 from __future__ import annotations
@@ -58,6 +59,8 @@ IDLE_S: Final = 75.0
 """The maximum time that a connection may be idle, or that a client may leave a response unread, in seconds."""
 BODY_BYTES_PER_S: Final = 1 << 16
 """The rate at which a long body must arrive, in bytes per second."""
+RESPONSE_BYTES_PER_S: Final = 1 << 13
+"""The rate at which a client must read a long response, which may hold a transaction, in bytes per second."""
 CLOSING_S: Final = 2.0
 """The maximum time that a refused client may continue to send before the connection is closed, in seconds."""
 
@@ -101,12 +104,17 @@ class ClientTimeouts:
 
 
 def _since(before: ConnectionProgress, step: ConnectionProgress, *, since: float, now: float) -> float:
-    """Return the time from which a connection's time limit counts, after progress: for a body that goes on, later by
-    the time that the received bytes may take; else now.
+    """Return the time from which a connection's time limit counts, after progress: for a body that goes on, or a
+    response that is read on, later by the time that the transferred bytes may take; else now.
     """
-    if step.phase is not ConnectionPhase.BODY or (before.phase, before.steps) != (step.phase, step.steps):
+    if (before.phase, before.steps) != (step.phase, step.steps):
         return now
-    return min(now, since + (step.body_bytes - before.body_bytes) / BODY_BYTES_PER_S)
+    if step.phase is ConnectionPhase.BODY:
+        return min(now, since + (step.body_bytes - before.body_bytes) / BODY_BYTES_PER_S)
+    bytes_read = before.unsent_bytes - step.unsent_bytes
+    if step.phase is ConnectionPhase.READING_RESPONSE and bytes_read >= 0:
+        return min(now, since + bytes_read / RESPONSE_BYTES_PER_S)
+    return now  # another chunk was written, because the client has read the chunks before it
 
 
 def client_timeouts_of(head_s: float, body_s: float) -> ClientTimeouts:
