@@ -261,6 +261,7 @@ def test_only_uuid_requirement_is_supported() -> None:
             "version 7 has schema 9, which is missing",
         ),
         ({"properties": None}, "properties is null"),
+        ({"version-log": [{"timestamp-ms": 5, "version-id": 2**31}]}, "'version-id' must be between 0"),
     ],
 )
 def test_unusable_metadata_is_not_registrable(change: Json, word: str) -> None:

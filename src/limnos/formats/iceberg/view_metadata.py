@@ -148,7 +148,7 @@ def check_readable(metadata: Json) -> None:
         check_version(one)
     for entry in objects_at(metadata, "version-log", where=HERE):
         integer_at(entry, "timestamp-ms", where=f"{HERE}, version-log")
-        integer_at(entry, "version-id", where=f"{HERE}, version-log")
+        integer_at(entry, "version-id", where=f"{HERE}, version-log", low=0, high=INT_MAX)
     for key, id_key in (("schemas", "schema-id"), ("versions", "version-id")):
         ids = [one.get(id_key) for one in rows(metadata, key)]
         if len(set(ids)) < len(ids):
