@@ -33,11 +33,15 @@ class SystemColumn(NamedTuple):
 
 
 class SystemTable(NamedTuple):
-    """A system table: its name, a sentence about its rows, and its columns."""
+    """A system table: its name, a sentence about its rows, its columns, and whether its rows are about activity.
+
+    Rows about activity may change while the revision of the tree stays the same.
+    """
 
     name: str
     about: str
     columns: tuple[SystemColumn, ...]
+    is_activity: bool = False
 
     def position(self, name: str) -> int:
         """Return the index of a column. Raises BadRequest for an unknown name."""
@@ -60,8 +64,11 @@ _OBJECT = "id int, kind text, path text"
 _MADE = "created_by text, created_at time, modified_by text, modified_at time"
 
 
-def _table(name: str, about: str, *, columns: str) -> SystemTable:
-    return SystemTable(name, about, _columns(columns))
+_REPORTED = "job_namespace text, job text, run text, at time"
+
+
+def _table(name: str, about: str, *, columns: str, is_activity: bool = False) -> SystemTable:
+    return SystemTable(name, about, _columns(columns), is_activity)
 
 
 SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
@@ -112,6 +119,34 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
             "effective_access",
             "Access levels of users on objects: read, write, create, drop, grant.",
             columns=f"{_OBJECT}, user_name text, enabled bool, levels texts, restricted bool",
+        ),
+        _table(
+            "lineage",
+            "Tables, views and external datasets with the sources from which jobs derived them.",
+            columns=f"{_OBJECT}, namespace text, source_id int, source_kind text, source_path text, source_namespace text,"
+            f" {_REPORTED}, reported_by text, reported_at time, kinds texts",
+            is_activity=True,
+        ),
+        _table(
+            "column_lineage",
+            "Columns with the columns from which jobs derived them; all columns of the target without a column.",
+            columns=f"{_OBJECT}, field_id int, column_name text, source_id int, source_kind text, source_path text,"
+            f" source_field_id int, source_column text, {_REPORTED}, type text, direct bool",
+            is_activity=True,
+        ),
+        _table(
+            "runs",
+            "Runs of pipelines.",
+            columns="id int, uuid text, pipeline_id int, pipeline text, version int, state text, attempt int,"
+            " user_name text, started_at time, resumed_at time, ended_at time, message text",
+            is_activity=True,
+        ),
+        _table(
+            "operations",
+            "Maintenance operations on tables that the reader may maintain.",
+            columns=f"{_OBJECT}, operation_id int, operation text, state text, user_name text, started_at time,"
+            " ended_at time, result text",
+            is_activity=True,
         ),
     )
 }

@@ -18,8 +18,9 @@ from limnos.model.errors import BadRequest
 from limnos.model.principals import HeldRole, MergedRules, RoleRules, Subject
 from limnos.model.privileges import Privilege
 from limnos.names import display
+from limnos.services.exchange.part_reads import IdRange
 from limnos.services.exchange.table_access import LevelReader, SnapshotObject, TableAccess
-from limnos.services.exchange.table_rows import IdRange, Pages, TableRows
+from limnos.services.exchange.table_rows import Pages, TableRows
 from limnos.store.exchange import system_tables as statements
 from limnos.store.sql import Row, Sql
 

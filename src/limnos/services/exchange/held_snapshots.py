@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from hashlib import sha256
+from secrets import token_hex
 from typing import Final
 
 from limnos.model.errors import LimnosError, RevisionEnded, ServiceUnavailable
@@ -139,14 +140,19 @@ class HeldSnapshots:
         return len(self._held)
 
     @asynccontextmanager
-    async def at(self, metalake_id: int, *, user: str, revision: str | None) -> AsyncGenerator[HeldSnapshot, None]:
+    async def at(
+        self, metalake_id: int, *, user: str, revision: str | None, is_shared: bool = True
+    ) -> AsyncGenerator[HeldSnapshot, None]:
         """Use a snapshot of a metalake: at a revision, or without one at the current revision.
+
+        A snapshot that is not `is_shared` gets a revision of its own, which ends with it: for rows that change while
+        the clocks stay the same.
 
         Raises RevisionEnded if the revision can no longer be read, ServiceUnavailable if too many are held.
         """
         snapshot = self._find(metalake_id, revision) if revision else None
         if snapshot is None:
-            snapshot = await self._begin(metalake_id, user=user, revision=revision)
+            snapshot = await self._begin(metalake_id, user=user, revision=revision, is_shared=is_shared)
         snapshot.users += 1
         self._schedule()
         try:
@@ -162,7 +168,7 @@ class HeldSnapshots:
                 return each
         return None
 
-    async def _begin(self, metalake_id: int, *, user: str, revision: str | None) -> HeldSnapshot:
+    async def _begin(self, metalake_id: int, *, user: str, revision: str | None, is_shared: bool) -> HeldSnapshot:
         """Open a snapshot. One at the same revision that is held already takes its place."""
         self._close_old()
         own = [each for each in self._held if each.user == user]
@@ -185,6 +191,8 @@ class HeldSnapshots:
             raise
         finally:
             snapshot.users -= 1
+        if not is_shared:
+            snapshot.revision = token_hex(16)
         same = next((each for each in self._held if each is not snapshot and self._is_same(each, snapshot)), None)
         if same is not None or (revision is not None and snapshot.revision != revision):
             self._drop([snapshot])

@@ -16,12 +16,14 @@ from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
-from limnos.formats.exchange.system_tables import ArrowEncoder, Cells, RowRequest
+from limnos.formats.exchange.system_tables import ArrowEncoder, Cells, RowRequest, SystemTable
 from limnos.model.errors import BadRequest, PermissionDenied, RevisionEnded
 from limnos.services.exchange.access_rows import AccessRows
+from limnos.services.exchange.activity_rows import ActivityRows
 from limnos.services.exchange.held_snapshots import HELD_SNAPSHOTS, UNUSED_S, Clocks, HeldSnapshot
+from limnos.services.exchange.part_reads import IdRange
 from limnos.services.exchange.table_access import Caller, TableAccess, catalog_facts
-from limnos.services.exchange.table_rows import IdRange, PageRows, Pages, TableRows
+from limnos.services.exchange.table_rows import PageRows, Pages, TableRows
 from limnos.services.request.context import Context
 from limnos.services.request.node_services import ComponentKey
 from limnos.services.request.request_scope import RequestScope
@@ -97,15 +99,15 @@ async def tables_list(ctx: Context, metalake: str) -> None:
     await ctx.read(RequestScope(metalake), _decide)
 
 
-async def table_scan(ctx: Context, metalake: str, *, parts: int) -> TableScan:
-    """Hold the current revision of a metalake for a read in at most `parts` parts.
+async def table_scan(ctx: Context, metalake: str, *, table: SystemTable, parts: int) -> TableScan:
+    """Hold the current revision of a metalake for a read of a table in at most `parts` parts.
 
     Raises BadRequest for a number of parts that is not allowed, ServiceUnavailable if too many revisions are held; and
     as `tables_list`.
     """
     if not 1 <= parts <= PARTS_MAX:
         raise BadRequest(f"parts must be a number from 1 to {PARTS_MAX}")
-    async with _agreed(ctx, metalake, revision=None) as rights:
+    async with _agreed(ctx, metalake, table=table, revision=None) as rights:
         snapshot = rights.snapshot
         zones = dumps(sorted(snapshot.clocks))
         rows = await snapshot.rows((statements.RANGES, {"parts": parts, "zones": zones}))
@@ -126,12 +128,13 @@ async def table_read(ctx: Context, metalake: str, *, request: PartRequest) -> As
     during the read.
     """
     encoder = await asyncio.to_thread(ArrowEncoder, request.rows)
-    async with _agreed(ctx, metalake, revision=request.revision) as rights:
+    async with _agreed(ctx, metalake, table=request.rows.table, revision=request.revision) as rights:
         snapshot, reader = rights.snapshot, rights.reader
         access = TableAccess(snapshot, reader.caller, catalogs=await catalog_facts(snapshot))
         turns = PAGE_TURNS.of(ctx.services).turns
         count = 0
-        async for page in _pages(access, request, admins=reader.admins):
+        now_ms = ctx.services.store.time.now_ms()
+        async for page in _pages(access, request, admins=reader.admins, now_ms=now_ms):
             async with turns:
                 data = await asyncio.to_thread(_encode, page, request.rows, encoder=encoder)
             await rights.confirm(with_catalogs=count % CATALOGS_CONFIRMED_EVERY == 0)
@@ -143,7 +146,9 @@ async def table_read(ctx: Context, metalake: str, *, request: PartRequest) -> As
 
 
 @asynccontextmanager
-async def _agreed(ctx: Context, metalake: str, *, revision: str | None) -> AsyncGenerator[_Rights, None]:
+async def _agreed(
+    ctx: Context, metalake: str, *, table: SystemTable, revision: str | None
+) -> AsyncGenerator[_Rights, None]:
     """Use a snapshot at a revision, or at the current one, with the caller's rights at that revision.
 
     Raises RevisionEnded if the rights have changed since; and as `HeldSnapshots.at`.
@@ -151,7 +156,8 @@ async def _agreed(ctx: Context, metalake: str, *, revision: str | None) -> Async
     for attempt in range(1, ATTEMPTS_MAX + 1):
         reader = await ctx.read(RequestScope(metalake), _decide)
         user, metalake_id = reader.caller.subject.user_name, reader.caller.metalake.id
-        async with HELD_SNAPSHOTS.of(ctx.services).at(metalake_id, user=user, revision=revision) as snapshot:
+        held = HELD_SNAPSHOTS.of(ctx.services)
+        async with held.at(metalake_id, user=user, revision=revision, is_shared=not table.is_activity) as snapshot:
             rights = _Rights(ctx, RequestScope(metalake), snapshot=snapshot)
             try:
                 await rights.begin()
@@ -163,7 +169,9 @@ async def _agreed(ctx: Context, metalake: str, *, revision: str | None) -> Async
             return
 
 
-def _pages(access: TableAccess, request: PartRequest, *, admins: frozenset[str]) -> Pages:
+def _pages(access: TableAccess, request: PartRequest, *, admins: frozenset[str], now_ms: int) -> Pages:
+    if request.rows.table.is_activity:
+        return ActivityRows(access, request.rows, part=request.part, now_ms=now_ms).pages()
     if request.rows.table.name == "effective_access":
         return AccessRows(access, request.rows, part=request.part, admins=admins).pages()
     return TableRows(access, request.rows, part=request.part).pages()

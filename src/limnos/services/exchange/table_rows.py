@@ -7,7 +7,7 @@ Must not know wire formats. A page's rows are built by a plain function, which m
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
 from json import dumps
 from typing import Final, NamedTuple
@@ -18,27 +18,21 @@ from limnos.model.kinds import KINDS, Kind
 from limnos.model.privileges import Privilege
 from limnos.model.records import NODE_RECORDS, CatalogRecord
 from limnos.names import display
+from limnos.services.exchange.part_reads import IdRange, PartReads
 from limnos.services.exchange.table_access import SnapshotObject, TableAccess
 from limnos.services.request.catalog_properties import is_secret, mask_passwords
 from limnos.store.exchange import exports
 from limnos.store.exchange import system_tables as statements
 from limnos.store.sql import Params, Row, Sql, Value
 
-ROWS_AT_ONCE: Final = 1_000
 DOCUMENTS_AT_ONCE: Final = 50
 """The maximum number of metadata documents that are in memory at once."""
 PageRows = Callable[[], list[Cells]]
 """Builds the rows of a page."""
 Pages = AsyncGenerator[PageRows, None]
+_REST: Final[Mapping[str, Value]] = {"second": -1, "third": -1}
 _PRIVILEGES: Final = {int(privilege): privilege.name for privilege in Privilege}
 _WITH_DOCUMENTS: Final = frozenset({Kind.TABLE, Kind.VIEW})
-
-
-class IdRange(NamedTuple):
-    """A range of ids, both inclusive."""
-
-    first: int
-    last: int
 
 
 class _PageNode(NamedTuple):
@@ -51,18 +45,10 @@ class TableRows:
 
     def __init__(self, access: TableAccess, request: RowRequest, *, part: IdRange) -> None:
         self._access, self._request, self._held = access, request, access.snapshot
-        first, last = request.id_range(*part)
-        self._range = IdRange(first, last)
+        self._reads = PartReads(access, request, part=part)
         self._wanted = request.wanted
         kinds = request.equal_to("kind")
         self._kinds = None if kinds is None else frozenset(kind for kind in Kind if kind.word in kinds)
-        self._params: dict[str, Value] = {
-            "metalake": access.snapshot.metalake_id,
-            "after": first - 1,
-            "last": last,
-            "limit": ROWS_AT_ONCE,
-            "zones": dumps(sorted(access.catalogs.zones)),
-        }
 
     def pages(self) -> Pages:
         """Return the pages of the requested table."""
@@ -83,15 +69,10 @@ class TableRows:
 
     async def node_pages(self) -> AsyncGenerator[list[_PageNode], None]:
         """Yield the live nodes of the range with their ancestors, without decisions on them."""
-        after = self._range.first - 1
-        while after < self._range.last:
-            rows = await self._held.rows((statements.NODES, {**self._params, "after": after}))
+        async for rows in self._reads.by_id(statements.NODES):
             chosen = rows if self._kinds is None else [row for row in rows if KINDS[row[3]] in self._kinds]
             objects = await self._access.resolve([(row[0], row[2], KINDS[row[3]], row[5], row[14]) for row in chosen])
             yield [_PageNode(objects[row[0]], row) for row in chosen if row[0] in objects]
-            if len(rows) < ROWS_AT_ONCE:
-                return
-            after = rows[-1][0]
 
     async def _nodes(self) -> Pages:
         async for page in self.node_pages():
@@ -133,20 +114,8 @@ class TableRows:
 
     # -- attachments and owners -------------------------------------------------------------------------------
 
-    async def _keyed(self, statement: Sql, width: int) -> AsyncGenerator[list[Row], None]:
-        """Yield the rows of a statement whose first `width` columns are its key."""
-        names = ("key", "second", "third")[:width]
-        key: Sequence[int] = (self._range.first, *([-1] * (width - 1)))
-        while True:
-            params: Params = {**self._params, **dict(zip(names, key, strict=True))}
-            rows = await self._held.rows((statement, params))
-            yield rows
-            if len(rows) < ROWS_AT_ONCE:
-                return
-            key = rows[-1][:width]
-
     async def _attachments(self, statement: Sql, kind: Kind) -> Pages:
-        async for rows in self._keyed(statement, 3):
+        async for rows in self._reads.by_key(statement, _REST):
             objects = await self._access.objects({row[0] for row in rows})
             values: dict[tuple[int, int, int], list[str]] = {}
             if kind is Kind.TAG and "tag_values" in self._wanted and rows:
@@ -174,21 +143,11 @@ class TableRows:
         return results
 
     async def _owners(self) -> Pages:
-        async for rows in self._ranged(statements.OWNERS):
+        async for rows in self._reads.by_id(statements.OWNERS):
             ids = {row[0] for row in rows}
             objects = await self._access.objects(ids)
             roles = await self._roles(ids - objects.keys())
             yield partial(self._owner_rows, rows, objects=objects, roles=roles)
-
-    async def _ranged(self, statement: Sql) -> AsyncGenerator[list[Row], None]:
-        """Yield the rows of a statement with one row for each id, which is the first column."""
-        after = self._range.first - 1
-        while True:
-            rows = await self._held.rows((statement, {**self._params, "after": after}))
-            yield rows
-            if len(rows) < ROWS_AT_ONCE:
-                return
-            after = rows[-1][0]
 
     async def _roles(self, ids: set[int]) -> dict[int, Row]:
         if not ids:
@@ -212,9 +171,9 @@ class TableRows:
     # -- principals and grants --------------------------------------------------------------------------------
 
     async def _principals(self) -> Pages:
-        async for rows in self._ranged(statements.PRINCIPALS):
+        async for rows in self._reads.by_id(statements.PRINCIPALS):
             yield partial(self._principal_rows, rows)
-        async for rows in self._ranged(statements.ROLES):
+        async for rows in self._reads.by_id(statements.ROLES):
             yield partial(self._role_rows, rows)
 
     def _principal_rows(self, rows: list[Row]) -> list[Cells]:
@@ -232,9 +191,9 @@ class TableRows:
         ]
 
     async def _memberships(self) -> Pages:
-        async for rows in self._keyed(statements.MEMBERS, 2):
+        async for rows in self._reads.by_key(statements.MEMBERS, {"second": -1}):
             yield partial(self._member_rows, rows)
-        async for rows in self._keyed(statements.HOLDERS, 2):
+        async for rows in self._reads.by_key(statements.HOLDERS, {"second": -1}):
             yield partial(self._holder_rows, rows)
 
     def _member_rows(self, rows: list[Row]) -> list[Cells]:
@@ -255,7 +214,7 @@ class TableRows:
         ]
 
     async def _grants(self) -> Pages:
-        async for rows in self._keyed(statements.GRANTS, 3):
+        async for rows in self._reads.by_key(statements.GRANTS, _REST):
             ids = {row[0] for row in rows}
             objects = await self._access.objects(ids)
             roles = await self._roles(ids - objects.keys())

@@ -90,6 +90,36 @@ GRANTS = Sql(
     f" WHERE {_RANGE.format('g.object_id')} AND (g.object_id, g.role_id, g.privilege) > (:key, :second, :third)"
     " AND +r.metalake_id = :metalake ORDER BY g.object_id, g.role_id, g.privilege LIMIT :limit"
 )
+_OF_METALAKE = (
+    "(EXISTS (SELECT 1 FROM node n WHERE n.id = {0} AND n.zone {{zones}})"
+    " OR EXISTS (SELECT 1 FROM lineage_dataset d WHERE d.id = {0} AND d.metalake_id = :metalake))"
+)
+LINEAGE = _sql(
+    f"SELECT e.target_id, e.job_digest, e.source_id, e.job_namespace, e.job_name, e.run, e.at, e.said_by, e.said_at, e.kinds FROM lineage_edge e"
+    f" WHERE {_RANGE.format('e.target_id')} AND (e.target_id, e.job_digest, e.source_id) > (:key, :digest, :last_key)"
+    f" AND {_OF_METALAKE.format('e.target_id')} ORDER BY e.target_id, e.job_digest, e.source_id LIMIT :limit"
+)
+COLUMN_LINEAGE = _sql(
+    "SELECT c.target_id, c.job_digest, c.ordinal, c.source_id, c.target_field_id, c.target_field, c.source_field_id,"
+    " c.source_field, c.subtype, c.direct, e.job_namespace, e.job_name, e.run, e.at FROM lineage_column c"
+    " JOIN lineage_edge e ON e.target_id = c.target_id AND e.job_digest = c.job_digest AND e.source_id = c.source_id"
+    f" WHERE {_RANGE.format('c.target_id')} AND (c.target_id, c.job_digest, c.ordinal) > (:key, :digest, :last_key)"
+    f" AND {_OF_METALAKE.format('c.target_id')} ORDER BY c.target_id, c.job_digest, c.ordinal LIMIT :limit"
+)
+DATASETS = _sql(
+    "SELECT d.id, d.namespace, d.name FROM lineage_dataset d WHERE d.id {ids} AND d.metalake_id = :metalake"
+)
+RUNS = Sql(
+    "SELECT r.id, r.pipeline_id, r.uuid, o.principal_id, r.version, r.state, r.attempt, r.user_name, r.started_at,"
+    " r.resumed_at, r.ended_at, r.message, r.beat_at + r.lease_ms FROM pipeline_run r"
+    " LEFT JOIN owner o ON o.object_id = r.id"
+    f" WHERE r.metalake_id = :metalake AND {_RANGE.format('r.id')} ORDER BY r.id LIMIT :limit"
+)
+OPERATIONS = _sql(
+    "SELECT m.node_id, m.id, m.kind, m.state, m.user_name, m.started_at, m.ended_at, m.result"
+    f" FROM maintenance_operation m WHERE {_RANGE.format('m.node_id')} AND (m.node_id, m.id) > (:key, :second)"
+    " AND +m.catalog_id {zones} ORDER BY m.node_id, m.id LIMIT :limit"
+)
 
 
 def _attached(kind: Kind) -> Sql:

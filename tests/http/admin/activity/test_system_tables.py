@@ -14,9 +14,14 @@ import pyarrow as pa
 import pytest
 
 from limnos.formats.exchange.system_tables import SYSTEM_TABLES
-from limnos.services.exchange import held_snapshots, table_rows
+from limnos.model.permits import upkeep_permit
+from limnos.services.exchange import held_snapshots, part_reads
 from limnos.services.exchange.held_snapshots import HeldSnapshot
+from limnos.store.sql import Sql
+from limnos.store.tx import Tx
 from tests.backends import Database
+from tests.http.admin.activity.test_lineage import dataset, event, link, store_events
+from tests.http.admin.activity.test_runs import started
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, make_view, node_over
 from tests.http.interference import interfere_before
@@ -155,7 +160,7 @@ def test_parts_have_every_row_once(node: DriverNode, monkeypatch: pytest.MonkeyP
     """The parts of each table together have the rows of the whole table, each once, however small the pages are."""
     make_lake(node)
     whole = {table: rows_of(node, table) for table in SYSTEM_TABLES}
-    monkeypatch.setattr(table_rows, "ROWS_AT_ONCE", 2)
+    monkeypatch.setattr(part_reads, "ROWS_AT_ONCE", 2)
     for table, expected in whole.items():
         revision, parts = scan(node, table)
         part_rows: list[object] = []
@@ -362,3 +367,108 @@ def test_many_scans_share_one_snapshot_and_are_limited(node: DriverNode) -> None
         make_table(node, "a", f"n{number}")
         scan(node, "nodes")
     assert snapshots.count == held_snapshots.OF_USER_MAX
+
+
+def report_lineage(node: DriverNode) -> None:
+    """Report that `main.a.t` was derived from `main.a.inner.u`, from the hidden table, and from a file."""
+    sources = (dataset("main.a.inner.u"), dataset("main.b.veiled"), dataset("x.csv", namespace="file"))
+    columns = {"city": [link("main.a.inner.u", "city"), link("main.b.veiled", "id")]}
+    store_events(node, event(dataset("main.a.t"), *sources, columns=columns))
+    store_events(node, event(dataset("y.csv", namespace="file"), dataset("main.b.veiled"), job="export"))
+
+
+def test_lineage_is_shown_between_visible_objects(node: DriverNode) -> None:
+    """The owner reads all edges; a reader reads those whose ends are visible or outside of the metalake."""
+    make_lake(node)
+    report_lineage(node)
+    seen = {
+        user: {(row["source_path"], row["path"]) for row in rows_of(node, "lineage", user=user)}
+        for user in ("admin", "reader")
+    }
+    pairs = {
+        user: {
+            (row["source_path"], row["source_column"], row["column_name"])
+            for row in rows_of(node, "column_lineage", user=user)
+        }
+        for user in ("admin", "reader")
+    }
+
+    own = {("main.a.inner.u", "main.a.t"), ("x.csv", "main.a.t")}
+    assert seen == {"admin": own | {("main.b.veiled", "main.a.t"), ("main.b.veiled", "y.csv")}, "reader": own}
+    own_pairs = {("main.a.inner.u", "city", "city")}
+    assert pairs == {"admin": own_pairs | {("main.b.veiled", "id", "city")}, "reader": own_pairs}
+    (outside,) = rows_of(node, "lineage", where=[["source_kind", "=", "dataset"]])
+    assert (outside["source_namespace"], outside["job"], outside["reported_by"]) == ("file", "job", "admin")
+    (pair,) = rows_of(node, "column_lineage", user="reader")
+    (city,) = rows_of(node, "columns", where=[["path", "=", "main.a.t"], ["column_name", "=", "city"]])
+    assert (pair["field_id"], pair["direct"], pair["type"]) == (city["field_id"], True, "IDENTITY")
+
+
+def test_lineage_tells_a_restricted_reader_no_names_of_columns(node: DriverNode) -> None:
+    """A reported name may be that of a former column, which a restricted reader must not know: the id is shown."""
+    make_lake(node)
+    report_lineage(node)
+    terms = {"masks": {"id": "replace-with-null"}, "to": {"users": ["reader"]}}
+    node.done("PUT", f"{OWN}/metalakes/lake/objects/TABLE/main.a.t/restrictions/few", terms)
+    (pair,) = rows_of(node, "column_lineage", user="reader")
+
+    assert (pair["source_column"], pair["column_name"]) == ("city", None)
+    assert pair["field_id"]
+
+
+def test_lineage_that_was_just_reported_is_read(node: DriverNode) -> None:
+    """Reports of lineage leave the revision as it is: each read of lineage has a revision of its own."""
+    make_lake(node)
+    assert rows_of(node, "lineage") == []
+    scan(node, "nodes")
+    revision, parts = scan(node, "lineage")
+    report_lineage(node)
+
+    assert [part_of(node, "lineage", revision, part) for part in parts] == [(200, [])] * len(parts)
+    assert len(rows_of(node, "lineage")) == 4
+    node.runner.run(held_snapshots.HELD_SNAPSHOTS.of(node.built.services).close())
+    assert part_of(node, "lineage", revision, parts[0]) == (409, "revision-ended")
+
+
+def test_runs_are_shown_to_their_owners(node: DriverNode) -> None:
+    """The owner of the metalake and the user of a run read it; another user does not."""
+    make_lake(node)
+    uuid = started(node)
+    rows = rows_of(node, "runs")
+
+    assert [(row["uuid"], row["pipeline"], row["state"], row["user_name"]) for row in rows] == [
+        (uuid, "nyc", "running", "admin")
+    ]
+    assert rows_of(node, "runs", user="reader") == []
+
+
+def test_run_without_heartbeats_is_shown_as_lost(node: DriverNode) -> None:
+    """A live run whose lease has ended is lost, as in lists of runs."""
+    make_lake(node)
+    run = started(node)
+    silence = Sql("UPDATE pipeline_run SET beat_at = 0 WHERE uuid = :uuid")
+    services = node.built.services
+    node.runner.run(services.store.submit(upkeep_permit("limnos"), lambda tx: tx.count(silence, {"uuid": run})))
+
+    assert [(row["uuid"], row["state"]) for row in rows_of(node, "runs")] == [(run, "lost")]
+
+
+def test_operations_are_shown_to_those_who_maintain(node: DriverNode) -> None:
+    """Operations on a table are read by its owner, and not by a user who may only read the table."""
+    make_lake(node)
+    (table,) = rows_of(node, "nodes", where=[["path", "=", "main.a.t"]])
+    (catalog,) = rows_of(node, "nodes", where=[["path", "=", "main"]])
+
+    def begin(tx: Tx) -> None:
+        tx.maintenance.begin(
+            catalog_id=catalog["id"], node_id=table["id"], kind="expire", user="admin", policy=None, state="waiting"
+        )
+
+    node.runner.run(node.built.services.store.submit(upkeep_permit("limnos"), begin))
+
+    (row,) = rows_of(node, "operations")
+    assert (row["path"], row["operation"], row["user_name"]) == ("main.a.t", "expire", "admin")
+    assert row["started_at"] is not None
+    assert rows_of(node, "operations", user="reader") == []
+    node.done("PUT", f"{API}/lake/owners/table/main.a.t", {"name": "reader", "type": "USER"})
+    assert [row["path"] for row in rows_of(node, "operations", user="reader")] == ["main.a.t"]

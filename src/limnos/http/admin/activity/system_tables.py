@@ -17,8 +17,8 @@ from limnos.http.response import Response, begun_stream_response, json_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest
+from limnos.services.exchange.part_reads import IdRange
 from limnos.services.exchange.system_tables import WHOLE, PartRequest, table_read, table_scan, tables_list
-from limnos.services.exchange.table_rows import IdRange
 from limnos.services.request.context import Context
 
 _TABLES: Final = "/api/limnos/v1/metalakes/{m}/system-tables"
@@ -51,7 +51,7 @@ async def system_table_scan(request: Request, ctx: Context) -> Response:
     await tables_list(ctx, metalake)  # before the request is looked at, as a stranger learns nothing about it
     table = system_table(name)
     parts = number_of(request.query("parts") or str(_PARTS))
-    scan = await table_scan(ctx, metalake, parts=-1 if parts is None else parts)
+    scan = await table_scan(ctx, metalake, table=table, parts=-1 if parts is None else parts)
     return json_response(
         {
             "revision": scan.revision,
