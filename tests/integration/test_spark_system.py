@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts and filters of the data source `limnos.system`, with its tasks run in this process: the server is real,
-Spark is not needed.
-"""
+"""The data source `limnos.system`: its parts and filters with its tasks run in this process, and a query in Spark."""
 
 from __future__ import annotations
 
+import json
 import pickle
 from collections.abc import Iterator
 
 import pytest
-from pyspark.sql import datasource
+from pyspark.sql import SparkSession, datasource
+from pyspark.sql.functions import spark_partition_id
 
 from limnos.client import Client, ClientError
 from limnos.model.errors import BadRequest
@@ -95,3 +95,24 @@ def test_bad_options_are_refused(server: LiveServer) -> None:
     ):
         with pytest.raises(BadRequest, match=message):
             reader_of(server, **options)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_query_in_spark_has_the_objects_of_the_export(server: LiveServer, admin: Client, spark: SparkSession) -> None:
+    """Spark's tasks read each object of the export once, and join system tables by id; filters select rows."""
+    nodes = spark.read.format("limnos.system").option("table", "nodes").option("parts", 4).load()
+    owners = spark.read.format("limnos.system").option("table", "owners").load()
+    exported = [json.loads(line) for line in b"".join(admin.export("lake", format="json")).splitlines()]
+    kinds = ("metalake", "catalog", "namespace", "table", "entity")
+    ids = sorted(int(record[kind]["id"]) for record in exported for kind in kinds if kind in record)
+    joined = nodes.join(owners.select("id", "owner"), "id").where(
+        "kind = 'namespace' and path >= 'main.system_3' and path < 'main.system_5'"
+    )
+
+    read = nodes.select("id", spark_partition_id().alias("part")).collect()
+    assert sorted(row.id for row in read) == ids
+    assert len({row.part for row in read}) == 4
+    rows = sorted((row.path, row.created_at.year > 2000) for row in joined.collect())
+    assert rows == [("main.system_3", True), ("main.system_4", True)]
+    del server
