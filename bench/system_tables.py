@@ -151,6 +151,7 @@ def measure(server: Server) -> bool:
         if ids != exported:
             print(f"  {len(ids ^ exported)} ids differ from the export")
             return False
+    client = Client(server)  # the server closes connections that are idle for long
     tables = rows_of(client, "nodes", columns="id,path", where=json.dumps([["kind", "=", "table"]])).to_pylist()
     chosen = [each for each in dice.sample(tables, min(TABLES_SAMPLED * 2, len(tables))) if "space_" in each["path"]]
     times = watch.begin()

@@ -11,11 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+from limnos.formats.exchange.system_tables import SYSTEM_TABLES, ColumnType
 
 Scalar = str | int | float | bool | None
 Parts = tuple[str, ...]
 """The parts of a name. A table's first part is its catalog."""
+
+_SYSTEM_TYPES: Final[Mapping[ColumnType, str]] = {
+    "int": "BIGINT",
+    "text": "STRING",
+    "bool": "BOOLEAN",
+    "time": "TIMESTAMP",
+    "texts": "ARRAY<STRING>",
+    "map": "MAP<STRING, STRING>",
+}
 
 
 class SourcePosition(NamedTuple):
@@ -124,7 +135,22 @@ class Stream:
     kafka: Mapping[str, str] | None = None
 
 
-SourceKind = Files | TableSource | Jdbc | PythonSource | Stream
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemTableSource:
+    """A system table of the metalake, with the rows that the run's user may see; `where` are values that columns must
+    have.
+    """
+
+    table: str
+    where: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def schema(self) -> str:
+        """Spark's column list of the table."""
+        return ", ".join(f"`{each.name}` {_SYSTEM_TYPES[each.type]}" for each in SYSTEM_TABLES[self.table].columns)
+
+
+SourceKind = Files | TableSource | Jdbc | PythonSource | Stream | SystemTableSource
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +161,12 @@ class DeclaredSource:
     kind: SourceKind
     comment: str | None = None
     at: SourcePosition | None = field(default=None, compare=False)
+
+    @property
+    def schema(self) -> str | None:
+        """Spark's column list, as far as it is known without reading the source."""
+        kind = self.kind.files if isinstance(self.kind, Stream) else self.kind
+        return kind.schema if isinstance(kind, Files | PythonSource | SystemTableSource) else None
 
 
 class WriteMode(Enum):

@@ -53,6 +53,7 @@ _KINDS = {
     "Jdbc": "jdbc",
     "PythonSource": "python",
     "Stream": "stream",
+    "SystemTableSource": "system",
     "Sql": "sql",
     "PythonStep": "python",
     "Load": "load",

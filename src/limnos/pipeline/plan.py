@@ -24,6 +24,7 @@ from limnos.pipeline.declaration import (
     PythonSource,
     PythonStep,
     StepDeclaration,
+    SystemTableSource,
     TableSource,
 )
 from limnos.pipeline.definitions import DEFINITION, declared_change
@@ -376,4 +377,6 @@ def _of_source(source: DeclaredSource) -> str:
         return f"{kind.url}, {kind.table or 'a query'}"
     if isinstance(kind, PythonSource):
         return f"function {kind.function}"
+    if isinstance(kind, SystemTableSource):
+        return f"system table {kind.table}"
     return "the new rows of the stream since the last run"

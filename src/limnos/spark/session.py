@@ -123,7 +123,7 @@ def session(
     _set_catalogs(spark, settings, names=catalogs)
     trusted = None if ca_file is None else str(ca_file)
     home = ServerAccess(uri=uri, metalake=metalake, token=token, user=user, ca_file=trusted)
-    _register_system(spark, home)
+    register_system(spark, home)
     if lance and find_spec("lance") is not None:
         register_lance(spark, home, lineage=lineage)
     return spark
@@ -205,7 +205,7 @@ def register_lance(spark: SparkSession, home: ServerAccess, *, lineage: bool) ->
         listen_for_lance(spark, home)
 
 
-def _register_system(spark: SparkSession, home: ServerAccess) -> None:
+def register_system(spark: SparkSession, home: ServerAccess) -> None:
     """Register the session's data source of system tables, and enable filter pushdown to it."""
     from limnos.spark.system.source import source_of  # noqa: PLC0415 - PySpark is in the extra
 

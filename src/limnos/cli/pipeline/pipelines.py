@@ -208,3 +208,8 @@ for _module, _names in {
 app.command(
     "limnos.cli.pipeline.pipeline_tests:unit_test", name="test", help="Run the unit tests of a pipeline's steps."
 )
+app.command(
+    "limnos.cli.pipeline.shipped_pipelines:shipped",
+    name="shipped",
+    help="List or print pipelines that come with Limnos, to copy.",
+)

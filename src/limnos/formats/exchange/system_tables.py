@@ -82,9 +82,9 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
         ),
         _table(
             "tables",
-            "Tables and views with their metadata. A restricted reader gets no location and no properties.",
+            "Tables and views with their metadata. A restricted reader gets no location, properties and totals.",
             columns=f"{_OBJECT}, format text, restricted bool, location text, metadata_location text, version int, uuid text,"
-            " changed_at time, snapshot_id int, comment text, properties map",
+            " changed_at time, snapshot_id int, comment text, properties map, row_count int, byte_count int",
         ),
         _table(
             "columns",

@@ -15,6 +15,8 @@ import msgspec
 
 DEPTH_MAX: Final = 20
 COLUMNS_MAX: Final = 20_000
+DIGITS_MAX: Final = 18
+"""The maximum length of a count in a summary, so that it fits into 64 bits."""
 _NO_PROPERTIES: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -79,6 +81,50 @@ def document_facts(body: bytes) -> DocumentFacts:
         versions = {each.version_id: each.timestamp_ms for each in facts.versions}
         changed_at = _number(versions.get(facts.current_version_id or 0))
     return DocumentFacts(changed_at, snapshot_id, properties.get("comment"), properties)
+
+
+class SnapshotTotals(NamedTuple):
+    """The numbers of rows and bytes of a snapshot's data files, as its summary has them; None if unknown."""
+
+    rows: int | None
+    bytes: int | None
+
+
+NO_TOTALS: Final = SnapshotTotals(None, None)
+
+
+class _Snapshot(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    snapshot_id: int = -1
+    summary: dict[str, object] = {}
+
+
+class _Snapshots(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    current_snapshot_id: int | None = None
+    snapshots: tuple[_Snapshot, ...] = ()
+
+
+_SNAPSHOTS: Final = msgspec.json.Decoder(_Snapshots)
+
+
+def snapshot_totals(body: bytes) -> SnapshotTotals:
+    """Return the totals of a table's current snapshot; none for a view, an empty table and malformed metadata.
+
+    Writers of tables write the summary: it is a claim, not a count.
+    """
+    try:
+        document = _SNAPSHOTS.decode(body)
+    except msgspec.DecodeError:
+        return NO_TOTALS
+    summaries = (each.summary for each in document.snapshots if each.snapshot_id == document.current_snapshot_id)
+    summary = next(summaries, {})
+    return SnapshotTotals(*(_count(summary.get(name)) for name in ("total-records", "total-files-size")))
+
+
+def _count(value: object) -> int | None:
+    """Return a count of a summary, which is a text of digits."""
+    if not isinstance(value, str) or len(value) > DIGITS_MAX:
+        return None
+    return int(value) if value.isascii() and value.isdigit() else None
 
 
 def schema_columns(body: bytes) -> list[SchemaColumn]:

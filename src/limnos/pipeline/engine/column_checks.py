@@ -12,13 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from limnos.pipeline.declaration import (
-    DeclaredSource,
-    Files,
     Load,
     ParameterType,
     Parts,
     Pipeline,
-    PythonSource,
     PythonStep,
     RuleKind,
     Sql,
@@ -79,7 +76,7 @@ class ColumnChecker:
 
     def _source_problems(self) -> Iterator[Problem]:
         for source in self.pipeline.sources:
-            schema = _declared_schema(source)
+            schema = source.schema
             if schema is None or (source.name,) in self.unreadable:
                 continue
             columns = self.analyzer.schema(schema)
@@ -174,11 +171,6 @@ class ColumnChecker:
             column = error.column - len(prefix) if error.line == 1 else error.column
             return InvalidQuery(error.message, line=error.line, column=max(column, 1))
         return None
-
-
-def _declared_schema(source: DeclaredSource) -> str | None:
-    kind = source.kind.files if isinstance(source.kind, Stream) else source.kind
-    return kind.schema if isinstance(kind, (Files, PythonSource)) else None
 
 
 def _history_columns(step: StepDeclaration) -> Columns:

@@ -41,7 +41,8 @@ def client_of(spark: SparkSession, catalog: str, *, timeout_s: float = _TIMEOUT_
 
 
 def access_of(spark: SparkSession) -> ServerAccess:
-    """Return the server and the credential of the session's catalogs, for Lance tables of the same metalake.
+    """Return the server and the credential of the session's catalogs, for Lance tables and system tables of the
+    same metalake.
 
     Raises BadRequest for a session without a catalog of a Limnos server, and over Spark Connect, which does not return
     the credential.
@@ -51,7 +52,7 @@ def access_of(spark: SparkSession) -> ServerAccess:
     accesses = [access for name in names if (access := _access(spark, name)) is not None]
     if not accesses or not is_classic(spark):
         raise BadRequest(
-            "Lance tables are written in a session of limnos.spark.session with at least one Iceberg catalog, and not over Spark Connect."
+            "Lance tables are written, and system tables are read, in a session of limnos.spark.session with at least one Iceberg catalog, and not over Spark Connect."
         )
     return accesses[0]
 

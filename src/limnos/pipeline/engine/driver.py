@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from limnos.model.errors import LimnosError
+from limnos.pipeline.declaration import SystemTableSource
 from limnos.pipeline.engine.connection import access_of
 from limnos.pipeline.engine.inputs import reads_of
 from limnos.pipeline.engine.metadata import is_classic
@@ -27,6 +28,7 @@ from limnos.pipeline.engine.spark_failures import failure_of
 from limnos.pipeline.engine.steps import carry_out
 from limnos.pipeline.failures import StepError
 from limnos.pipeline.run.stop import RunStopped
+from limnos.spark.session import register_system
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,7 +56,7 @@ class SparkEngine:
     """Executes steps in sessions that share the settings of the session `spark`. Call `close` before stopping `spark`.
 
     While `is_stopped` returns true, calls do not wait for an unreachable Spark Connect server. `access` is the access
-    to Lance tables; by default that of the session's catalogs.
+    to Lance tables and system tables; by default that of the session's catalogs.
     """
 
     def __init__(
@@ -114,6 +116,8 @@ class SparkEngine:
         RunStopped by `context.check`.
         """
         with self._session(step) as spark, _spark_errors_in_step():
+            if any(isinstance(each.kind, SystemTableSource) for each in context.pipeline.sources):
+                register_system(spark, self._access or access_of(self._spark))
             if step.table[0] not in context.lance_catalogs:
                 return carry_out(spark, step, context=context)
             from limnos.pipeline.engine.lance.execution import carry_out_lance  # noqa: PLC0415 - loads Lance's library

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from limnos.names.columns import case_twins, is_reserved, reserved_column_message
-from limnos.pipeline.declaration import Files, Load, Pipeline, PythonSource, Sql, StepDeclaration, Stream, WriteMode
+from limnos.pipeline.declaration import Load, Pipeline, Sql, StepDeclaration, WriteMode
 from limnos.pipeline.engine.parser import Java, SparkGrammar, grammar_of
 from limnos.pipeline.problems import InvalidQuery, Problem, within
 
@@ -60,12 +60,12 @@ def _body_columns(
 ) -> list[OutputColumn]:
     if isinstance(step.body, Sql):
         return list(_query_columns(grammar, step.body))
-    kind = sources[step.body.source].kind if isinstance(step.body, Load) and step.body.source in sources else None
-    declared = kind.files if isinstance(kind, Stream) else kind
-    if not isinstance(declared, (Files, PythonSource)) or declared.schema is None:
+    source = sources.get(step.body.source) if isinstance(step.body, Load) else None
+    schema = None if source is None else source.schema
+    if schema is None:
         return []
     try:
-        names = grammar.sql_parser.parseTableSchema(declared.schema).fieldNames()
+        names = grammar.sql_parser.parseTableSchema(schema).fieldNames()
     except Exception:  # noqa: BLE001  (not a list of columns: the source's reader says so)
         return []
     return [OutputColumn(str(name), step.at) for name in names]

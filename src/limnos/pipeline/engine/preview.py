@@ -207,17 +207,16 @@ class _Previewer:
         return self._of_source(name[0])
 
     def _of_source(self, name: str) -> str:
-        kind = next(one.kind for one in self._pipeline.sources if one.name == name)
+        source = next(one for one in self._pipeline.sources if one.name == name)
+        kind = source.kind
         if isinstance(kind, declaration.TableSource):
             return self._text(kind.table)
         if isinstance(kind, declaration.Stream) and kind.table is not None:
             return self._text(kind.table)
-        files = kind.files if isinstance(kind, declaration.Stream) else kind
-        schema = files.schema if isinstance(files, (declaration.Files, declaration.PythonSource)) else None
-        if schema is None:
+        if source.schema is None:
             self._why[(name,)] = f"the columns of source {display.render((name,))}, which has no 'schema'"
             raise _UnknownColumns(f"its inputs are not known: {self._why[(name,)]}")
-        return self._keep((name,), self._spark.createDataFrame([], schema))
+        return self._keep((name,), self._spark.createDataFrame([], source.schema))
 
 
 def _with_history_columns(frame: DataFrame, step: declaration.StepDeclaration) -> DataFrame:

@@ -9,8 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
+from limnos.formats.exchange.system_tables import SYSTEM_TABLES
 from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
-from limnos.pipeline.declaration import Files, Jdbc, MalformedRowPolicy, PythonSource, SourceKind, Stream, TableSource
+from limnos.pipeline.declaration import (
+    Files,
+    Jdbc,
+    MalformedRowPolicy,
+    PythonSource,
+    SourceKind,
+    Stream,
+    SystemTableSource,
+    TableSource,
+)
 from limnos.pipeline.keys.shared import ENVIRONMENT, FUNCTION, OPTIONS, SQL, TEXT, pairs, require_function
 from limnos.pipeline.node_schemas import Choice, NodeSite, TableName, Text, Values, WholeNumber
 from limnos.pipeline.reader_options import option_problem
@@ -95,6 +105,16 @@ def _stream(values: Values, site: NodeSite) -> Stream:
         if not key.endswith("_env") and (_LOGIN.search(key) or _SECRET.search(value)):
             raise site.bad(f"a password is not allowed in the file: name its environment variable in '{key}_env'")
     return Stream(files=files, table=values.get("table"), kafka=kafka)
+
+
+def _system_table(values: Values, site: NodeSite) -> SystemTableSource:
+    table = SYSTEM_TABLES[values["system"]]
+    texts = [each.name for each in table.columns if each.type == "text"]
+    for name, _, at in values.get("where", ()):
+        if name not in texts:
+            words = f"'where' has texts that columns must have: '{name}' is not one of the columns {', '.join(texts)}"
+            site.notes.add(words, at)
+    return SystemTableSource(table=table.name, where=dict(pairs(values.get("where", ()))))
 
 
 _COMMENT = RecordKey(
@@ -219,6 +239,24 @@ SOURCE_CASES: Mapping[str, Record] = {
             "comment": _COMMENT,
         },
         build=lambda values, site: values["stream"],
+    ),
+    "system": Record(
+        name="a source that is a system table",
+        keys={
+            "system": RecordKey(
+                value_schema=Choice(tuple(SYSTEM_TABLES)),
+                description="A system table: the tree, access, lineage, runs; rows that the run's user may see.",
+                example="system: effective_access",
+                required=True,
+            ),
+            "where": RecordKey(
+                value_schema=OPTIONS,
+                description="Texts that columns must have; the server sends no other rows.",
+                example="where: {kind: table}",
+            ),
+            "comment": _COMMENT,
+        },
+        build=_system_table,
     ),
     "table": Record(
         name="a source that is a table",

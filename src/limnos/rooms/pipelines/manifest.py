@@ -89,6 +89,7 @@ MANIFEST: Final = Manifest(
                 "show",
                 "cancel",
                 "findings",
+                "shipped",
                 "drop",
             ),
             aliases=(("pipeline delete", "pipeline drop"),),

@@ -13,7 +13,7 @@ from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.formats.exchange.system_tables import Cells, RowRequest
-from limnos.formats.iceberg.schema_columns import document_facts, schema_columns
+from limnos.formats.iceberg.schema_columns import NO_TOTALS, document_facts, schema_columns, snapshot_totals
 from limnos.model.kinds import KINDS, Kind
 from limnos.model.privileges import Privilege
 from limnos.model.records import NODE_RECORDS, CatalogRecord
@@ -32,6 +32,7 @@ PageRows = Callable[[], list[Cells]]
 Pages = AsyncGenerator[PageRows, None]
 _REST: Final[Mapping[str, Value]] = {"second": -1, "third": -1}
 _PRIVILEGES: Final = {int(privilege): privilege.name for privilege in Privilege}
+_TOTALS: Final = frozenset({"row_count", "byte_count"})
 _WITH_DOCUMENTS: Final = frozenset({Kind.TABLE, Kind.VIEW})
 
 
@@ -100,13 +101,18 @@ class TableRows:
                 yield [(each, rows.get(each.row[0], ())) for each in some]
 
     async def _tables(self) -> Pages:
-        in_body = {"changed_at", "snapshot_id", "comment", "properties"}
+        in_body = {"changed_at", "snapshot_id", "comment", "properties"} | _TOTALS
         statement = statements.PLACES if self._wanted.isdisjoint(in_body) else statements.DOCUMENTS
         async for page in self._documents(statement):
             yield partial(self._table_rows, page)
 
     def _table_rows(self, page: list[tuple[_PageNode, Row]]) -> list[Cells]:
-        return [_table_cells(each, row, is_restricted=self._access.is_restricted(each.target)) for each, row in page]
+        has_totals = not self._wanted.isdisjoint(_TOTALS)
+        is_restricted = self._access.is_restricted
+        return [
+            _table_cells(each, row, is_restricted=is_restricted(each.target), has_totals=has_totals)
+            for each, row in page
+        ]
 
     async def _columns(self) -> Pages:
         async for page in self._documents(statements.DOCUMENTS):
@@ -270,18 +276,20 @@ def _node_cells(each: _PageNode, *, with_record: bool) -> Cells:
     )
 
 
-def _table_cells(each: _PageNode, row: Row, *, is_restricted: bool) -> Cells:
+def _table_cells(each: _PageNode, row: Row, *, is_restricted: bool, has_totals: bool) -> Cells:
     start = (*_object_cells(each.target), each.row[6] or None, is_restricted)
     if not row:
-        return (*start, *([None] * 8))
+        return (*start, *([None] * 10))
     _, version, uuid, location, metadata_location, *body = row
     facts = document_facts(bytes(body[0])) if body else None
     changed_at, snapshot_id = (None, None) if facts is None else (facts.changed_at, facts.snapshot_id)
     if is_restricted:
-        return (*start, None, None, version, uuid, changed_at, None, None, None)
+        return (*start, None, None, version, uuid, changed_at, *([None] * 5))
     comment = None if facts is None else facts.comment
     properties = None if facts is None else list(facts.properties.items())
-    return (*start, location, metadata_location, version, uuid, changed_at, snapshot_id, comment, properties)
+    totals = snapshot_totals(bytes(body[0])) if body and has_totals else NO_TOTALS
+    document = (location, metadata_location, version, uuid, changed_at, snapshot_id, comment, properties)
+    return (*start, *document, totals.rows, totals.bytes)
 
 
 def _column_rows(page: list[tuple[_PageNode, Row]]) -> list[Cells]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from limnos.pipeline.declaration import Files, Jdbc, PythonSource, TableSource
+from limnos.pipeline.declaration import Files, Jdbc, PythonSource, SystemTableSource, TableSource
 from limnos.pipeline.engine.naming import quote_identifier
 from limnos.pipeline.engine.sources.databases import database_frame
 from limnos.pipeline.engine.sources.files import files_frame, have_files_changed
 from limnos.pipeline.engine.sources.functions import function_frame
 from limnos.pipeline.engine.sources.streams import stream_frame
+from limnos.pipeline.engine.sources.system_tables import system_table_frame
 from limnos.pipeline.engine.sources.values import SourceRead, SourceReadRequest
 from limnos.pipeline.outcomes import ReadPin
 
@@ -83,15 +84,18 @@ def frame_of(
         return database_frame(request, kind)
     if isinstance(kind, PythonSource):
         return function_frame(request, kind)
+    if isinstance(kind, SystemTableSource):
+        return system_table_frame(request, kind)
     return stream_frame(request, kind)
 
 
 def has_changed(spark: SparkSession, source: DeclaredSource, *, pinned: ReadPin, directory: Path | None) -> bool | None:
-    """Return whether a source's content has changed since a run read it; None for databases and functions.
+    """Return whether a source's content has changed since a run read it; None for databases, functions and
+    system tables.
 
     A table is pinned by its snapshot and a stream has its own progress, so neither can change during a run.
     """
-    if isinstance(source.kind, (Jdbc, PythonSource)):
+    if isinstance(source.kind, (Jdbc, PythonSource, SystemTableSource)):
         return None
     if not isinstance(source.kind, Files):
         return False

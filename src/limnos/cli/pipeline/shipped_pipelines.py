@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pipeline shipped`: pipelines that come with the product, as files to copy."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.output import show_rows
+from limnos.pipeline.shipped import shipped_declaration, shipped_pipelines
+
+
+def shipped(
+    name: str | None = None,
+    /,
+    *,
+    catalog: Annotated[str, Parameter(help="The catalog of the pipeline's tables.")] = "main",
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """List the pipelines that come with Limnos, or print the file of one: copy it, change it, and run it.
+
+    They read system tables: who may do what and since when, what tables cost, which are unused.
+
+    Parameters
+    ----------
+    name
+        The name of a pipeline; without it, all are listed.
+    """
+    if name is None:
+        rows = [{"name": each, "comment": comment} for each, comment in shipped_pipelines().items()]
+        show_rows(rows, ["name", "comment"], output_format=common.output_format, empty="no pipelines")
+    else:
+        sys.stdout.write(shipped_declaration(name, catalog=catalog))

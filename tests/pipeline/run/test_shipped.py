@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Pipelines that come with the product, run over Spark against a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+
+from limnos.client import Client
+from limnos.pipeline.project import load
+from limnos.pipeline.shipped import shipped_declaration, shipped_pipelines
+from tests.integration.live import LiveServer
+
+pytestmark = [
+    pytest.mark.spark,
+    # PySpark leaves the closing of its sockets to the garbage collector.
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+class Lake:
+    """A namespace with a table of three rows, and the shipped pipelines."""
+
+    def __init__(self, spark: SparkSession, client: Client, *, folder: Path) -> None:
+        self.spark, self.client, self._folder = spark, client, folder
+
+    def run(self, name: str, **parameters: object) -> None:
+        """Run a shipped pipeline as its file, and publish its tables."""
+        file = self._folder / f"{name}.yaml"
+        file.write_text(shipped_declaration(name, catalog="main"))
+        load(file).run(self.spark, parameters=parameters, client=self.client).require()
+
+    def rows(self, query: str) -> list[Row]:
+        """Query the published tables."""
+        return self.spark.sql(query).collect()
+
+
+@pytest.fixture
+def lake(spark: SparkSession, server: LiveServer, tmp_path: Path) -> Iterator[Lake]:
+    """The lake of this module's tests."""
+    with Client(server.uri, token=server.token) as client:
+        for name in ("lake_history", "shipped"):
+            spark.sql(f"CREATE NAMESPACE IF NOT EXISTS main.{name}")
+        spark.sql("CREATE TABLE IF NOT EXISTS main.shipped.trips AS SELECT id FROM range(3)")
+        yield Lake(spark, client, folder=tmp_path)
+
+
+def test_access_of_the_past_is_a_query(lake: Lake) -> None:
+    """A user who loses a role had access in the period of validity of the row, and has it no longer."""
+    lake.client.users.add("shipped-reader")
+    lake.client.access.grant_preset("reader", "main.shipped.trips", kind="table", user="shipped-reader")
+    lake.run("access-history")
+    lake.client.access.revoke_preset("reader", "main.shipped.trips", kind="table", user="shipped-reader")
+    lake.run("access-history")
+    states = lake.rows(
+        "SELECT levels, is_current, valid_to > valid_from AS was FROM main.lake_history.access"
+        " WHERE path = 'main.shipped.trips' AND user_name = 'shipped-reader'"
+    )
+
+    assert [(row.levels, row.is_current, row.was) for row in states] == [("read", False, True)]
+
+
+def test_tree_history_has_dropped_objects(lake: Lake) -> None:
+    """A dropped table keeps the row of its past state; owners and grants have rows."""
+    lake.spark.sql("CREATE TABLE main.shipped.brief (id INT)")
+    lake.run("tree-history")
+    lake.spark.sql("DROP TABLE main.shipped.brief")
+    lake.run("tree-history")
+    states = lake.rows("SELECT path, is_current FROM main.lake_history.objects WHERE path LIKE 'main.shipped.%'")
+
+    assert {(row.path, row.is_current) for row in states} == {
+        ("main.shipped.trips", True),
+        ("main.shipped.brief", False),
+    }
+    owners = lake.rows("SELECT owner FROM main.lake_history.owners WHERE path = 'main.shipped.trips'")
+    assert [row.owner for row in owners] == ["admin"]
+
+
+def test_storage_has_rows_and_bytes(lake: Lake) -> None:
+    """Each run adds the totals of owners and namespaces, as the summaries of current snapshots have them."""
+    lake.run("storage-by-owner", euros_per_terabyte_month=1e9)
+    (space,) = lake.rows("SELECT * FROM main.lake_history.storage_by_namespace WHERE namespace = 'main.shipped'")
+    (owner,) = lake.rows("SELECT * FROM main.lake_history.storage_by_owner WHERE owner = 'admin'")
+
+    assert (space.table_count, space.row_count) == (1, 3)
+    assert space.byte_count > 0
+    assert space.euros_per_month == round(space.byte_count / 1e3, 2)
+    assert owner.table_count >= space.table_count
+
+
+def test_table_that_others_derive_from_is_used(lake: Lake) -> None:
+    """A table without lineage is unused once it has not changed for the given days; a source of another is used."""
+    lake.run("unused-tables", days=0)
+    unused = {row.path for row in lake.rows("SELECT path FROM main.lake_history.unused_tables")}
+    lake.spark.sql("CREATE TABLE main.shipped.derived AS SELECT id FROM main.shipped.trips")
+    trips, derived = ({"namespace": "limnos://lake", "name": f"main.shipped.{name}"} for name in ("trips", "derived"))
+    lake.client.lineage.send(
+        {
+            "eventType": "COMPLETE",
+            "eventTime": "2026-01-31T00:00:00Z",
+            "producer": "https://example.com",
+            "schemaURL": "https://openlineage.io/spec/2-0-2/OpenLineage.json#/$defs/RunEvent",
+            "run": {"runId": "one"},
+            "job": {"namespace": "tests", "name": "shipped"},
+            "inputs": [trips],
+            "outputs": [derived],
+        }
+    )
+    lake.run("unused-tables", days=0)
+    later = {row.path for row in lake.rows("SELECT path FROM main.lake_history.unused_tables")}
+
+    assert "main.shipped.trips" in unused
+    assert "main.shipped.derived" in later
+    assert "main.shipped.trips" not in later
+    lake.run("unused-tables")
+    assert lake.rows("SELECT path FROM main.lake_history.unused_tables") == []
+
+
+def test_names_that_differ_by_case_are_listed(lake: Lake) -> None:
+    """Siblings whose names differ by case, and names that need quotes, are listed with their paths."""
+    for name in ("Twin", "twin", "two words"):
+        lake.client.namespaces.create(("main", "shipped", name))
+    lake.run("name-conflicts")
+    conflicts = [row.paths for row in lake.rows("SELECT paths FROM main.lake_history.name_conflicts")]
+    quoted = {row.name for row in lake.rows("SELECT name FROM main.lake_history.quoted_names")}
+
+    assert "main.shipped.Twin, main.shipped.twin" in conflicts
+    assert "two words" in quoted
+    assert "twin" not in quoted
+
+
+def test_every_shipped_pipeline_is_tested_and_has_a_comment() -> None:
+    """Each has a comment for the list, and a test in this module."""
+    assert all(shipped_pipelines().values())
+    text = Path(__file__).read_text()
+    assert [name for name in shipped_pipelines() if f'"{name}"' not in text] == []
