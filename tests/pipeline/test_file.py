@@ -321,7 +321,7 @@ WRONG = {
         "p.yaml:3:14: the format of 'data/*' does not follow from its ending: add 'format: csv' (or another)"
     ],
     HEAD + "sources: {x: {tabel: a.b}}\nsteps: {a.t: {sql: SELECT 1}}": [
-        "p.yaml:3:14: a source needs one of files, jdbc, python, stream, table; did you mean 'table'?"
+        "p.yaml:3:14: a source needs one of files, jdbc, python, stream, system, table; did you mean 'table'?"
     ],
     HEAD + "sources: {x: {jdbc: 'jdbc:postgresql://u:secret@h/d', table: t}}\nsteps: {a.t: {sql: SELECT 1}}": [
         "p.yaml:3:14: a password is not allowed in the file: name its environment variable in 'password_env'"
