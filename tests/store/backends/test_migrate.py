@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic import command
 from sqlalchemy import create_engine, inspect
@@ -17,7 +20,7 @@ from sqlalchemy.engine import URL, make_url
 from limnos.store import schema
 from limnos.store.backends import migrate as store_migrate
 from limnos.store.backends.migrate import WrongSchema, current_revision, head_revision, migrate
-from tests.backends import FIRST_ID, Database, StoreLab
+from tests.backends import FIRST_ID, Database, PostgresServer, StoreLab
 
 _STARTS = """
 import sys
@@ -92,6 +95,30 @@ def test_older_store_is_brought_up_to_date(empty: Database) -> None:
 
     assert empty.sql("SELECT object_id, principal_id FROM owner") == [(7, 8)]
     empty.sql("CREATE INDEX owner_principal ON owner (principal_id)")  # the migration dropped it
+
+
+@pytest.mark.integration
+def test_long_read_does_not_make_requests_wait_behind_a_migration(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A transaction that reads for long delays the migration, but requests of running nodes go on meanwhile."""
+    monkeypatch.setattr(store_migrate, "LOCK_S", 1)
+    database = Database("postgres", postgres_server.empty_database())
+    migrate(database.address)
+    database.sql("CREATE INDEX owner_principal ON owner (principal_id)")
+    database.sql("UPDATE alembic_version SET version_num = '0001'")
+
+    with psycopg.connect(database.address) as reader, ThreadPoolExecutor(1) as threads:
+        reader.execute("SELECT * FROM owner")
+        migration = threads.submit(migrate, database.address)
+        for _ in range(3):
+            time.sleep(0.7)
+            with psycopg.connect(database.address) as request_connection:
+                request_connection.execute("SET lock_timeout = '3s'")
+                request_connection.execute("SELECT * FROM owner")
+        assert not migration.done()
+        reader.rollback()
+        assert migration.result(60) == ("0001", head_revision())
 
 
 def test_unused_idempotency_table_of_earlier_releases_is_replaced(empty: Database) -> None:

@@ -24,10 +24,16 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import OperationalError
 
 from limnos.model.errors import LimnosError
 from limnos.store.file_modes import FILE, private_database
 
+LOCK_S = 2
+"""The time that an upgrade waits for a lock of PostgreSQL, and then for the next attempt, in seconds."""
+ATTEMPTS_MAX = 225
+"""The number of attempts: 15 minutes, longer than any read in parts holds a transaction."""
+_LOCK_NOT_AVAILABLE = "55P03"
 _LOCK = 0x4C494D4E
 CONNECT_S = 5
 """The maximum time that a start waits for a database that accepts connections but does not answer, in seconds."""
@@ -157,13 +163,32 @@ def migrate(database: str) -> tuple[str | None, str]:
                     f"The store has schema {before}, made by a newer release; this one supports {head}: start the newer one"
                 )
             if before != head:
-                with connection.begin():
-                    config = _config()
-                    config.attributes["connection"] = connection
-                    command.upgrade(config, "head")
+                _upgrade(connection)
             return before, head
     finally:
         engine.dispose()
+
+
+def _upgrade(connection: Connection) -> None:
+    """Upgrade the schema in one transaction.
+
+    On PostgreSQL, a transaction that reads for long, such as an export, keeps the locks that the upgrade needs, and
+    requests of running nodes wait behind the upgrade. So it waits for a lock for `LOCK_S` only, then lets the requests
+    go on, and begins again. Raises OperationalError after `ATTEMPTS_MAX` attempts.
+    """
+    for attempt in range(1, ATTEMPTS_MAX + 1):
+        try:
+            with connection.begin():
+                if connection.dialect.name == "postgresql":
+                    connection.execute(text(f"SET LOCAL lock_timeout = '{LOCK_S}s'"))
+                config = _config()
+                config.attributes["connection"] = connection
+                command.upgrade(config, "head")
+            return
+        except OperationalError as error:
+            if attempt == ATTEMPTS_MAX or getattr(error.orig, "sqlstate", None) != _LOCK_NOT_AVAILABLE:
+                raise
+            time.sleep(LOCK_S)
 
 
 def migrate_rooms(database: str, packages: Mapping[str, str]) -> None:
