@@ -156,25 +156,23 @@ def _settle_schemas_of_snapshots(draft: MetadataDraft) -> None:
     Raises BadRequest if this request adds a snapshot with an unknown schema, or removes the schema of a snapshot. A
     schema that readers refuse may go: its snapshots then have none, and are read with the current schema.
     """
-    if not draft.added_snapshots and not draft.removed_schemas:
+    if not draft.schemas_of_snapshots and not draft.removed_schemas:
         return
-    snapshots = draft.rows("snapshots")
     known = {row.get("schema-id") for row in draft.rows("schemas")}
-    for row in list(snapshots):
-        schema_id, snapshot_id = hashable(row.get("schema-id")), row.get("snapshot-id")
-        if schema_id is None or schema_id in known:
-            continue
-        if snapshot_id in draft.added_snapshots:
+    for snapshot_id, schema_id in draft.schemas_of_snapshots.items():
+        if schema_id not in known and schema_id not in draft.removed_schemas:
             raise BadRequest(f"Snapshot {snapshot_id} has schema {schema_id}, which the table does not have")
-        if schema_id not in draft.removed_schemas:
+    snapshots = draft.rows("snapshots")
+    for row in list(snapshots) if draft.removed_schemas else ():
+        removed_id = hashable(row.get("schema-id"))
+        if removed_id in known or removed_id not in draft.removed_schemas:
             continue
-        if _is_readable(draft, schema_id):
+        snapshot_id = integer_at(row, "snapshot-id", where=HERE)
+        if _is_readable(draft, removed_id):
             raise BadRequest(
-                f"Cannot remove schema {schema_id}: snapshot {snapshot_id} has it; remove the snapshot first"
+                f"Cannot remove schema {removed_id}: snapshot {snapshot_id} has it; remove the snapshot first"
             )
-        snapshots.replace(
-            integer_at(row, "snapshot-id", where=HERE), {key: value for key, value in row.items() if key != "schema-id"}
-        )
+        snapshots.replace(snapshot_id, {key: value for key, value in row.items() if key != "schema-id"})
 
 
 def _is_readable(draft: MetadataDraft, schema_id: object) -> bool:

@@ -12,7 +12,7 @@ from limnos.formats.iceberg.client_times import AHEAD_MS
 from limnos.formats.iceberg.json_types import Json, as_object, hashable, integer_at
 from limnos.formats.iceberg.metadata import references, rows, with_current_shape
 from limnos.formats.iceberg.partitioning import key_of, stored_fields
-from limnos.formats.iceberg.rows import DocumentRows
+from limnos.formats.iceberg.rows import SCANS_MAX, DocumentRows
 from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.model.errors import BadRequest
 
@@ -53,6 +53,8 @@ class MetadataDraft:
     added_order_id: int | None = None
     added_snapshots: dict[int, int] = field(default_factory=dict)
     """Snapshots added by this request: id to timestamp in ms."""
+    schemas_of_snapshots: dict[int, object] = field(default_factory=dict)
+    """The schema ids of snapshots that this request added, by snapshot id."""
     main_ids: list[int] = field(default_factory=list)
     """Snapshots that this request made current, in order."""
     dropped_snapshots: bool = False
@@ -66,6 +68,7 @@ class MetadataDraft:
     _refs_to: dict[object, set[str]] | None = None
     _field_ids: dict[object, object] | None = None
     _parent_ids: set[object] | None = None
+    _parent_scans: int = 0
     _columns: dict[object, SchemaColumns] = field(default_factory=dict)
 
     @property
@@ -153,13 +156,24 @@ class MetadataDraft:
         if ref is not None:
             self._refs_to.setdefault(ref.get("snapshot-id"), set()).add(name)
 
-    def parent_ids(self) -> set[object]:
-        """Return the ids of the snapshots that others have as their parents. A caller that adds a snapshot must add its
-        parent to this set.
-        """
+    def has_child(self, snapshot_id: int) -> bool:
+        """Return whether a snapshot of the document names this one as its parent."""
+        if self._parent_ids is None and self._parent_scans < SCANS_MAX:
+            self._parent_scans += 1
+            return snapshot_id in [row.get("parent-snapshot-id") for row in self.rows("snapshots").whole()]
         if self._parent_ids is None:
             self._parent_ids = {hashable(row.get("parent-snapshot-id")) for row in self.rows("snapshots")}
-        return self._parent_ids
+        return snapshot_id in self._parent_ids
+
+    def add_snapshot(self, snapshot: Json, time_ms: int) -> None:
+        """Append a checked snapshot of this request; `time_ms` is its time since 1970."""
+        snapshot_id = integer_at(snapshot, "snapshot-id", where=HERE)
+        self.rows("snapshots").append(snapshot)
+        self.updated_ms = self.added_snapshots[snapshot_id] = time_ms
+        if snapshot.get("schema-id") is not None:
+            self.schemas_of_snapshots[snapshot_id] = snapshot["schema-id"]
+        if self._parent_ids is not None:
+            self._parent_ids.add(hashable(snapshot.get("parent-snapshot-id")))
 
     def field_ids(self) -> dict[object, object]:
         """Return the ids of partition fields by (source id, transform).

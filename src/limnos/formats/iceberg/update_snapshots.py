@@ -34,8 +34,7 @@ def add_snapshot(draft: MetadataDraft, update: json_types.Json) -> None:
     _take_sequence_number(draft, snapshot)
     if draft.version >= 3:
         _take_row_ids(draft, snapshot)
-    draft.rows("snapshots").append(snapshot)
-    draft.updated_ms = draft.added_snapshots[snapshot_id] = _time_of(draft, snapshot)
+    draft.add_snapshot(snapshot, _time_of(draft, snapshot))
 
 
 def _time_of(draft: MetadataDraft, snapshot: json_types.Json) -> int:
@@ -104,8 +103,8 @@ def check_shape(snapshot: json_types.Json, version: int, *, where: str) -> None:
 
 def _check_parent(draft: MetadataDraft, snapshot: json_types.Json) -> None:
     """Raise BadRequest if a new snapshot would be among its own ancestors."""
-    draft.parent_ids().add(snapshot.get("parent-snapshot-id"))
-    if snapshot["snapshot-id"] in draft.parent_ids():
+    parent = snapshot.get("parent-snapshot-id")
+    if parent is not None and (parent == snapshot["snapshot-id"] or draft.has_child(int(str(snapshot["snapshot-id"])))):
         check_ancestors([*draft.rows("snapshots"), snapshot], where=_SNAPSHOT)
 
 
