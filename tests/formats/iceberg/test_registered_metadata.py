@@ -261,7 +261,9 @@ def test_row_ids_are_below_the_counter() -> None:
     [
         ({"schema": None}, "schema is null"),
         ({"schema": {"type": "struct"}}, "'fields' is required"),
+        ({"schema": schema(**{"schema-id": None})}, "schema-id is null"),
         ({"partition-spec": [{}]}, "'transform' is required"),
+        ({"partition-spec": [{**OF_LIST, "name": ""}]}, "'name' must not be empty"),
         ({"snapshots": [snapshot(1, version=1, **{"sequence-number": 4})]}, "has no sequence numbers"),
     ],
 )

@@ -53,6 +53,7 @@ def check_first_version(metadata: Json) -> None:
         raise BadRequest(f"{HERE}: format version 1 requires field 'schema', the current schema")
     columns(schema)
     refuse_unreadable(schema, HERE)
+    refuse_null(schema, f"{HERE}, schema")
     optional_integer_at(schema, "schema-id", where=f"{HERE}, schema", low=0, high=INT_MAX)
 
 

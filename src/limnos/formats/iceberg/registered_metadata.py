@@ -27,7 +27,6 @@ from limnos.formats.iceberg.json_types import (
     list_at,
     objects_at,
     optional_integer_at,
-    optional_string_at,
     preview_value,
     text_at,
 )
@@ -246,7 +245,8 @@ def _check_fields(fields: list[Json], what: str) -> None:
             integer_at(one, "source-id", where=where, low=1, high=INT_MAX)
         else:
             integers_at(one, "source-ids", where=where)
-        optional_string_at(one, "name", where=where)
+        if what != "sort-orders":
+            text_at(one, "name", where=where)
         optional_integer_at(one, "field-id", where=where, low=0, high=INT_MAX)
 
 
