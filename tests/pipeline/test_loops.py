@@ -127,10 +127,10 @@ def test_ten_thousand_steps_are_those_written_out() -> None:
         f"  a.t_{number}: {{sql: 'SELECT {number} AS x', expect: [x >= 0]}}\n" for number in range(10_000)
     )
 
-    made = _read(f"  a.t_{{{{n}}}}: {{for_each: {{n: [{many}]}}, sql: 'SELECT {{{{n}}}} AS x', expect: [x >= 0]}}\n")
+    looped = _read(f"  a.t_{{{{n}}}}: {{for_each: {{n: [{many}]}}, sql: 'SELECT {{{{n}}}} AS x', expect: [x >= 0]}}\n")
 
-    assert made.steps == _read(written).steps
-    assert len(order_steps(made, {})[0]) == 10_000
+    assert looped.steps == _read(written).steps
+    assert len(order_steps(looped, {})[0]) == 10_000
 
 
 def test_a_file_with_mistakes_keeps_the_steps_of_its_loops(tmp_path: Path) -> None:

@@ -75,6 +75,22 @@ def layered_layout(
     return GraphLayout(corners, routed, (max(layer_of.values(), default=0) + 1) * step - sizes.gap_x, height)
 
 
+def svg_path(points: Sequence[tuple[float, float]], *, margin: int) -> str:
+    """Return the SVG path of an edge: curves between the layers, and straight lines through them. `margin` pixels are
+    added on the left and above.
+    """
+    (x, y), *others = [(round(x) + margin, round(y) + margin) for x, y in points]
+    parts = [f"M{x} {y}"]
+    for number, (right, low) in enumerate(others):
+        if number % 2:
+            parts.append(f"L{right} {low}")
+        else:
+            middle = (x + right) // 2
+            parts.append(f"C{middle} {y} {middle} {low} {right} {low}")
+        x, y = right, low
+    return "".join(parts)
+
+
 def _closing_edges(nodes: Sequence[str], edges: Sequence[tuple[str, str]]) -> set[tuple[str, str]]:
     """Return the back edges of a depth-first search. The graph without them is acyclic."""
     out: dict[str, list[str]] = {name: [] for name in nodes}

@@ -106,7 +106,7 @@ def test_a_held_table_counts_as_nothing(rig: PipelineRig) -> None:
     """A table that only a held run has written is empty on `main`, so production's is read."""
     pipeline = rig.pipeline(a="", b="a")
     rig.run(pipeline)
-    held = _dev(rig, pipeline, select=(f"{rig.space}.a",), hold=True)
+    held_run = _dev(rig, pipeline, select=(f"{rig.space}.a",), hold=True)
 
     dry = intents(
         in_environment(_with_rules(pipeline), "dev"),
@@ -115,7 +115,7 @@ def test_a_held_table_counts_as_nothing(rig: PipelineRig) -> None:
         options=RunOptions(select=(f"{rig.space}.b",)),
     )
 
-    assert held.state == "held"
+    assert held_run.state == "held"
     assert [one.reads for one in dry] == [(f"{'.'.join(rig.table('a'))} at {rig.main('a')}",)]
     assert [one.writes for one in dry] == [f"{'.'.join(_own(rig, 'b'))} (replace)"]
 
@@ -152,8 +152,8 @@ def test_held_runs_are_published_and_discarded(rig: PipelineRig) -> None:
     pipeline = rig.pipeline(a="")
     rig.run(pipeline)
     before = rig.main("a")
-    held = _dev(rig, pipeline, hold=True)
-    ended = publish_held(rig.client, held.run)
+    held_run = _dev(rig, pipeline, hold=True)
+    ended = publish_held(rig.client, held_run.run)
     other = _dev(rig, pipeline, hold=True)
     discard(rig.client, other.run)
 

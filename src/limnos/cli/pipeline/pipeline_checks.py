@@ -43,7 +43,7 @@ def check(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
-    pipeline = _check_pipeline(file, environment=env, offline=offline, common=common)
+    pipeline = check_file(file, environment=env, offline=offline, common=common)
     return _show_check(file, pipeline, planned=False, output_format=common.output_format)
 
 
@@ -71,7 +71,7 @@ def plan(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
-    pipeline = _check_pipeline(file, environment=env, offline=False, common=common)
+    pipeline = check_file(file, environment=env, offline=False, common=common)
     selected = _selected(pipeline, select=select, exclude=exclude, common=common)
     previews: Mapping[str, StepPreview] = {}
     if not no_columns and not isinstance(pipeline, tuple) and _can_compare_columns(pipeline):
@@ -88,7 +88,7 @@ def schema() -> None:
     print(import_extra("limnos.pipeline.file", extra="pipelines").schema_text(), end="")
 
 
-def _check_pipeline(
+def check_file(
     file: Path, *, environment: str | None, offline: bool, common: CommonFlags
 ) -> CheckResult | tuple[Problem, ...]:
     """Return the check's result, or the problems of a file that is not a valid declaration.

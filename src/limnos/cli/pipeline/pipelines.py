@@ -195,6 +195,10 @@ for _module, _names in {
         "plan": "Show what a run of a pipeline would do.",
         "schema": "Print the JSON Schema of a pipeline's file.",
     },
+    "limnos.cli.pipeline.pipeline_pictures": {
+        "graph": "Draw the steps, sources and tables of a pipeline.",
+        "docs": "Write pages about the tables of a pipeline.",
+    },
     "limnos.cli.pipeline.pipeline_runs": {
         "run": "Run a pipeline, and publish all of its tables or none.",
         "resume": "Resume a run that failed, was held, cancelled or killed.",

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from limnos.formats.graphs import GraphSizes, layered_layout
+from limnos.formats.graphs import GraphSizes, layered_layout, svg_path
 
 NODES_MAX: Final = 100
 """The maximum number of nodes in a picture; the page states the number of omitted ones."""
@@ -106,7 +106,9 @@ def graph_picture(
             )
         )
     lines = tuple(
-        PictureLine(_path(edge.points), edge.is_back or (edge.source, edge.target) in dashed, edge.is_back)
+        PictureLine(
+            svg_path(edge.points, margin=_MARGIN), edge.is_back or (edge.source, edge.target) in dashed, edge.is_back
+        )
         for edge in layout.edges
     )
     order = sorted(placed, key=lambda each: (each.x, each.y))
@@ -125,17 +127,3 @@ def graph_picture(
 
 def _short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 1]}…"
-
-
-def _path(points: Sequence[tuple[float, float]]) -> str:
-    """Return the SVG path of a line: curves between the layers, and straight lines through them."""
-    (x, y), *others = [(round(x) + _MARGIN, round(y) + _MARGIN) for x, y in points]
-    parts = [f"M{x} {y}"]
-    for number, (right, low) in enumerate(others):
-        if number % 2:
-            parts.append(f"L{right} {low}")
-        else:
-            middle = (x + right) // 2
-            parts.append(f"C{middle} {y} {middle} {low} {right} {low}")
-        x, y = right, low
-    return "".join(parts)

@@ -79,6 +79,8 @@ MANIFEST: Final = Manifest(
                 "plan",
                 "test",
                 "schema",
+                "graph",
+                "docs",
                 "run",
                 "resume",
                 "publish",

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pipeline graph | docs`: a drawing of a pipeline, and pages about its tables. The server is only read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
+
+from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.extras import import_extra
+from limnos.cli.failures import UsageError
+from limnos.cli.output import show_done
+from limnos.cli.pipeline.pipeline_checks import OfflineFlag, check_file
+from limnos.cli.pipeline.pipeline_runs import EnvironmentFlag
+
+if TYPE_CHECKING:
+    from limnos.pipeline.plan import CheckResult
+    from limnos.pipeline.reads import StepReads
+
+
+def graph(
+    file: Path,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The file to write; its name ends in .svg or .html.")],
+    env: EnvironmentFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Draw the sources, tables and steps of a pipeline, and which reads which. Needs no server.
+
+    Parameters
+    ----------
+    file
+        The pipeline, a file that ends in .yaml or .py.
+    """
+    if out.suffix not in {".svg", ".html"}:
+        raise UsageError(f"--out {out}: the name ends in .svg or .html", hint="write for example --out graph.svg")
+    checked, reads = _checked(file, environment=env, offline=True, common=common)
+    drawing = import_extra("limnos.pipeline.drawing", extra="pipelines")
+    drawn = drawing.graph_of(checked.pipeline, reads)
+    text: str = drawing.svg(drawn) if out.suffix == ".svg" else drawing.html_graph(drawn)
+    _write(out, text)
+    result = {"file": str(out), "nodes": len(drawn.nodes), "edges": len(drawn.edges)}
+    show_done(f"wrote {out}: {len(drawn.nodes)} nodes", result, output_format=common.output_format)
+
+
+def docs(
+    file: Path,
+    /,
+    *,
+    out: Annotated[Path, Parameter(help="The directory to write: a new or empty one, or one with earlier pages.")],
+    env: EnvironmentFlag = None,
+    offline: OfflineFlag = False,
+    common: CommonFlags = DEFAULTS,
+) -> None:
+    """Write pages about a pipeline: its graph, and for each table columns, lineage, expectations and last runs.
+
+    The pages have what you may see. Without a server they have what the file says.
+
+    Parameters
+    ----------
+    file
+        The pipeline, a file that ends in .yaml or .py.
+    """
+    checked, reads = _checked(file, environment=env, offline=offline, common=common)
+    site = import_extra("limnos.pipeline.site", extra="pipelines")
+    facts = site.SiteFacts()
+    if checked.table_lookups is not None:
+        with common.client() as client:
+            runs = site.recent_runs(client, checked.pipeline)
+        metadata = {name: one.metadata for name, one in checked.table_lookups.items() if one.metadata is not None}
+        facts = site.SiteFacts(metadata=metadata, runs=runs)
+    try:
+        pages: int = site.write_site(checked.pipeline, reads, facts=facts, directory=out)
+    except OSError as error:
+        raise UsageError(f"--out {out}: {error.strerror}", hint="name a directory that you may write") from None
+    show_done(
+        f"wrote {pages} pages to {out}", {"directory": str(out), "pages": pages}, output_format=common.output_format
+    )
+
+
+def _checked(
+    file: Path, *, environment: str | None, offline: bool, common: CommonFlags
+) -> tuple[CheckResult, dict[str, StepReads]]:
+    """Check the file. Raises InvalidPipeline for a file with problems, UsageError without the grammar of queries."""
+    checked = check_file(file, environment=environment, offline=offline, common=common)
+    invalid = import_extra("limnos.pipeline.problems", extra="pipelines").InvalidPipeline
+    if isinstance(checked, tuple):
+        raise invalid(checked)
+    if checked.problems:
+        raise invalid(checked.problems)
+    if checked.reads is None:
+        raise UsageError(
+            "; ".join(checked.unchecked), hint="install Spark: the inputs of queries are found by its grammar"
+        )
+    return checked, dict(checked.reads)
+
+
+def _write(out: Path, text: str) -> None:
+    try:
+        out.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"--out {out}: {error.strerror}", hint="name a file that you may write") from None

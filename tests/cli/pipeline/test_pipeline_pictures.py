@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`pipeline graph` and `docs`: their files and refusals."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from limnos.cli.failures import ExitCode
+from tests.cli.conftest import Run
+
+TEXT = """
+pipeline: p
+catalog: main
+environments: {dev: {prefix: dev_}}
+sources: {x: data/*.csv}
+steps: {a.t: {load: x}, a.u: {sql: SELECT * FROM a.t}}
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> str:
+    """A pipeline of two steps."""
+    path = tmp_path / "p.yaml"
+    path.write_text(TEXT)
+    return str(path)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name,begins", [("g.svg", "<svg"), ("g.html", "<!doctype html>")])
+def test_graph_is_written_in_the_form_of_its_name(run: Run, tmp_path: Path, file: str, name: str, begins: str) -> None:
+    """The file has the form that its name says, and the names of an environment if one is chosen."""
+    command_result = run("pipeline", "graph", file, "--out", str(tmp_path / name), "--env", "dev", "--output", "json")
+
+    text = (tmp_path / name).read_text(encoding="utf-8")
+    assert command_result.result == {"file": str(tmp_path / name), "nodes": 3, "edges": 2}
+    assert text.startswith(begins)
+    assert "dev_a.u" in text
+
+
+@pytest.mark.spark
+def test_docs_are_written_without_a_server(run: Run, tmp_path: Path, file: str) -> None:
+    """`docs --offline` writes a page for each table, and one for the pipeline."""
+    command_result = run("pipeline", "docs", file, "--out", str(tmp_path / "site"), "--offline", "--output", "json")
+
+    assert command_result.result == {"directory": str(tmp_path / "site"), "pages": 3}
+    assert sorted(path.name for path in (tmp_path / "site").glob("*.html")) == [
+        *("index.html", "table-a-t.html", "table-a-u.html")
+    ]
+
+
+@pytest.mark.parametrize("out,message", [("g.png", "ends in .svg or .html"), ("", "ends in .svg or .html")])
+def test_other_forms_of_drawings_are_refused(run: Run, tmp_path: Path, file: str, out: str, message: str) -> None:
+    """A name with another ending is a usage error."""
+    command_result = run("pipeline", "graph", file, "--out", str(tmp_path / out))
+
+    assert command_result.code == ExitCode.USAGE
+    assert message in command_result.err
+
+
+def test_files_with_mistakes_are_not_drawn(run: Run, tmp_path: Path) -> None:
+    """A file with mistakes is refused with its problems."""
+    (tmp_path / "w.yaml").write_text("pipeline: p\ncatalog: main\nsteps: {a.t: {sqll: SELECT 1}}\n")
+
+    command_result = run("pipeline", "graph", str(tmp_path / "w.yaml"), "--out", str(tmp_path / "g.svg"))
+
+    assert command_result.code == ExitCode.USAGE
+    assert "unknown key 'sqll'" in command_result.err
+    assert not (tmp_path / "g.svg").exists()
