@@ -105,7 +105,7 @@ class _Site:
             [
                 *comment,
                 *picture(graph),
-                *_section("Last runs", table(("run", "state", "started", "user", ""), runs), runs),
+                *_section("Last runs", table(("run", "state", "started", "user", ""), runs), rows=runs),
             ],
         )
 
@@ -117,17 +117,17 @@ class _Site:
         if isinstance(step.body, Sql):
             body.append(f"<pre>{escaped(step.body.text)}</pre>")
         columns = self._columns(step)
-        body += _section("Columns", table(("column", "type", "comment", "comes from"), columns), columns)
+        body += _section("Columns", table(("column", "type", "comment", "comes from"), columns), rows=columns)
         body += self._neighbours(step)
         rules = [
             [escaped(rule.name), escaped(_rule(rule.kind, rule.condition)), escaped(rule.action.value)]
             for rule in step.expectations
         ]
-        body += _section("Expectations", table(("rule", "", "action"), rules), rules)
+        body += _section("Expectations", table(("rule", "", "action"), rules), rows=rules)
         runs = self._runs(step)
         return page(
             display.render(step.table),
-            [*body, *_section("Last runs", table(("run", "state", "rows", "ended", "broken"), runs), runs)],
+            [*body, *_section("Last runs", table(("run", "state", "rows", "ended", "broken"), runs), rows=runs)],
         )
 
     def _columns(self, step: StepDeclaration) -> list[list[str]]:
@@ -171,8 +171,8 @@ class _Site:
             [link(display.render(each.table), self._files[each.table])] for each in self._readers.get(step.table, ())
         ]
         return [
-            *_section("Reads", table(("name",), inputs), inputs),
-            *_section("Read by", table(("name",), readers), readers),
+            *_section("Reads", table(("name",), inputs), rows=inputs),
+            *_section("Read by", table(("name",), readers), rows=readers),
         ]
 
     def _runs(self, step: StepDeclaration) -> list[list[str]]:
@@ -204,7 +204,7 @@ def page_names(tables: Sequence[Parts]) -> dict[Parts, str]:
     return names
 
 
-def _section(title: str, body: list[str], rows: Sequence[object]) -> list[str]:
+def _section(title: str, body: list[str], *, rows: Sequence[object]) -> list[str]:
     return [f"<h2>{escaped(title)}</h2>", *body] if rows else []
 
 

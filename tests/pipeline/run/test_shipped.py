@@ -15,6 +15,7 @@ from limnos.pipeline.shipped import shipped_declaration, shipped_pipelines
 from tests.integration.live import LiveServer
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

@@ -58,7 +58,7 @@ async def ended_slices() -> None:
         await asyncio.sleep(0.01)
 
 
-def test_snapshot_whose_query_failed_is_given_to_nobody_else(lab: StoreLab) -> None:
+def test_failed_query_closes_its_snapshot(lab: StoreLab) -> None:
     """A failed query is unavailable, and its snapshot is closed: the next read of the same revision gets a new one."""
     snapshots = HeldSnapshots(lab.store)
 
@@ -151,7 +151,7 @@ def test_unused_snapshot_is_closed_when_its_reader_does_not_return(
     assert (before, open_transactions(lab), snapshots.count) == (1, 0, 0)
 
 
-def test_one_user_does_not_take_all_snapshots(lab: StoreLab) -> None:
+def test_snapshots_of_one_user_are_limited(lab: StoreLab) -> None:
     """A user who reads many revisions at once is refused before no snapshot is left for others."""
     snapshots = HeldSnapshots(lab.store)
 

@@ -9,8 +9,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
+from limnos.cli.extras import import_extra
 from limnos.cli.output import show_rows
-from limnos.pipeline.shipped import shipped_declaration, shipped_pipelines
 
 
 def shipped(
@@ -29,8 +29,9 @@ def shipped(
     name
         The name of a pipeline; without it, all are listed.
     """
+    pipelines = import_extra("limnos.pipeline.shipped", extra="pipelines")
     if name is None:
-        rows = [{"name": each, "comment": comment} for each, comment in shipped_pipelines().items()]
+        rows = [{"name": each, "comment": comment} for each, comment in pipelines.shipped_pipelines().items()]
         show_rows(rows, ["name", "comment"], output_format=common.output_format, empty="no pipelines")
     else:
-        sys.stdout.write(shipped_declaration(name, catalog=catalog))
+        sys.stdout.write(pipelines.shipped_declaration(name, catalog=catalog))

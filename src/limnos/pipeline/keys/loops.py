@@ -99,7 +99,7 @@ class _Expansion:
         """Return the steps of one loop. Raises InvalidNode after recording a problem."""
         body = MapNode(at=step.at, entries=[(name, value) for name, value in step.entries if name.text != KEY])
         items = list(self._items(loop))
-        self._require_known_variables(key, body, items[0])
+        self._require_known_variables(key, body, item=items[0])
         self._count(body, items=len(items), loop=loop)
         names = [_filled_scalar(key, item) for item in items]
         for name, item in zip(names, items, strict=True):
@@ -174,7 +174,7 @@ class _Expansion:
         if self._nodes > NODES_MAX:
             raise self._notes.bad(f"the loops make more than {NODES_MAX:,} values: divide the pipeline", loop.at)
 
-    def _require_known_variables(self, key: ScalarNode, body: MapNode, item: _Item) -> None:
+    def _require_known_variables(self, key: ScalarNode, body: MapNode, *, item: _Item) -> None:
         before = len(self._notes.problems)
         for scalar in (key, *_scalars(body)):
             for name in _PLACEHOLDER.findall(scalar.text):

@@ -68,8 +68,8 @@ class ActivityRows:
     async def _ends(self, ids: set[int]) -> _LineageEnds:
         objects = await self._access.objects(ids)
         rest = dumps(sorted(ids - objects.keys()))
-        held = self._access.snapshot
-        rows = await held.rows((statements.DATASETS, {"ids": rest, "metalake": held.metalake_id}))
+        snapshot = self._access.snapshot
+        rows = await snapshot.rows((statements.DATASETS, {"ids": rest, "metalake": snapshot.metalake_id}))
         return _LineageEnds(objects, {row[0]: row for row in rows})
 
     def _edge(self, target_id: int, source_id: int, *, ends: _LineageEnds) -> tuple[Cells, Cells] | None:
@@ -103,17 +103,18 @@ class ActivityRows:
             edge = self._edge(target_id, source_id, ends=ends)
             if edge is None:
                 continue
-            target = self._column_cells(target_id, *pair[:2], ends=ends)
-            source = self._column_cells(source_id, *pair[2:], ends=ends)
+            target = self._column_cells(target_id, column=(pair[0], pair[1]), ends=ends)
+            source = self._column_cells(source_id, column=(pair[2], pair[3]), ends=ends)
             columns = (*edge[0][:3], *target, *edge[1][:3], *source)
             results.append((*columns, namespace, job, run, at, subtype or None, bool(direct)))
         return results
 
-    def _column_cells(self, end_id: int, field_id: int, name: str, *, ends: _LineageEnds) -> Cells:
+    def _column_cells(self, end_id: int, *, column: tuple[int, str], ends: _LineageEnds) -> Cells:
         """Return the field id and the reported name of a column: no id if it is unknown, and neither for all columns.
 
         A restricted reader gets no reported name, because it may be that of a former column.
         """
+        field_id, name = column
         if field_id == EVERY_FIELD:
             return None, None
         target = ends.objects.get(end_id)
@@ -133,8 +134,8 @@ class ActivityRows:
             run = runs.get(run_id)
             if run is None or not self._access.may(Action.JOB_LOAD, run):
                 continue
-            shown = LOST if state in LIVE and leased_until <= self._now_ms else state
-            results.append((run_id, uuid, pipeline_id, run.chain[1].name, version, shown, *facts, message))
+            current = LOST if state in LIVE and leased_until <= self._now_ms else state
+            results.append((run_id, uuid, pipeline_id, run.chain[1].name, version, current, *facts, message))
         return results
 
     async def _operations(self) -> Pages:

@@ -156,8 +156,8 @@ async def _agreed(
     for attempt in range(1, ATTEMPTS_MAX + 1):
         reader = await ctx.read(RequestScope(metalake), _decide)
         user, metalake_id = reader.caller.subject.user_name, reader.caller.metalake.id
-        held = HELD_SNAPSHOTS.of(ctx.services)
-        async with held.at(metalake_id, user=user, revision=revision, is_shared=not table.is_activity) as snapshot:
+        snapshots = HELD_SNAPSHOTS.of(ctx.services)
+        async with snapshots.at(metalake_id, user=user, revision=revision, is_shared=not table.is_activity) as snapshot:
             rights = _Rights(ctx, RequestScope(metalake), snapshot=snapshot)
             try:
                 await rights.begin()

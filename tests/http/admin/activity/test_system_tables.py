@@ -404,7 +404,7 @@ def test_lineage_is_shown_between_visible_objects(node: DriverNode) -> None:
     assert (pair["field_id"], pair["direct"], pair["type"]) == (city["field_id"], True, "IDENTITY")
 
 
-def test_lineage_tells_a_restricted_reader_no_names_of_columns(node: DriverNode) -> None:
+def test_lineage_has_no_column_names_for_a_restricted_reader(node: DriverNode) -> None:
     """A reported name may be that of a former column, which a restricted reader must not know: the id is shown."""
     make_lake(node)
     report_lineage(node)
