@@ -51,8 +51,13 @@ class _Caller:
 
 
 def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Sequence[SecurableChain]) -> str | None:
-    """Describe a caller whose body is read only with the lowered actions; None if there is none."""
-    privileges = sorted({each for action in (*asks, *lowered) for each in _privileges(POLICY[action])})
+    """Describe a caller whose body is read only with the lowered actions; None if there is none.
+
+    No rule refuses a caller for holding a privilege. So only sets of the privileges that the new actions name matter:
+    a further privilege may allow an action of before, and changes nothing for a new one.
+    """
+    new = set(lowered) - set(asks)
+    privileges = sorted({each for action in new for each in _privileges(POLICY[action])})
     privilege_sets = (each for count in range(len(privileges) + 1) for each in combinations(privileges, count))
     for allowed, member, admin, chain in product(privilege_sets, (False, True), (False, True), chains):
         caller = cast("Subject", _Caller(allowed, member=member, admin=admin))
@@ -60,7 +65,7 @@ def admits_more(asks: Sequence[Action], lowered: Sequence[Action], chains: Seque
             owner_of = {link.id: 1 if link.id == owned else 2 for link in chain}
             now, then = (
                 any(may_be_allowed(caller, each, chain, lambda link: owner_of[link.id]) for each in some)  # noqa: B023 - called here
-                for some in (lowered, asks)
+                for some in (new, asks)
             )
             if now and not then:
                 return f"who holds {allowed or 'nothing'} and owns {owned} on {[link.kind.word for link in chain]}"
