@@ -133,3 +133,22 @@ def test_refusal_does_not_reveal_existence(
         first, second = responses[who][route, existing], responses[who][route, missing]
         if first.status == second.status == 403 and first.body:
             assert wire.error_of(first)[:2] == wire.error_of(second)[:2], who
+
+
+def test_second_decision_about_credentials_needs_use_schema(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """The handler that asks the source refuses credentials to a caller who lacks USE_SCHEMA, as it refuses the table.
+
+    A caller without USE_CATALOG is refused before, because the endpoints of the source are read by that right.
+    """
+    away, near = (tmp_path_factory.mktemp(name) for name in ("away", "near"))
+    with wire.node_over(away) as source:
+        wire.make_space(source, "there")
+        wire.make_table(source, "there", "t")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "serve_federated", _second_alone)
+        with far_at(near, away, timeout_s=60.0) as far:
+            grant(far.node, "spaceless", "use_catalog select_table", kind="CATALOG", on="far")
+            path = _far_url(wire.table_path("there", "t"))
+            statuses = [far.node.get(f"{path}{end}", user="spaceless").status for end in ("", "/credentials")]
+
+    assert statuses == [403, 403]
