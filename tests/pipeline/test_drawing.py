@@ -9,8 +9,19 @@ import xml.etree.ElementTree as ET
 import pytest
 
 from limnos.model.errors import BadRequest
-from limnos.pipeline.declaration import DeclaredSource, Files, Jdbc, Pipeline, Sql, StepDeclaration
-from limnos.pipeline.drawing import NODES_MAX, PipelineGraph, escaped, graph_of, html_graph, svg
+from limnos.pipeline.declaration import (
+    DeclaredSource,
+    Files,
+    Jdbc,
+    Pipeline,
+    PythonSource,
+    Sql,
+    StepDeclaration,
+    Stream,
+    SystemTableSource,
+    TableSource,
+)
+from limnos.pipeline.drawing import NODES_MAX, PipelineGraph, describe_source, escaped, graph_of, html_graph, svg
 from limnos.pipeline.reads import StepReads
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
@@ -52,6 +63,23 @@ def test_graph_has_sources_tables_and_steps() -> None:
     a, b, c = (("main", "a", name) for name in "abc")
     assert set(graph.edges) == {(("files",), a), (("db",), a), (a, b), (("other", "x", "y"), b), (a, c)}
     assert graph.after == {(a, c)}
+
+
+def test_source_is_described_by_its_kind() -> None:
+    """Every kind of source has a text of its own."""
+    kinds = (
+        Files(path="x.csv", format="csv"),
+        TableSource(table=("main", "a", "t")),
+        Jdbc(url="jdbc:x", table="t"),
+        PythonSource(function="m:f"),
+        SystemTableSource(table="owners"),
+        Stream(table=("main", "a", "t")),
+    )
+
+    assert [describe_source(each) for each in kinds] == [
+        *("csv files x.csv", "table main.a.t", "database, t"),
+        *("function m:f", "system table owners", "stream"),
+    ]
 
 
 def test_svg_is_xml_with_a_node_and_a_line_each() -> None:

@@ -16,7 +16,16 @@ from typing import Final
 from limnos.formats.graphs import GraphSizes, layered_layout, svg_path
 from limnos.model.errors import BadRequest
 from limnos.names import display
-from limnos.pipeline.declaration import Files, Jdbc, Parts, Pipeline, PythonSource, StepDeclaration, TableSource
+from limnos.pipeline.declaration import (
+    Files,
+    Jdbc,
+    Parts,
+    Pipeline,
+    PythonSource,
+    StepDeclaration,
+    SystemTableSource,
+    TableSource,
+)
 from limnos.pipeline.reads import StepReads
 
 NODES_MAX: Final = 1000
@@ -105,6 +114,8 @@ def describe_source(kind: object) -> str:
         return f"database, {kind.table or 'a query'}"
     if isinstance(kind, PythonSource):
         return f"function {kind.function}"
+    if isinstance(kind, SystemTableSource):
+        return f"system table {kind.table}"
     return "stream"
 
 
