@@ -104,7 +104,7 @@ def test_check_warns_of_documents_that_readers_refuse(tmp_path: Path) -> None:
     settings = settings_of(tmp_path)
     migrate(settings)
     readable = appended(1)
-    column = {"id": 9, "name": "a", "required": False, "type": "int", "write-default": None}
+    column = {"id": 1, "name": "a", "required": False, "type": "int", "write-default": None}
     unreadable = {**readable, "schemas": [{"schema-id": 0, "type": "struct", "fields": [column]}]}
     lost = {**readable, "refs": {"b": {"type": "tag", "snapshot-id": 9}}, "current-snapshot-id": -1}
     view = {"view-uuid": "no", "format-version": 1}

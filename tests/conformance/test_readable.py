@@ -65,7 +65,7 @@ def test_ledger_explains_no_supported_part() -> None:
 def test_refused_requests_have_their_parts() -> None:
     """The reference gets each refused request whole: what it asks for, the document before it, and the updates."""
     chains = Chains(1)
-    list(islice(chains.documents(), 200))
+    list(islice(chains.documents(), 400))
 
     requests = [each for each in chains.take_refused() if each.parts]
 

@@ -116,6 +116,7 @@ def test_board_shows_every_metric_but_listed_exceptions() -> None:
 
     assert set(METRICS) - shown_metrics == {
         "limnos_commit_files_total",
+        "limnos_held_snapshots",
         "limnos_janitor_removed_total",
         "limnos_lance_debris_total",
         "limnos_lock_requests_total",

@@ -23,7 +23,7 @@ from tests.http.lance.wire import arrow
 
 FOLDER = Path(__file__).parents[2] / "openapi"
 ALLOWED = Path(__file__).with_name("coverage_allowed.txt")
-ALLOWED_MAX = 87
+ALLOWED_MAX = 88
 """The number of entries of the list. Lower it with every removed entry, and never raise it for an operation that should
 refuse.
 """

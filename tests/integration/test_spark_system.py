@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import pickle
 from collections.abc import Iterator
@@ -115,4 +116,5 @@ def test_query_in_spark_has_the_objects_of_the_export(server: LiveServer, admin:
     assert len({row.part for row in read}) == 4
     rows = sorted((row.path, row.created_at.year > 2000) for row in joined.collect())
     assert rows == [("main.system_3", True), ("main.system_4", True)]
+    gc.collect()  # closes PySpark's sockets, which would warn in another test
     del server
