@@ -34,6 +34,7 @@ from bench.stores import Place
 from limnos.app.node_builder import build
 from limnos.app.serving import settle_memory
 from limnos.config import load
+from limnos.store.backends.sqlite import SqliteSession, connect
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -145,9 +146,8 @@ def replayed(file: Path, statements: list[Statement], *, count: int) -> tuple[fl
     """Execute the statements of `count` requests on a file. Returns the CPU of one, and its number of writes."""
     connections: dict[int, sqlite3.Connection] = {}
     for key in {each[0] for each in statements}:
-        connections[key] = sqlite3.connect(file, isolation_level=None, cached_statements=512)
-        for pragma in ("synchronous = FULL", "cache_size = -65536", "wal_autocheckpoint = 4000", "temp_store = MEMORY"):
-            connections[key].execute(f"PRAGMA {pragma}")
+        connections[key] = connect(file)
+        SqliteSession(connections[key])  # sets up a writer: other trees do it otherwise
     writes_before, before = writes(), time.process_time_ns()
     for key, sql, parameters in statements:
         connections[key].execute(sql, parameters).fetchall()
@@ -200,12 +200,12 @@ async def measure(place: Place, folder: Path, *, requests: int) -> dict[str, tup
 def run(requests: int) -> dict[str, tuple[float, float]]:
     """Measure this tree. Returns the numbers of statements and of writes of each kind of request."""
     logging.disable(logging.WARNING)
-    connect = sqlite3.connect
-    sqlite3.connect = partial(connect, factory=Recorder)  # type: ignore[assignment]
+    plain = sqlite3.connect
+    sqlite3.connect = partial(plain, factory=Recorder)  # type: ignore[assignment]
     try:
         return _run(requests)
     finally:
-        sqlite3.connect = connect  # type: ignore[assignment]
+        sqlite3.connect = plain  # type: ignore[assignment]
         logging.disable(logging.NOTSET)
 
 

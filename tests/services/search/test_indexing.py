@@ -11,6 +11,8 @@ import pytest
 from limnos.services.search import indexing
 from limnos.services.search.indexing import index_step
 from limnos.store.activity.search_index import SearchIndexWrites, known_words_read, zones_behind_read
+from limnos.store.backends.sqlite import SqliteSession
+from limnos.store.sql import Sql
 from tests.http.conftest import empty_database, fresh, node  # noqa: F401 - fixtures
 from tests.http.driver import OWN, DriverNode
 from tests.http.iceberg.wire import make_table, set_properties, table_path
@@ -95,6 +97,38 @@ def test_a_scan_writes_hundreds_of_objects_at_once_in_the_order_of_ids(
     (of_catalog,) = [ids for ids in written if len(ids) > 100]
     assert of_catalog == sorted(of_catalog)
     assert len(of_catalog) >= 131
+
+
+def test_created_objects_are_indexed_by_as_many_statements_as_one(
+    node: DriverNode,  # noqa: F811 - a fixture
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The words of the objects of one batch are written by statements of all of them, as few as those of one object."""
+    make_table(node, "a", "first")
+    index(node)
+    executed = list[str]()
+    real = {name: getattr(SqliteSession, name) for name in ("rows", "count")}
+
+    def record(name: str) -> Any:  # noqa: ANN401 - a method
+        def recorded(own: SqliteSession, statement: Sql, params: Any) -> Any:  # noqa: ANN401 - passed on
+            executed.append(statement.sqlite)
+            return real[name](own, statement, params)
+
+        return recorded
+
+    for name in real:
+        monkeypatch.setattr(SqliteSession, name, record(name))
+    statements = list[list[str]]()
+    for begin, count in ((0, 1), (1, 40)):
+        for number in range(begin, begin + count):
+            make_table(node, "a", f"created_{number}")
+        executed.clear()
+        index(node)
+        statements.append(list(executed))
+
+    assert set(hits(node, "created")) >= {f"created_{number}" for number in range(41)}
+    assert statements[0] == statements[1]
+    assert sum("search_text" in each or "search_word" in each for each in statements[1]) <= 4
 
 
 def test_a_scan_that_is_stopped_continues_where_it_ended(

@@ -107,6 +107,8 @@ class _Texts(msgspec.Struct, frozen=True):
 
 
 _TEXTS = msgspec.json.Decoder(_Texts)
+_FLAT: Final = {str}
+"""The Python types of the types of columns without nested fields."""
 
 
 def texts_of(body: bytes) -> DocumentTexts:
@@ -125,14 +127,17 @@ def texts_of(body: bytes) -> DocumentTexts:
         columns, comment = _columns_of(schema), texts.properties.get("comment")
     comments = [comment] if isinstance(comment, str) and comment else []
     comments += [column.doc for column in columns if column.doc]
-    return DocumentTexts([column.name.rpartition(".")[2] for column in columns], comments)
+    names = [column.name for column in columns]
+    if "." in "".join(names):
+        names = [name.rpartition(".")[2] for name in names]
+    return DocumentTexts(names, comments)
 
 
 def _columns_of(schema: _TextSchema | None) -> Sequence[_TextField | ColumnDescription]:
     """Return the columns of a schema at every depth, at most `COLUMNS_MAX`."""
     if schema is None:
         return ()
-    if len(schema.fields) <= COLUMNS_MAX and all(type(field.type) is str for field in schema.fields):
+    if len(schema.fields) <= COLUMNS_MAX and {type(field.type) for field in schema.fields} <= _FLAT:
         return schema.fields
     columns: list[_TextField | ColumnDescription] = []
     for field in schema.fields:

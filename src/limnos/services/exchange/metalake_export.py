@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -41,6 +42,10 @@ NODES_AT_ONCE: Final = 100
 ROWS_AT_ONCE: Final = 1000
 AT_ONCE_MAX: Final = 2
 """The maximum number of exports on one node: each keeps a read transaction open."""
+AGE_MAX_S: Final = 3600.0
+"""The time after which an export ends, in seconds, also while its client reads slowly: until then SQLite's write-ahead
+log grows, and PostgreSQL keeps old rows.
+"""
 
 
 @dataclass(slots=True)
@@ -68,6 +73,51 @@ async def metalake_export(
 ) -> AsyncGenerator[bytes, None]:
     """Yield an export in chunks; with `secrets`, secret properties are included. Raises NotFound, PermissionDenied, and
     ServiceUnavailable (too many exports) before the first chunk.
+
+    Raises ServiceUnavailable instead of a chunk after `AGE_MAX_S`. Its transaction has ended then, although the
+    consumer may not have asked for that chunk yet.
+    """
+    export = _export(ctx, metalake=metalake, form=form, secrets=secrets)
+    age = _AgeLimit(export)
+    try:
+        while not age.is_over:
+            try:
+                chunk = await anext(export)
+            except StopAsyncIteration:
+                return
+            if not age.is_over:
+                yield chunk
+        raise ServiceUnavailable(
+            f"The export took longer than {AGE_MAX_S:g} s, and nothing was changed: begin it again, and read it faster"
+        )
+    finally:
+        await age.close()
+
+
+class _AgeLimit:
+    """Ends a generator `AGE_MAX_S` after it was made, also if nobody asks for its next item."""
+
+    def __init__(self, source: AsyncGenerator[bytes, None]) -> None:
+        self.is_over = False
+        self._source = source
+        self._timer = asyncio.create_task(self._wait())
+
+    async def _wait(self) -> None:
+        await asyncio.sleep(AGE_MAX_S)
+        self.is_over = True
+        with suppress(RuntimeError):  # it makes its next item: whoever asked for it ends it
+            await self._source.aclose()
+
+    async def close(self) -> None:
+        """End the generator, unless it has ended."""
+        if not self.is_over:
+            self._timer.cancel()
+        await asyncio.wait([self._timer])
+        await self._source.aclose()
+
+
+async def _export(ctx: Context, *, metalake: str, form: Form, secrets: bool) -> AsyncGenerator[bytes, None]:
+    """Yield an export in chunks.
 
     The decision is repeated after the read transaction has begun, in case the caller's right was revoked concurrently.
     """

@@ -64,7 +64,7 @@ def object_words(node: Node, body: bytes | None) -> ObjectWords:
         columns, comments = texts_of(body)
         texts += comments
     name, column, comment = field_words([node.name]), field_words(columns), field_words(texts)
-    return ObjectWords(name.text, column.text, comment.text, [*name.single, *column.single, *comment.single])
+    return ObjectWords(name.text, column.text, comment.text, name.single | column.single | comment.single)
 
 
 def match_words(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import repeat
 from typing import Final, NamedTuple
 
 from limnos.names.folding import fold
@@ -36,20 +37,20 @@ _CAMEL: Final = re.compile(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class FieldWords(NamedTuple):
-    """The distinct words of texts: those of single runs of letters and digits, with their parts, and `joined` ones: a
-    short text without its separators, `flightid` of `flight_id`, unless it is a word of the other kind as well.
+    """The distinct words of texts, in order: those of single runs of letters and digits, with their parts, and `joined`
+    ones: a short text without its separators, `flightid` of `flight_id`. A word may be of both kinds.
     """
 
-    single: Iterable[str]
-    joined: Collection[str] = ()
+    single: dict[str, None]
+    joined: dict[str, None]
 
     @property
     def text(self) -> str:
         """All words as one string, separated by spaces."""
-        return " ".join((*self.single, *self.joined))
+        return " ".join(self.single | self.joined) if self.joined else " ".join(self.single)
 
 
-NO_WORDS: Final = FieldWords(())
+NO_WORDS: Final = FieldWords({}, {})
 
 
 class ObjectWords(NamedTuple):
@@ -61,7 +62,7 @@ class ObjectWords(NamedTuple):
     name: str
     columns: str
     comment: str
-    single: Sequence[str] = ()
+    single: Collection[str] = ()
 
     @property
     def texts(self) -> tuple[str, str, str]:
@@ -91,14 +92,14 @@ def field_words(texts: Iterable[str]) -> FieldWords:
     others: list[str] = []
     for text in texts:
         (plain if _is_plain(text, (text,)) else others).append(text)
-    single, joined = map(dict.fromkeys, _plain_words("\n".join(plain)) if plain else ((), ()))
+    single, joined = map(dict.copy, _plain_words("\n".join(plain)) if plain else NO_WORDS)
     for text in others:
         if len(single) > WORDS_MAX:
             break
         words = _short_text_words(text) if len(text) <= WORD_MAX else _text_words(text)
-        single.update(dict.fromkeys(words.single))
-        joined.update(dict.fromkeys(words.joined))
-    return FieldWords(single, [word for word in joined if word not in single])
+        single.update(words.single)
+        joined.update(words.joined)
+    return FieldWords(single, joined)
 
 
 def _is_plain(whole: str, texts: Sequence[str]) -> bool:
@@ -120,12 +121,14 @@ def _plain_words(whole: str) -> FieldWords:
             words.update(dict.fromkeys(_PIECE.findall(run)))
     separators = spaced.count(" ")
     if not separators:
-        return FieldWords(tuple(words))
-    lines = spaced.split("\n")
+        return FieldWords(words, {})
     if separators >= JOINED_MAX:  # a text of many words is no word without its separators
-        lines = [line for line in lines if line.count(" ") < JOINED_MAX or len(line.split()) <= JOINED_MAX]
-    joined = dict.fromkeys([line.replace(" ", "") for line in lines])
-    return FieldWords(tuple(words), [word for word in joined if word and word not in words])
+        lines = spaced.split("\n")
+        if max(map(str.count, lines, repeat(" "))) >= JOINED_MAX:
+            spaced = "\n".join([line for line in lines if len(line.split()) <= JOINED_MAX])
+    joined = dict.fromkeys(spaced.replace(" ", "").split("\n"))
+    joined.pop("", None)
+    return FieldWords(words, joined)
 
 
 _plain_list_words = lru_cache(maxsize=CACHED_LISTS)(_plain_words)
@@ -136,9 +139,8 @@ def _text_words(text: str) -> FieldWords:
     runs = _RUN.findall(text)
     words = dict.fromkeys([part for run in runs for part in _run_words(run)])
     if 1 < len(runs) <= JOINED_MAX and len(text) <= WORD_MAX:
-        joined = fold("".join(runs))[:WORD_MAX]
-        return FieldWords(tuple(words), () if joined in words else (joined,))
-    return FieldWords(tuple(words))
+        return FieldWords(words, {fold("".join(runs))[:WORD_MAX]: None})
+    return FieldWords(words, {})
 
 
 def _run_words(run: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Sequence
+from functools import lru_cache
 from itertools import pairwise
 from json import dumps
 from typing import Final, NamedTuple
@@ -34,6 +35,9 @@ class IndexedText(NamedTuple):
     comment: str
 
 
+CACHED_FIELDS: Final = 512
+"""The number of fields of objects whose entries are cached: a few MiB, with `CACHED_FIELD_CHARS`."""
+CACHED_FIELD_CHARS: Final = 2_000
 IDS_AT_ONCE: Final = 10_000
 SCAN_BEGIN: Final = 0
 """The position of a scan before its first object."""
@@ -117,25 +121,25 @@ def _hits(column: str) -> Sql:
 
 IN_NAMES, IN_ALL = _hits("name_vector"), _hits("all_vector")
 _LEXEMES = "array_to_tsvector(array_remove(string_to_array({text}, ' '), ''))"
-_ALL = "array_to_string(r.entry, ' ')"
-_ROWS = "json_to_recordset(CAST(:rows AS json)) AS r(id bigint, zone bigint, name text, columns text, comment text, entry text[])"
+_NAME, _ALL = "r.v ->> 5", "concat_ws(' ', r.v ->> 5, r.v ->> 6, r.v ->> 7)"
+_ROWS = "jsonb_array_elements(CAST(:rows AS jsonb)) AS r(v)"
+"""Rows of `_rows`, by place: object names would be looked up anew for each value."""
 
 
-def _each(*paths: str) -> str:
-    return f"{', '.join(f'value ->> {path!r}' for path in paths)} FROM json_each(:rows)"
+def _each(*places: int) -> str:
+    return f"{', '.join(f'value ->> {place}' for place in places)} FROM json_each(:rows)"
 
 
-_ENTRY: Final = ("$.id", "$.entry[0]", "$.entry[1]", "$.entry[2]")
+_ENTRY: Final = (0, 5, 6, 7)
 PUT = Sql(
     "INSERT INTO search_text (object_id, zone, name, columns, comment, name_vector, all_vector)"
-    f" SELECT r.id, r.zone, r.name, r.columns, r.comment, {_LEXEMES.format(text='r.entry[1]')},"
-    f" {_LEXEMES.format(text=_ALL)} FROM {_ROWS}",
-    on_sqlite="INSERT INTO search_text (object_id, zone, name, columns, comment)"
-    f" SELECT {_each('$.id', '$.zone', '$.name', '$.columns', '$.comment')}",
+    " SELECT CAST(r.v ->> 0 AS bigint), CAST(r.v ->> 1 AS bigint), r.v ->> 2, r.v ->> 3, r.v ->> 4,"
+    f" {_LEXEMES.format(text=_NAME)}, {_LEXEMES.format(text=_ALL)} FROM {_ROWS}",
+    on_sqlite=f"INSERT INTO search_text (object_id, zone, name, columns, comment) SELECT {_each(0, 1, 2, 3, 4)}",
 )
 DELETE = Sql(
-    f"DELETE FROM search_text WHERE object_id IN (SELECT r.id FROM {_ROWS})",
-    on_sqlite=f"DELETE FROM search_text WHERE object_id IN (SELECT {_each('$.id')})",
+    f"DELETE FROM search_text WHERE object_id IN (SELECT CAST(r.v ->> 0 AS bigint) FROM {_ROWS})",
+    on_sqlite=f"DELETE FROM search_text WHERE object_id IN (SELECT {_each(0)})",
 )
 FTS_PUT: Final = f"INSERT INTO search_words (rowid, name, columns, comment) SELECT {_each(*_ENTRY)}"
 FTS_DELETE: Final = (
@@ -286,41 +290,26 @@ def indexed_entry(text: IndexedText) -> IndexedText:
 
     A word that another word of the same field begins with adds no match, nor does a word of one letter.
     """
-    return IndexedText(
-        object_id=text.object_id,
-        zone=text.zone,
-        name=_longest(text.name),
-        columns=_longest(text.columns),
-        comment=_longest(text.comment),
-    )
+    return text._replace(name=_longest(text.name), columns=_longest(text.columns), comment=_longest(text.comment))
 
 
-def _longest(words: str) -> str:
+def _longest_words(words: str) -> str:
     in_order = sorted(words.split(" "))
     in_order.append("")
     return " ".join([word for word, after in pairwise(in_order) if len(word) > 1 and not after.startswith(word)])
 
 
-class _IndexRow(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    id: int
-    zone: int
-    name: str
-    columns: str
-    comment: str
-    entry: tuple[str, str, str]
+_longest_of_several = lru_cache(maxsize=CACHED_FIELDS)(_longest_words)
+"""Copies of a table, and the tables of a pipeline's stages, have the same columns."""
+
+
+def _longest(words: str) -> str:
+    if " " not in words:
+        return words if len(words) > 1 else ""
+    return _longest_of_several(words) if len(words) <= CACHED_FIELD_CHARS else _longest_words(words)
 
 
 def _rows(texts: Sequence[IndexedText]) -> dict[str, Value]:
-    """Return the parameter of the statements that write objects."""
-    rows = [
-        _IndexRow(
-            id=text.object_id,
-            zone=text.zone,
-            name=text.name,
-            columns=text.columns,
-            comment=text.comment,
-            entry=indexed_entry(text)[2:],
-        )
-        for text in texts
-    ]
+    """Return the parameter of the statements that write objects: five values of each, and three of its entry."""
+    rows = [(*text, *indexed_entry(text)[2:]) for text in texts]
     return {"rows": msgspec.json.encode(rows).decode()}

@@ -5,12 +5,14 @@ input.
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
 
 from limnos.access.authentication import Credential
 from limnos.http.admin.activity import exchange
+from limnos.model.errors import ServiceUnavailable
 from limnos.services.exchange import metalake_export
 from limnos.services.request.context import Context
 from tests.http.driver import API, OWN, DriverNode
@@ -178,6 +180,35 @@ def test_closed_export_releases_its_snapshot(node: DriverNode) -> None:
     node.runner.run(story())
 
     assert metalake_export._EXPORT_COUNTER.count == 0
+
+
+def test_old_export_releases_its_snapshot(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export beyond its age releases its snapshot although its client has not asked for more, who gets no more."""
+    monkeypatch.setattr(metalake_export, "AGE_MAX_S", 0.1)
+    ctx = Context(node.built.services, Credential(user="admin"), "x")
+
+    async def story() -> list[bytes]:
+        stream = metalake_export.metalake_export(ctx, metalake="lake", form="json")
+        await anext(stream)
+        while metalake_export._EXPORT_COUNTER.count:  # noqa: ASYNC110 - the product has no event for it
+            await asyncio.sleep(0.01)
+        with pytest.raises(ServiceUnavailable, match="took longer than"):
+            await anext(stream)
+        return [chunk async for chunk in stream]
+
+    assert node.runner.run(asyncio.wait_for(story(), 30)) == []
+
+
+def test_export_that_is_old_before_its_first_chunk_is_503(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An export whose age ends while it reads a page ends after it: before the first one it is 503."""
+    monkeypatch.setattr(metalake_export, "AGE_MAX_S", 0.0)
+
+    answer = node.get(EXPORT)
+
+    assert (answer.status, answer.json()["error"]["code"]) == (503, "unavailable")
+    assert metalake_export._EXPORT_COUNTER.count == 0
+    monkeypatch.undo()
+    assert node.get(EXPORT).status == 200
 
 
 def test_ownership_lost_as_the_export_begins_yields_no_data(node: DriverNode, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 import uuid
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -307,6 +309,18 @@ def test_table_that_another_request_registers_meanwhile_exists_already(
     assert interference.is_done
     assert (refused.status, refused.json()["error"]["code"]) == (409, "already-exists")
     assert lake.get(table_path("a", "x")).json()["metadata-location"] == first
+
+
+def test_store_that_fails_before_the_first_outcome_is_one_error(lake: DriverNode) -> None:
+    """A job whose first statement meets a failed store is 503 as a whole, and the same part is executed afterwards."""
+    item = {"do": "create-namespace", "path": ["main", "n"]}
+    with closing(sqlite3.connect(lake.data / "limnos.db")) as other:
+        other.execute("ALTER TABLE idempotency RENAME TO gone")
+        failed = send(lake, item)
+        other.execute("ALTER TABLE gone RENAME TO idempotency")
+
+    assert (failed.status, failed.json()["error"]["code"]) == (503, "unavailable")
+    assert words_of(send(lake, item)) == ["made"]
 
 
 @pytest.mark.parametrize(

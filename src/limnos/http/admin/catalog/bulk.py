@@ -20,7 +20,7 @@ from limnos.http.admin.errors import error_fields
 from limnos.http.admin.numbers import number_of
 from limnos.http.request import Request
 from limnos.http.request_audit import audit_response
-from limnos.http.response import Response, stream_response
+from limnos.http.response import Response, begun_stream_response
 from limnos.http.route_targets import Handler
 from limnos.http.routing import Route
 from limnos.model.errors import BadRequest, LimnosError
@@ -44,7 +44,7 @@ _REFUSED: Final = "refused"
 
 async def bulk(request: Request, ctx: Context) -> Response:
     """Execute the items of a part of a `job`, which follow its first `after` items. Streams an outcome for each item,
-    and a line with the counts.
+    and a line with the counts. The response begins with the first outcomes, so a store that fails before them is a 503.
 
     `atomic=true` executes all items of a catalog or none, and refuses the request as its first refused item.
     """
@@ -61,7 +61,7 @@ async def bulk(request: Request, ctx: Context) -> Response:
     if atomic:
         return await _atomic(ctx, metalake, job=job, lines=lines)
     items = [_placed(request, line, position=position) for position, line in enumerate(lines, after)]
-    return stream_response(_outcomes(request, ctx, metalake=metalake, job=job, items=items), _LINES)
+    return await begun_stream_response(_outcomes(request, ctx, metalake=metalake, job=job, items=items), _LINES)
 
 
 def _placed(request: Request, line: bytes, *, position: int) -> PlacedItem:
