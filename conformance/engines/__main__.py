@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m conformance.engines [--page] [--crossed] [ENGINE…]`: unmodified engines against a running server.
+"""`python -m conformance.engines [FLAG…] [ENGINE…]`: unmodified engines against a running server.
 
 Job: start a server and an object store, run each engine through the story, let every engine read the tables of all,
 print the score. May import the client, the demo's server starter, the tests' object store and this package. Downloads
 are cached in `limnos/conformance` of the XDG cache. `--page` writes the score into docs/guides/engines.md, and that of
 restricted readers into docs/guides/restrictions.md, together with stored results of earlier runs. `--crossed` runs only
-the tables that each engine writes and all read, `--restricted` only the checks of restricted readers.
+the tables that each engine writes and all read, `--restricted` only the checks of restricted readers, `--expired` only
+reads before and after the end of a token.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from conformance.engines.scores import as_json, as_text, in_page, merged, totals
 from conformance.engines.world import world
 from limnos.model.errors import LimnosError
 
-FLAGS = ("--page", "--crossed", "--restricted")
+FLAGS = ("--page", "--crossed", "--restricted", "--expired")
 RESTRICTIONS = PAGE.with_name("restrictions.md")
 OUTPUT = Path(__file__).parents[2] / "conformance-out"
 
@@ -40,11 +41,15 @@ def main(names: Sequence[str]) -> int:
         work = Path(folder)
         with world(work, log=OUTPUT / "engines-server.log") as (lake, store):
             runner = Runner(lake, store, OUTPUT)
-            runs = {"--crossed": runner.run_crossed, "--restricted": runner.run_restricted}
+            runs = {
+                "--crossed": runner.run_crossed,
+                "--restricted": runner.run_restricted,
+                "--expired": runner.run_expired,
+            }
             run = next((run for flag, run in runs.items() if flag in flags), runner.run)
             run(list(names) or known)
     if "--page" in flags:
-        _keep(runner, is_whole=not flags & {"--crossed", "--restricted"})
+        _keep(runner, is_whole=not flags & set(FLAGS[1:]))
     print(as_text(runner.outcomes))
     print(totals(runner.outcomes, runner.titles))
     return 1 if any(each.result == "FAILED" for each in runner.outcomes) else 0

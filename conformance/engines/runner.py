@@ -12,8 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from conformance.engines import chdb, cross, duck, flink, restricted, trino
+from conformance.engines import chdb, cross, duck, expired, flink, restricted, trino
 from conformance.engines.checks import Check, Lake
+from conformance.engines.driver import Place
 from conformance.engines.drivers.flink2_driver import Engine as Flink2
 from conformance.engines.drivers.flink_driver import Engine as Flink
 from conformance.engines.remote import CallRefused, Remote, Start, hosted
@@ -85,6 +86,15 @@ class Runner:
             if name in REMOTE_ENGINES:
                 self._with(name, REMOTE, restricted.tell)
 
+    def run_expired(self, names: Sequence[str]) -> None:
+        """Run only the reads before and after the end of a token, and print what each engine says."""
+        for name in (name for name in names if name in ENGINES):
+            place = place_of(self.lake, "main", folder=f"{name}-expired")
+            over = expired.furnish(place, uri=self.lake.uri, admin=self.lake.admin)
+            self._with(name, "main", partial(expired.tell, expired_at=over), place=place)
+        for each in self.outcomes:
+            print(f"{each.engine}: {each.check}: {each.told}", file=sys.stderr, flush=True)
+
     def _read(self, names: Sequence[str]) -> None:
         for name in names:
             self._with(name, "main", lambda story: cross.read(story, self._tables))
@@ -111,14 +121,14 @@ class Runner:
         if rows := cross.written(story):
             self._tables[story.engine] = rows
 
-    def _with(self, name: str, catalog: str, tell: Callable[[Story], object]) -> None:
+    def _with(self, name: str, catalog: str, tell: Callable[[Story], object], *, place: Place | None = None) -> None:
         """Start an engine, run a part, stop it. An engine that does not start has failed."""
         print(f"== {name} on {catalog}", file=sys.stderr, flush=True)
         command, environment = ENGINES[name]()
         remote = Remote(command=command, environment=environment, log=self.output / f"engines-{name}.log")
         story = Story(name, remote, witness=witness_of(self.lake, catalog), lake=self.lake, warehouse=catalog)
         try:
-            remote.start(place_of(self.lake, catalog, folder=f"{name}-{catalog}"))
+            remote.start(place or place_of(self.lake, catalog, folder=f"{name}-{catalog}"))
             self.titles[name] = remote.title
             tell(story)
         except CallRefused as error:
