@@ -184,6 +184,7 @@ class Action(StrEnum):
         *NAMESPACE_OBJECTS,
         *(kind for kind in METALAKE_OBJECTS if kind.is_node),
     )
+    ACCESS_REQUEST = "access_request", *CONTAINERS, *NAMESPACE_OBJECTS
     RESTRICT = "restrict", *kinds_with(lambda row: row.restricted)
     PROTECT = "protect", *_PROTECTED
     UNPROTECT = "unprotect", *_PROTECTED

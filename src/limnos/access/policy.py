@@ -246,6 +246,7 @@ _APART_RULES: Final[dict[Action, Rule]] = {
     # Lists are open to members and filtered to the items that the caller may load.
     **dict.fromkeys((Action.USER_LIST, Action.GROUP_LIST, Action.ROLE_LIST, Action.TAG_LIST), MemberRule()),
     **dict.fromkeys((Action.POLICY_LIST, Action.JOB_TEMPLATE_LIST, Action.JOB_LIST), MemberRule()),
+    Action.ACCESS_REQUEST: MemberRule(),  # ask its owner for access: gives nothing, and shows nothing
     Action.USER_MANAGE: _metalake_object(Privilege.MANAGE_USERS),  # add, remove, disable
     Action.USER_LOAD: AnyOf(PrivilegeRule(Privilege.MANAGE_USERS), _METALAKE, SelfRule()),
     Action.GROUP_MANAGE: _metalake_object(Privilege.MANAGE_GROUPS),  # add and remove the group itself

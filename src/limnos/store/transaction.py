@@ -68,6 +68,8 @@ class StoreTransaction:
         """Whether the transaction has the metalake's lock, and may write to its zone, too."""
         self.outer_drafts: tuple[int, list[ChangeDraft]] | None = None
         """The metalake's zone, and the change drafts in it; None if there are none."""
+        self.note_detail = ""
+        """What a mutation without a change row did, in words for the audit."""
         self.looked_below = 0
         """The number of nodes that were read to compute heights of subtrees."""
         self.rows = session.rows

@@ -35,6 +35,7 @@ from limnos.store.changes import CHANGE_NEW, CLOCK_MOVE, CLOCKS_MAX, ChangeDraft
 from limnos.store.exchange.imports import ImportWrites
 from limnos.store.faults import fault_point
 from limnos.store.idempotency import RequestOutcomeWrites
+from limnos.store.identity.access_requests import AccessRequestWrites
 from limnos.store.identity.passwords import PasswordWrites
 from limnos.store.identity.principals import PrincipalWrites
 from limnos.store.identity.restrictions import RestrictionWrites
@@ -133,6 +134,8 @@ class Tx(StoreTransaction):
     """Versions of models."""
     passwords = ResourceWrites(PasswordWrites)
     """Passwords of local users."""
+    access_requests = ResourceWrites(AccessRequestWrites)
+    """Open requests of users for access to objects."""
     tokens = ResourceWrites(TokenWrites)
     """API tokens, sessions, and secrets of service accounts."""
     documents = ResourceWrites(DocumentWrites)
@@ -235,7 +238,8 @@ class MutationBatch:
             drafts = outer[0][1] if len(outer) == 1 else [draft for _, drafts in outer for draft in drafts]
             self._keep(outer[0][0], tx, drafts=drafts, account=permit.account)
         if not parts and permit.account is not None:
-            tx.count(NOTE_NEW, note_params(tx, permit.zone, account=permit.account))
+            account = add_detail(permit.account, tx.note_detail) if tx.note_detail else permit.account
+            tx.count(NOTE_NEW, note_params(tx, permit.zone, account=account))
         return result
 
     def _part(self, permit: Permit[object], more: Sequence[Tx] = ()) -> Tx:

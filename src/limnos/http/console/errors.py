@@ -53,12 +53,14 @@ class DecisionFactorView(msgspec.Struct, frozen=True):
 class AccessAsk(msgspec.Struct, frozen=True):
     """Whom a refused caller can ask: the owner of the object, or of the nearest container that the caller may see.
 
-    `on` names what they own; `link` is the URL of the page on which they grant the access.
+    `on` names what they own; `link` is the URL of the page on which they grant the access, and `form` sends them a
+    request.
     """
 
     owner: str
     on: str
     link: str
+    form: FormView
 
 
 class ErrorPage(msgspec.Struct, frozen=True, kw_only=True):

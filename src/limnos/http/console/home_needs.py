@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What needs the user, for the first page: failed and held runs, tables to maintain, refusals of the day, nodes.
+"""What needs the user, for the first page: failed and held runs, tables to maintain, requests for access,
+refusals of the day, nodes.
 
 Each source is bounded, and one that the caller may not read, or that fails, is left out: the page never depends on it.
 """
@@ -22,6 +23,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.names import display
 from limnos.services.activity.audit import audit_read
+from limnos.services.identity.access_requests import access_requests_list
 from limnos.services.maintenance.reports import findings_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.run_access import RunView
@@ -87,6 +89,7 @@ async def home_needs(page_request: PageRequest, metalake: str, *, catalogs: Sequ
     lines = [
         *_run_lines(page_request, metalake, runs=runs),
         *await _table_lines(page_request, metalake, catalogs=catalogs),
+        *await _request_lines(page_request, metalake),
         *await _refusal_lines(page_request, metalake),
         *await _node_lines(page_request),
     ]
@@ -141,6 +144,26 @@ async def _table_lines(page_request: PageRequest, metalake: str, *, catalogs: Se
             )
         )
     return lines
+
+
+async def _request_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:
+    """Return a line about the requests for access that the caller may answer."""
+    requests = await _or_none(access_requests_list(page_request.ctx, metalake))
+    if not requests:
+        return []
+    names = list(dict.fromkeys(each.user for each in requests))
+    more = f" and {count_text(len(names) - _NAMES)} more" if len(names) > _NAMES else ""
+    count = f"{count_text(len(requests))} request{'' if len(requests) == 1 else 's'} for access"
+    return [
+        NeedLine(
+            what="asked",
+            look="warn",
+            icon="key",
+            text=f"{count}: {', '.join(names[:_NAMES])}{more}",
+            href=f"{page_request.base}/requests?{urlencode({'metalake': metalake})}",
+            at_ms=requests[0].asked_at,
+        )
+    ]
 
 
 async def _refusal_lines(page_request: PageRequest, metalake: str) -> list[NeedLine]:

@@ -15,7 +15,7 @@ from typing import Final, cast
 import msgspec
 
 from limnos.http.console import audit, home, issuer_sign_in, objects, sessions, static_files
-from limnos.http.console.access import changes, members, people, person_changes, person_drops, restrictions
+from limnos.http.console.access import changes, members, people, person_changes, person_drops, requests, restrictions
 from limnos.http.console.access import objects as access_objects
 from limnos.http.console.credentials import secrets, tokens
 from limnos.http.console.errors import error_page
@@ -55,6 +55,7 @@ _MODULES = (
     members,
     person_changes,
     person_drops,
+    requests,
     restrictions,
     attachments,
     tasks,

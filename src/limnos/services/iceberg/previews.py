@@ -19,12 +19,15 @@ from limnos.access.actions import Action
 from limnos.formats.iceberg.field_ids import field_ids_of, schema_of
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.scans.request import ScanRequest
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
+from limnos.model.privileges import escape_percent
 from limnos.names.path import Levels
+from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.policy_enforcement import hide_file_names, narrow_request, rewrite_specification
 from limnos.services.iceberg.reports import catalog_require
+from limnos.services.iceberg.restricted_tables import bound_for
 from limnos.services.iceberg.scans import ScanTarget, TableScan, scan_look, scan_of
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER, RUNNING_PREVIEWS, ended_process_explained
 from limnos.services.request.context import Context
@@ -71,6 +74,31 @@ async def table_preview(
     return await _scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request)
 
 
+async def table_preview_as(
+    ctx: Context, scope: RequestScope, *, path: Levels, user: str, preview_request: PreviewRequest
+) -> TablePreview:
+    """Return the first rows of a table as another user sees them, for a caller who may restrict the table.
+
+    Raises as `table_preview`; PermissionDenied also for a caller who is restricted on the table, and BadRequest for a
+    user who may not read it.
+    """
+
+    def look(view: RequestView) -> ScanTarget:
+        own = _authorize_preview(view, path, preview_request=preview_request)
+        chain = table_find(view, path[:-1], path[-1], Action.RESTRICT).chain
+        if own.bound is not None:
+            raise PermissionDenied("A read restriction applies to you on this table, so you see it only as yourself")
+        decision = view.decide_for(user, Action.TABLE_READ, chain)
+        if decision.allowed:
+            return own
+        if not any(factor.kind == "restricted" for factor in decision.factors):
+            raise BadRequest(f"{escape_percent(user)} may not read this table: its access page says why")
+        return own._replace(bound=bound_for(view, user, chain=chain, document=own.document))
+
+    scanned = await ctx.read(scope, look)
+    return await _scanned_preview(ctx, scope, path=path, scanned=scanned, preview_request=preview_request, as_user=user)
+
+
 def _authorize_preview(view: RequestView, path: Levels, *, preview_request: PreviewRequest) -> ScanTarget:
     """Find the table of a preview for a caller who may read it. Raises as `scan_look`."""
     scan_request = ScanRequest(snapshot_id=preview_request.snapshot_id, min_rows_requested=preview_request.rows + 1)
@@ -78,15 +106,24 @@ def _authorize_preview(view: RequestView, path: Levels, *, preview_request: Prev
 
 
 async def _scanned_preview(
-    ctx: Context, scope: RequestScope, *, path: Levels, scanned: ScanTarget, preview_request: PreviewRequest
+    ctx: Context,
+    scope: RequestScope,
+    *,
+    path: Levels,
+    scanned: ScanTarget,
+    preview_request: PreviewRequest,
+    as_user: str = "",
 ) -> TablePreview:
-    """Return the first rows of the table of an authorized preview (`_authorize_preview`). Raises as `table_preview`."""
+    """Return the first rows of the table of an authorized preview (`_authorize_preview`). `as_user` is the user whose
+    restrictions it has, for the audit. Raises as `table_preview`.
+    """
     preview_request.check()
     reading = partial(_read_preview, ctx, scanned, preview_request=preview_request)
     running, offloader = RUNNING_PREVIEWS.of(ctx.services), PREVIEW_OFFLOADER.of(ctx.services)
     preview = await running.run(scanned.requester.name, reading, offloader=offloader)
     snapshot = "no snapshot" if preview.snapshot_id is None else f"snapshot {preview.snapshot_id}"
     detail = f"preview of {len(preview.rows)} rows of {len(preview.columns)} columns, {snapshot}"
+    detail += f", as user {as_user}" if as_user else ""
     ctx.audit_rows(
         scanned.document.node_id,
         (scope.catalog or "", *path),

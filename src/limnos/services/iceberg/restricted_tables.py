@@ -16,6 +16,7 @@ from limnos.access.actions import Action
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.field_ids import schema_of
 from limnos.formats.iceberg.read_restrictions import BoundRestrictions, bound_of, restrict_metadata
+from limnos.model.decisions import SecurableChain
 from limnos.model.entities import MetadataDocument
 from limnos.model.errors import PermissionDenied
 from limnos.names.path import Levels
@@ -56,12 +57,16 @@ def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisib
     """
     table = table_find(request_view, path[:-1], path[-1], Action.TABLE_SCAN)
     document = request_view.document(table.entity.id)
-    applying = [
-        (each.restriction.name, each.restriction.terms)
-        for each in request_view.bindings_of(request_view.user, table.chain)
-    ]
-    bound = bound_of(applying, schema_of(document.body), table_id=document.node_id)
+    bound = bound_for(request_view, request_view.user, chain=table.chain, document=document)
     return TableVisibility(document, bound, catalog_storage_of(request_view))
+
+
+def bound_for(
+    request_view: RequestView, user: str, *, chain: SecurableChain, document: MetadataDocument
+) -> BoundRestrictions:
+    """Return the restrictions that apply to a user on a table. Raises PermissionDenied if one no longer fits it."""
+    applying = [(each.restriction.name, each.restriction.terms) for each in request_view.bindings_of(user, chain)]
+    return bound_of(applying, schema_of(document.body), table_id=document.node_id)
 
 
 def is_restricted(refused: PermissionDenied) -> bool:

@@ -18,7 +18,7 @@ from limnos.store.activity import (
     webhooks,
 )
 from limnos.store.changes import PRUNE_CHANGES, PRUNE_CLOCKS
-from limnos.store.identity import restrictions, roles
+from limnos.store.identity import access_requests, restrictions, roles
 from limnos.store.objects import (
     attachments,
     dependencies,
@@ -45,6 +45,7 @@ def feed_prune(tx: StoreTransaction, *, keep_ms: int, audited: bool = False) -> 
 
 SWEEPS: tuple[Sql, ...] = (
     successors.SWEEP,
+    access_requests.SWEEP,
     roles.SWEEP,
     *attachments.SWEEPS,
     webhooks.SWEEP,

@@ -60,6 +60,13 @@ password = table("password", "user_name name*, hash text, trust text, root_id bi
 restriction = table("restriction", "object_id bigint*, name name*, zone bigint, terms text, set_by text, set_at bigint")
 Index("restriction_zone", restriction.c.zone)
 
+access_request = table(
+    "access_request",
+    "metalake_id bigint*, user_id bigint*, kind smallint*, path name*, preset text, asked_at bigint",
+)
+"""Open requests of users for access to objects, also to those that do not exist; `path` is a JSON list of names."""
+Index("access_request_time", access_request.c.metalake_id, access_request.c.asked_at)
+
 former_restriction = table(
     "former_restriction",
     "zone bigint*, path name*, object_id bigint*, restriction name*, name name, name_space text, terms text, "

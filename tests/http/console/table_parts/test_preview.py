@@ -10,7 +10,7 @@ import pytest
 
 from tests.http.admin.catalog.test_previews import PreviewedTable
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
-from tests.http.driver import grant
+from tests.http.driver import OWN, grant
 from tests.http.iceberg import wire
 from tests.http.iceberg.test_restrictions import restrict
 from tests.http.lance.wire import declare, fill, make_space
@@ -55,6 +55,53 @@ def test_load_privilege_alone_shows_no_rows(table: PreviewedTable) -> None:
     assert "not its rows" in text
     assert "SELECT_TABLE" in text
     assert "1111-" not in text
+
+
+AS_BOB = "/console/restrictions/table/lake/main/a/t?as=bob"
+
+
+def test_owner_sees_the_rows_as_a_restricted_user(table: PreviewedTable) -> None:
+    """The page of restrictions shows the rows as another user sees them, with filter and masks, and says if no
+    restriction applies to that user, or that the user may not read. The preview is in the audit with both users.
+    """
+    admin = ConsoleVisitor(table.node).sign_in()
+    whole = admin.read(AS_BOB)
+    assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
+    masked = admin.read(AS_BOB)
+
+    assert "No restriction applies to bob" in whole.text
+    assert "Oslo" in whole.text
+    assert "The first rows as bob sees them" in masked.text
+    assert "card (masked)" in masked.text
+    assert "1111-" not in masked.text
+    assert "Oslo" not in masked.text
+    assert "carol may not read this table" in admin.read(AS_BOB.replace("bob", "carol")).text
+    assert masked.faults == []
+    lines = table.node.done("GET", f"{OWN}/metalakes/lake/audit?limit=100")["lines"]
+    assert any(each["user"] == "admin" and str(each.get("detail")).endswith("as user bob") for each in lines)
+
+
+def test_preview_as_another_user_needs_the_rights_to_read_and_to_restrict(table: PreviewedTable) -> None:
+    """A reader who may not restrict gets no rows of another user; nor does one who may restrict and not read, and one
+    to whom a restriction applies.
+    """
+    node = table.node
+    grant(node, "ana", "use_catalog use_schema", kind="CATALOG", on="main")
+    grant(node, "ana", "manage_grants", kind="METALAKE", on="lake")
+    ana = ConsoleVisitor(node).sign_in("ana")
+
+    reader = ConsoleVisitor(node).sign_in("bob").get(AS_BOB.replace("bob", "ana"))
+    manager = ana.read(AS_BOB)
+    grant(node, "ana", "select_table", kind="CATALOG", on="main")
+    both = ana.read(AS_BOB)
+    assert restrict(node, masks={"card": "show-last-4"}).status == 200
+    restricted = ana.read(AS_BOB)
+
+    assert reader.status == 403
+    assert "1111-" not in manager.text
+    assert "1111-" in both.text
+    assert "you see it only as yourself" in restricted.text
+    assert "1111-" not in restricted.text
 
 
 def test_failed_preview_is_503_with_advice(table: PreviewedTable) -> None:

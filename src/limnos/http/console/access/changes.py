@@ -39,6 +39,7 @@ from limnos.services.identity.access_consequences import (
 )
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_presets import PresetRequest, named_grants, preset_change
+from limnos.services.identity.access_requests import access_request_close
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 
 _GRANT_FIELDS = ("change", "role", "user", "privileges", "condition")
@@ -116,7 +117,12 @@ async def access_ask(page_request: PageRequest) -> AccessAsk | None:
             query = urlencode({"change": "grant", "user": page_request.user, "privileges": preset})
             origin = page_request.site.own_origin(page_request.request.headers)
             on = f"{at.kind.word} {display.render((at.catalog, *at.levels))}"
-            return AccessAsk(owner, on, f"{origin}{grant_url(page_request, address)}?{query}")
+            form = FormView(
+                action=f"{page_request.base}/ask{address.path.removeprefix('/o')}",
+                button=f"Ask {owner}",
+                fields=hidden_fields(preset=preset),
+            )
+            return AccessAsk(owner, on, f"{origin}{grant_url(page_request, address)}?{query}", form)
         at = at.parent
     return None
 
@@ -240,6 +246,9 @@ async def grant_change(page_request: PageRequest) -> Response:
     if fields.get("privileges") in PRESETS:
         preset = await _preset_change(page_request, address, fields=fields)
         outcome = await preset_change(page_request.ctx, preset)
+        if preset.holder_kind is Kind.USER and fields.get("request") == "granted":
+            question = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
+            await access_request_close(page_request.ctx, question=question, user=preset.holder, answer="granted")
         words = f"the preset {preset.preset} ({', '.join(f'{privilege} on {kind.word} {name}' for privilege, kind, name in named_grants(outcome, outcome.changed)) or 'no change'})"
         role, grants_them = outcome.role, preset.grants_them
     else:

@@ -30,6 +30,7 @@ _KERNEL_PAGES: Final = (
     ),
     ConsolePage(path="/people?kind=group", text="Groups", icon="person"),
     ConsolePage(path="/people?kind=role", text="Roles", icon="key", words="privileges"),
+    ConsolePage(path="/requests", text="Requests for access", icon="key", words="ask grant decline"),
     ConsolePage(path="/tags", text="Tags", icon="tag", section="tags"),
     ConsolePage(path="/policies", text="Policies", icon="lock", section="policies"),
     ConsolePage(path="/trash", text="Trash", icon="trash", section="trash", words="dropped restore"),

@@ -7,6 +7,7 @@ The service applies row filters and masks.
 from __future__ import annotations
 
 import re
+from collections.abc import Awaitable
 from typing import Final
 
 import msgspec
@@ -26,9 +27,9 @@ from limnos.model.errors import (
     StorageFailed,
     UnsupportedOperation,
 )
-from limnos.model.previews import PreviewRequest
+from limnos.model.previews import PreviewRequest, TablePreview
 from limnos.services.catalog.fileset_browsing import FilePath, file_preview
-from limnos.services.iceberg.previews import table_preview
+from limnos.services.iceberg.previews import table_preview, table_preview_as
 from limnos.services.lance.previews import lance_preview
 
 ROWS: Final = 50
@@ -77,8 +78,25 @@ async def preview_tab(page_request: PageRequest, address: ObjectAddress, *, is_l
     reason.
     """
     read = lance_preview if is_lance else table_preview
+    return await _tab_of(
+        read(page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS))
+    )
+
+
+async def preview_tab_as(page_request: PageRequest, address: ObjectAddress, *, user: str) -> PreviewTab:
+    """Return the first rows of an Iceberg table as another user sees them. A refusal, a table without data and a
+    failure of storage are returned as the reason.
+    """
+    return await _tab_of(
+        table_preview_as(
+            page_request.ctx, address.scope, path=address.levels, user=user, preview_request=PreviewRequest(ROWS)
+        )
+    )
+
+
+async def _tab_of(reading: Awaitable[TablePreview]) -> PreviewTab:
     try:
-        preview = await read(page_request.ctx, address.scope, path=address.levels, preview_request=PreviewRequest(ROWS))
+        preview = await reading
     except (PermissionDenied, BadRequest, NotFound, InvalidTable, StorageFailed, UnsupportedOperation) as error:
         return PreviewTab(refusal=_words(error))
     except ServiceUnavailable as error:

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests for access: a user asks for a preset on an object, and who may grant it there grants or declines it.
+
+Must not know any wire format. A request reveals nothing: it is the same for an object that exists, that is hidden or
+missing, and its audit record is about the nearest container that the caller may load. Decision record 0282.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+from limnos.access.actions import Action
+from limnos.model.decisions import SecurableChain
+from limnos.model.entities import Principal
+from limnos.model.errors import BadRequest
+from limnos.model.kinds import Kind
+from limnos.model.permits import Permit
+from limnos.model.presets import PresetName
+from limnos.names import display
+from limnos.names.path import check_part
+from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.explain import chain_to, scope_of
+from limnos.services.identity.users import principal_require
+from limnos.services.request.context import Context
+from limnos.services.request.request_scope import RequestScope
+from limnos.services.request.request_view import RequestView
+from limnos.store.identity.access_requests import AccessRequestKey, AccessRequestRow, access_requests_read
+from limnos.store.tx import Tx
+from limnos.view.cache_miss import require_fact
+from limnos.view.keys import principal_id_key
+
+OPEN_MAX: Final = 20
+"""The maximum number of open requests of one user in a metalake."""
+READ_MAX: Final = 500
+"""The number of the newest requests of a metalake among which a caller's are looked for."""
+SHOWN_MAX: Final = 100
+Answer = Literal["granted", "declined"]
+
+
+class OpenRequest(NamedTuple):
+    """A request that the caller may answer: user, preset, the object's kind and path, which begins with the catalog's
+    name, and its time in milliseconds since 1970.
+    """
+
+    user: str
+    preset: str
+    kind: Kind
+    path: tuple[str, ...]
+    asked_at: int
+
+
+class RequestCreate(NamedTuple):
+    """The command to write a request; `text` says it in words."""
+
+    key: AccessRequestKey
+    preset: PresetName
+    text: str
+
+
+class RequestClose(NamedTuple):
+    """The command to delete a request with its answer; `text` says it in words."""
+
+    key: AccessRequestKey
+    text: str
+
+
+async def access_request_create(ctx: Context, *, question: AccessQuestion, preset: PresetName) -> None:
+    """Ask for a preset on an object, which may be hidden or missing; a second request replaces the first.
+
+    Raises PermissionDenied for a caller who is not a user of the metalake, NotFound for a missing metalake, NotInUse,
+    InvalidName, and BadRequest if the caller has `OPEN_MAX` open requests.
+    """
+    kind = _require_object(question)
+
+    def decide(request_view: RequestView) -> Permit[RequestCreate]:
+        decision = request_view.require(Action.ACCESS_REQUEST, _nearest_visible(request_view, kind, path=question.path))
+        request_view.require_in_metalake_use()
+        user = principal_require(request_view, Kind.USER, request_view.user)
+        key = AccessRequestKey(request_view.metalake.id, user.id, kind, question.path)
+        text = f"asks for {preset} on {_words(kind, question.path)}"
+        return request_view.permit(RequestCreate(key, preset, text), decision, zone=request_view.metalake.id)
+
+    scope = await scope_of(ctx, question.metalake, kind=kind, path=question.path)
+    await ctx.write(scope, decide, request_insert)
+
+
+def _require_object(question: AccessQuestion) -> Kind:
+    if question.kind is None or not question.path or question.kind not in Action.ACCESS_REQUEST.kinds:
+        raise BadRequest("Access is asked for on a catalog or on an object in it")
+    for part in question.path:
+        check_part(part)
+    return question.kind
+
+
+def _words(kind: Kind, path: tuple[str, ...]) -> str:
+    return f"{kind.word.replace('_', ' ')} {display.render(path)}"
+
+
+def _nearest_visible(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) -> SecurableChain:
+    """Return the object at a path with its ancestors, or its nearest container that the caller may load."""
+    while path:
+        chain = chain_to(request_view, kind, path=path)
+        if chain[0].id > 0 and request_view.decide(Action.METADATA_LOAD, chain).allowed:
+            return chain
+        path = path[:-1]
+        kind = Kind.NAMESPACE if len(path) > 1 else Kind.CATALOG
+    return request_view.settled.outer[-1:]
+
+
+def request_insert(tx: Tx, permit: Permit[RequestCreate]) -> None:
+    """Write the request. Raises BadRequest if the user has `OPEN_MAX` open ones."""
+    command = permit.command
+    is_known = tx.access_requests.drop(command.key)
+    count = tx.access_requests.count(command.key.metalake_id, command.key.user_id)
+    if not is_known and count >= OPEN_MAX:
+        raise BadRequest(f"You have {OPEN_MAX} open requests for access: wait for an answer to one of them")
+    tx.access_requests.put(command.key, preset=command.preset)
+    tx.note_detail = command.text
+
+
+async def access_requests_list(ctx: Context, metalake: str) -> list[OpenRequest]:
+    """Return the open requests of a metalake that the caller may answer, the newest first, at most `SHOWN_MAX`.
+
+    These are the ones for objects on which the caller may grant privileges; of a missing object its nearest container
+    counts. Raises NotFound, and PermissionDenied for a caller who is not a user of the metalake.
+    """
+
+    def decide(request_view: RequestView) -> int:
+        request_view.require(Action.METALAKE_LOAD, request_view.settled.outer[-1:])
+        return request_view.metalake.id
+
+    async def read(metalake_id: int) -> list[AccessRequestRow]:
+        now_ms = ctx.services.store.time.now_ms()
+        return await ctx.look_up(lambda: access_requests_read(metalake_id, now_ms=now_ms, limit=READ_MAX))
+
+    _, rows = await ctx.read_confirmed(RequestScope(metalake), decide, work=read)
+    results: list[OpenRequest] = []
+    for catalog in dict.fromkeys(row.key.path[0] for row in rows):
+        own = [row for row in rows if row.key.path[0] == catalog]
+        scope = await scope_of(ctx, metalake, kind=Kind.CATALOG, path=(catalog,))
+        results += await ctx.read(scope, lambda view, own=own: _answerable(view, own))
+    return sorted(results, key=lambda each: -each.asked_at)[:SHOWN_MAX]
+
+
+def _answerable(request_view: RequestView, rows: list[AccessRequestRow]) -> list[OpenRequest]:
+    """Return the requests of one catalog that the caller may answer, without those of dropped users."""
+    results = []
+    for (_, user_id, kind, path), preset, asked_at in rows:
+        chain = chain_to(request_view, kind, path=path)
+        if not request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
+            continue
+        user: Principal | None = require_fact(
+            request_view.view, principal_id_key(user_id), zone=request_view.metalake.id
+        )
+        if user is not None:
+            results.append(OpenRequest(user.name, preset, kind, path, asked_at))
+    return results
+
+
+async def access_request_close(ctx: Context, *, question: AccessQuestion, user: str, answer: Answer) -> bool:
+    """Delete a user's request for an object, after its grant or to decline it. Returns whether it existed.
+
+    Raises PermissionDenied for a caller who may not grant on the object, NotFound for a missing user, NotInUse.
+    """
+    kind = _require_object(question)
+
+    def decide(request_view: RequestView) -> Permit[RequestClose]:
+        decision = request_view.require(Action.PRIVILEGE_GRANT, chain_to(request_view, kind, path=question.path))
+        request_view.require_in_metalake_use()
+        principal = principal_require(request_view, Kind.USER, user)
+        key = AccessRequestKey(request_view.metalake.id, principal.id, kind, question.path)
+        text = f"{answer} the request of user {user} for {_words(kind, question.path)}"
+        return request_view.permit(RequestClose(key, text), decision, zone=request_view.metalake.id)
+
+    scope = await scope_of(ctx, question.metalake, kind=kind, path=question.path)
+    return await ctx.write(scope, decide, request_delete)
+
+
+def request_delete(tx: Tx, permit: Permit[RequestClose]) -> bool:
+    """Delete the request. Returns whether it existed."""
+    tx.note_detail = permit.command.text
+    return tx.access_requests.drop(permit.command.key)

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Open requests for access: who asks for which preset on which path, and when. Decision record 0282.
+
+Must not know objects: a path may name one that does not exist. No decision and no cache depends on these rows, so none
+leaves a change row. A request that is granted, declined or too old is deleted.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+import msgspec
+
+from limnos.model.kinds import Kind
+from limnos.store.sql import Load, Params, Sql
+from limnos.store.transaction import Writes
+
+KEPT_MS: Final = 30 * 86_400_000
+"""The time after which a request without an answer is deleted, in milliseconds."""
+_KEY = "metalake_id = :metalake AND user_id = :user AND kind = :kind AND path = :path"
+NEWEST = Sql(
+    "SELECT user_id, kind, path, preset, asked_at FROM access_request WHERE metalake_id = :metalake"
+    " AND asked_at > :since ORDER BY asked_at DESC LIMIT :limit"
+)
+COUNT = Sql("SELECT count(*) FROM access_request WHERE metalake_id = :metalake AND user_id = :user")
+PUT = Sql(
+    "INSERT INTO access_request (metalake_id, user_id, kind, path, preset, asked_at)"
+    " VALUES (:metalake, :user, :kind, :path, :preset, :asked) ON CONFLICT (metalake_id, user_id, kind, path)"
+    " DO UPDATE SET preset = excluded.preset, asked_at = excluded.asked_at"
+)
+DROP = Sql(f"DELETE FROM access_request WHERE {_KEY}")
+PRUNE = Sql("DELETE FROM access_request WHERE metalake_id = :metalake AND asked_at <= :since")
+SWEEP = Sql(
+    "DELETE FROM access_request WHERE NOT EXISTS (SELECT 1 FROM principal p WHERE p.id = access_request.user_id"
+    " AND p.deleted = 0)"
+)
+
+
+class AccessRequestKey(NamedTuple):
+    """The key of a request: the metalake, the user who asks, and the object's kind and path, which begins with the
+    catalog's name.
+    """
+
+    metalake_id: int
+    user_id: int
+    kind: Kind
+    path: tuple[str, ...]
+
+    @property
+    def params(self) -> Params:
+        """The parameters of the statements for one request."""
+        path = msgspec.json.encode(self.path).decode()
+        return {"metalake": self.metalake_id, "user": self.user_id, "kind": int(self.kind), "path": path}
+
+
+class AccessRequestRow(NamedTuple):
+    """An open request: its key, the preset that the user asks for, and its time in milliseconds since 1970."""
+
+    key: AccessRequestKey
+    preset: str
+    asked_at: int
+
+
+def access_requests_read(metalake_id: int, *, now_ms: int, limit: int) -> Load[list[AccessRequestRow]]:
+    """Read the open requests of a metalake, the newest first."""
+    rows = yield NEWEST, {"metalake": metalake_id, "since": now_ms - KEPT_MS, "limit": limit}
+    return [
+        AccessRequestRow(
+            AccessRequestKey(metalake_id, user, Kind(kind), msgspec.json.decode(path, type=tuple[str, ...])),
+            preset,
+            asked_at,
+        )
+        for user, kind, path, preset, asked_at in rows
+    ]
+
+
+class AccessRequestWrites(Writes):
+    """Writes requests for access inside a transaction."""
+
+    def count(self, metalake_id: int, user_id: int) -> int:
+        """Count a user's open requests, after the deletion of those of the metalake that are too old."""
+        self.tx.count(PRUNE, {"metalake": metalake_id, "since": self.tx.now_ms - KEPT_MS})
+        rows: int = self.tx.rows(COUNT, {"metalake": metalake_id, "user": user_id})[0][0]
+        return rows
+
+    def put(self, key: AccessRequestKey, *, preset: str) -> None:
+        """Write a request; it replaces an earlier one of the user for the same object."""
+        self.tx.count(PUT, {**key.params, "preset": preset, "asked": self.tx.now_ms})
+
+    def drop(self, key: AccessRequestKey) -> bool:
+        """Delete a request. Returns whether it existed."""
+        return self.tx.count(DROP, key.params) > 0

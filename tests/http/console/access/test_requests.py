@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests for access: a refused user asks, who may grant answers with one click; nobody else sees or answers them, and
+hidden and missing objects are asked for alike.
+"""
+
+from __future__ import annotations
+
+import html
+
+import pytest
+
+from limnos.services.identity.access_requests import OPEN_MAX
+from tests.http.console.access.test_objects import add_reader
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
+from tests.http.driver import API, OWN, DriverNode, grant
+
+PATH = "table/lake/main/raw/flights"
+ASK, DECLINE = f"/console/ask/{PATH}", f"/console/requests/{PATH}"
+LIST = "/console/requests?metalake=lake"
+GRANT = f"/console/grant/{PATH}"
+GIVES = {"change": "grant", "user": "ana", "privileges": "reader", "request": "granted"}
+
+
+def may_read(node: DriverNode, user: str) -> bool:
+    """Return whether a user may read the table's rows."""
+    body = {"action": "table_read", "path": ["main", "raw", "flights"], "user": user}
+    return bool(node.done("POST", f"{OWN}/metalakes/lake/access/explain", body)["decision"]["allowed"])
+
+
+def records(node: DriverNode, words: str) -> list[dict[str, object]]:
+    """Return the audit records whose detail has some words."""
+    lines = node.done("GET", f"{OWN}/metalakes/lake/audit?limit=100")["lines"]
+    return [each for each in lines if words in str(each.get("detail"))]
+
+
+@pytest.fixture
+def ana(lake: DriverNode) -> ConsoleVisitor:
+    """A user who sees the namespace of the table and not the table."""
+    lake.ask("POST", f"{API}/lake/users", {"name": "ana"})
+    grant(lake, "ana", "use_catalog", kind="catalog", on="main")
+    grant(lake, "ana", "use_schema", kind="schema", on="main.raw")
+    return ConsoleVisitor(lake).sign_in("ana")
+
+
+def test_owner_grants_a_request_with_one_click(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """The refusal has a button; the owner's first page and list have the request; the button of the list gives the
+    preset and ends the request; both are in the audit, on an object that the asking user may load.
+    """
+    admin = ConsoleVisitor(lake).sign_in()
+    refused = PageReader(text_of(ana.get(f"/console/o/{PATH}")))
+    assert ("post", ASK) in refused.actions
+    assert refused.faults == []
+
+    asked = ana.post(ASK, {"preset": "reader"})
+    assert asked.status == 303
+    assert "You asked for reader on main.raw.flights" in ana.read(asked.headers["location"]).text
+    home, page = admin.read("/console/"), admin.read(LIST)
+    assert "1 request for access: ana" in home.text
+    assert LIST in home.hrefs
+    assert {("post", GRANT), ("post", DECLINE)} <= set(page.actions)
+    assert not may_read(lake, "ana")
+    assert admin.post(GRANT, GIVES).status == 303
+
+    assert may_read(lake, "ana")
+    assert "No user asks for access" in admin.read(LIST).text
+    (told,) = records(lake, "asks for reader on table main.raw.flights")
+    assert (told["user"], told["action"], told["object"]["path"]) == ("ana", "access_request", "main.raw")
+    assert records(lake, "granted the request of user ana for table main.raw.flights")
+
+
+def test_owner_declines_a_request(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """A declined request is gone, gives nothing, and is in the audit; to decline it again says so."""
+    admin = ConsoleVisitor(lake).sign_in()
+    ana.post(ASK, {"preset": "writer"})
+
+    first = admin.read(admin.post(DECLINE, {"user": "ana"}).headers["location"])
+    again = admin.read(admin.post(DECLINE, {"user": "ana"}).headers["location"])
+
+    assert "The request of ana is declined" in first.text
+    assert "ana has no such request any more" in again.text
+    assert "1 request" not in admin.read("/console/").text
+    assert not may_read(lake, "ana")
+    assert records(lake, "declined the request of user ana for table main.raw.flights")
+
+
+def test_others_neither_see_nor_answer_requests(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """A user who may read the table and not grant on it, and the asking user, have no list of it and may not decline or
+    grant it.
+    """
+    add_reader(lake)
+    lake.ask("POST", f"{API}/lake/users", {"name": "bob"})
+    for privilege, kind, on in (
+        ("use_catalog", "catalog", "main"),
+        ("use_schema", "schema", "main.raw"),
+        ("modify_table", "table", "main.raw.flights"),
+    ):
+        grant(lake, "bob", privilege, kind=kind, on=on)
+    ana.post(ASK, {"preset": "reader"})
+
+    for visitor in (ana, ConsoleVisitor(lake).sign_in("bob")):
+        page = visitor.read(LIST)
+        assert "No user asks for access" in page.text
+        assert DECLINE not in [action for _, action in page.actions]
+        assert "1 request" not in visitor.read("/console/").text
+        assert visitor.post(DECLINE, {"user": "ana"}).status == 403
+        assert visitor.post(GRANT, GIVES).status == 403
+    assert DECLINE in [action for _, action in ConsoleVisitor(lake).sign_in().read(LIST).actions]
+
+
+def test_hidden_and_missing_objects_are_asked_for_alike(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """The refusal, the answer and the audit record of a request do not show whether the object exists."""
+    answers = []
+    for name in ("flights", "nowhere"):
+        path = f"table/lake/main/raw/{name}"
+        page = PageReader(text_of(ana.get(f"/console/o/{path}")))
+        done = ana.post(f"/console/ask/{path}", {"preset": "reader"})
+        (record,) = records(lake, f"asks for reader on table main.raw.{name}")
+        asking = page.text.partition("Ask for access")[2].replace(name, "NAME")
+        answers.append(
+            (asking, ("post", f"/console/ask/{path}") in page.actions, done.status, record["object"]["path"])
+        )
+
+    assert answers[0] == answers[1]
+    assert answers[0][1:] == (True, 303, "main.raw")
+
+
+def test_hostile_names_are_text(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """Markup in the path of a request is shown as text; control characters and other sites' forms are refused."""
+    admin = ConsoleVisitor(lake).sign_in()
+    name = "<script>alert(1)</script>"
+    path = "table/lake/main/raw/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
+
+    assert ana.post(f"/console/ask/{path}", {"preset": "reader"}).status == 303
+    body = text_of(admin.get(LIST))
+
+    assert name not in body
+    assert html.escape(name) in body
+    assert ana.post("/console/ask/table/lake/main/raw/a%0Ab", {"preset": "reader"}).status == 400
+    assert ana.post(ASK, {"preset": "owner"}).status == 400
+    for path, fields in ((ASK, {"preset": "reader"}), (DECLINE, {"user": "ana"})):
+        assert admin.post(path, fields, origin="https://evil.example", sec_fetch_site="cross-site").status == 403
+
+
+def test_requests_of_a_user_are_bounded_and_end(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """A user has a bounded number of open requests; repeating one is free. Those of dropped users are not listed."""
+    for number in range(OPEN_MAX):
+        assert ana.post(f"/console/ask/table/lake/main/raw/t{number}", {"preset": "reader"}).status == 303
+
+    refused = ana.post(ASK, {"preset": "reader"})
+    assert refused.status == 400
+    assert f"You have {OPEN_MAX} open requests" in text_of(refused)
+    assert ana.post("/console/ask/table/lake/main/raw/t0", {"preset": "writer"}).status == 303
+    assert f"{OPEN_MAX} requests for access" in ConsoleVisitor(lake).sign_in().read("/console/").text
+    lake.done("DELETE", f"{API}/lake/users/ana")
+    assert "requests for access: " not in ConsoleVisitor(lake).sign_in().read("/console/").text
