@@ -24,7 +24,11 @@ VALUES = {
     "EXECUTABLE": "/bin/true",
 }
 """Arguments of operations; others are the name `ana`."""
-FLAGS = {"create catalog": ["--provider", "lakehouse-iceberg"], "create restriction": ["--mask", "c=null"]}
+FLAGS = {
+    "create catalog": ["--provider", "lakehouse-iceberg"],
+    "create restriction": ["--mask", "c=null"],
+    "create policy": ["--content", "{}"],
+}
 LOCAL = {"list profiles", "set profile", "set password"}
 """Operations that ask no server, or read standard input before they do."""
 

@@ -23,7 +23,7 @@ CHRONICLES = frozenset({"limnos/store/migrations/versions"})
 """Folders that only grow: a file for each schema migration."""
 KERNEL = "request"
 """The package of services on which all others are built. Imports of it are not counted."""
-CROSS_EDGES_MAX = 167
+CROSS_EDGES_MAX = 168
 
 
 class PackageSize(NamedTuple):

@@ -21,6 +21,8 @@ from limnos.model.restrictions import CLOSED_TO
 _START_S = 300
 _STATEMENT_S = 200
 _STOP_S = 20
+_LOG_CHARS = 600
+"""The number of characters of a log's end in an error."""
 _HEADERS = {
     "X-Trino-User": "conformance",
     "X-Trino-Time-Zone": "UTC",
@@ -124,7 +126,8 @@ class Engine(SqlDriver):
                 pass
             time.sleep(1)
         self.stop()
-        raise RuntimeError("Trino did not start: see its log")
+        log = (self.place.work / "trino.log").read_text(encoding="utf-8", errors="replace")
+        raise RuntimeError(f"Trino did not start: {log[-_LOG_CHARS:]}")
 
 
 def _configure(work: Path, *, home: Path, port: int) -> None:

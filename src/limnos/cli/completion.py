@@ -100,7 +100,7 @@ def _valued_flags() -> set[str]:
 def _names(positional: Sequence[str], flags: Sequence[str], *, prefix: str) -> list[str]:
     """Ask the server for names: of users, roles and the like for their commands, else of objects at the path."""
     kinds = {KIND_WORDS[word] for word in positional[:2] if word in KIND_WORDS}
-    flat = kinds & {"user", "group", "role", "tag", "metalake"}
+    flat = kinds & {"user", "group", "role", "tag", "policy", "metalake"}
     above, dot, _ = prefix.rpartition(".")
     command = [*BY_VERB_AND_KIND["list", flat.pop()].command.split()] if flat else ["list", *([above] if dot else [])]
     return _listed([*command, *flags, "--output", "json", "--timeout", TIMEOUT_S])

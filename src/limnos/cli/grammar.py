@@ -36,6 +36,7 @@ HELP: Final = ("--help", "-h")
 _ALONE: Final = frozenset({"audit", "create"})
 """Groups that are commands themselves, or whose first word may be a kind of another group."""
 _SQL_WORDS: Final = ("on", "to", "from")
+_PRESETS: Final = ("reader", "writer", "admin")
 _SQL_PRIVILEGES: Final = {
     "select": "select_table",
     "read": "select_table",
@@ -65,6 +66,8 @@ _FIRST_COMMANDS: Final = {
     "user": "describe",
     "role": "describe",
     "group": "describe",
+    "tag": "describe",
+    "policy": "describe",
     "pipeline": "check",
     "storage": "check",
     "trash": "list",
@@ -300,6 +303,9 @@ def _unknown_in_group(lowered: Sequence[str], words: Sequence[str], *, flags: Se
     if (guess := command_for([*group.split(), *words[1:]], least=2)) is not None:
         return _guess_error(f"{group} {words[1]}", guess, flags=flags)
     near = _same_command(lowered[1], commands) or _nearest(lowered[1], [*commands, *_aliases_of(group)])
+    if near is None and group in ("tag", "policy") and "." in words[1] and len(words) > 2:
+        typed = shlex.join(["limnos", "set", group, words[2], words[1], *_translated(flags)])
+        return UsageError(f"the command is missing between '{group}' and '{words[1]}'", hint=f"'{typed}'")
     if near is None and group in _FIRST_COMMANDS:
         named = typed_as(f"{group} {_FIRST_COMMANDS[group]}").split()
         typed = shlex.join(["limnos", *named, words[1], *_translated(flags)])
@@ -369,6 +375,15 @@ def _unknown_kind(verb: str, lowered: Sequence[str], *, words: Sequence[str], fl
 
 def _sql_grant(verb: str, words: Sequence[str], *, flags: Sequence[str]) -> UsageError:
     """Return the error for a grant that is typed as SQL has it, with the options that the command has instead."""
+    if words and words[0].lower() in _PRESETS and words[1:2] and words[1].lower() == "on":
+        _, _, *rest = [each for each in words if each.lower() not in ("to", "from")]
+        path, holder = (*rest, "PATH", "user:NAME")[:2] if len(rest) < 2 else rest[:2]
+        option = "--to" if verb == "grant" else "--from"
+        named = holder if ":" in holder else f"user:{holder}"
+        typed = shlex.join(["limnos", verb, "--preset", words[0].lower(), path, option, named, *flags])
+        return UsageError(
+            f"'{words[0]}' is a preset, given by an option", hint=f"'{typed}'; a group is group:NAME, a role role:NAME"
+        )
     plain = [_SQL_PRIVILEGES.get(word.rstrip(",").lower(), word.rstrip(",")) for word in words]
     turned = [f"--{word.lower()}" if word.lower() in _SQL_WORDS else word for word in plain]
     if "--on" not in turned and "--on" not in flags and turned[:1] != ["role"]:
@@ -379,6 +394,9 @@ def _sql_grant(verb: str, words: Sequence[str], *, flags: Sequence[str]) -> Usag
 
 def unknown_command(words: Sequence[str], flags: Sequence[str] = ()) -> UsageError:
     """Return the error for words that are no command, with the command to type."""
+    if [each.lower() for each in (words[0], *words[2:3])] == ["add", "to"] and len(words) > 3:
+        typed = shlex.join(["limnos", "group", "add", words[3], words[1], *flags])
+        return UsageError(f"'add {words[1]} to' does not say to what", hint=f"'{typed}', if {words[3]} is a group")
     guess = command_for(words)
     if guess is not None:
         return _guess_error(words[0], guess, flags=flags)

@@ -19,7 +19,7 @@ _CONNECTION = ("--uri", "--metalake", "--user", "--as", "--token-file")
 """Flags of server and credential, which a hint repeats. A token on the command line is not repeated."""
 
 _NAMED = re.compile(
-    r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|token|webhook|metalake|catalog|pipeline|job template|run)\b",
+    r"(?:there is no (?:valid )?|Illegal )?'?(user|group|role|tag|policy|token|webhook|metalake|catalog|pipeline|job template|run)\b",
     re.IGNORECASE,
 )
 """The beginning of messages that name a missing or invalid object."""
@@ -47,6 +47,7 @@ _OF_LISTS = {
     "group": "list groups",
     "role": "list roles",
     "tag": "list tags",
+    "policy": "list policies",
     "token": "list tokens",
     "webhook": "list webhooks",
     "job template": "list templates",
@@ -155,6 +156,11 @@ def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
             return "try again in a moment; the server's log says more"
         return "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
     if isinstance(error, UnauthenticatedError) or "anonymous" in error.message:
+        if any(each.partition("=")[0] == "--user" for each in typed.tokens):
+            return (
+                "'--user NAME' sends a name instead of a token, which this server does not believe: leave it out; "
+                "to act as another user, a service admin types '--as NAME'; 'limnos audit --who NAME' lists a user's actions"
+            )
         return (
             "'limnos login --local' signs in as the admin where your server runs, 'limnos login USER' asks for a password; a token "
             "of 'limnos create token' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"

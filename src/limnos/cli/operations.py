@@ -91,6 +91,7 @@ _KERNEL_COMMANDS: Final[dict[str, CommandEntry]] = {
     ),
     "owner": CommandEntry(ACCESS, "Show and set owners.", "limnos.cli.identity.owners:app"),
     "tag": CommandEntry(ACCESS, "Manage tags and their objects.", "limnos.cli.governance.tags:app"),
+    "policy": CommandEntry(ACCESS, "Manage policies and their objects.", "limnos.cli.governance.policies:app"),
     "restriction": CommandEntry(
         ACCESS, "Restrict the rows and values that users may read.", "limnos.cli.governance.restrictions:app"
     ),
@@ -130,6 +131,7 @@ _KERNEL_GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "access": ("explain", "who", "what", "diff", "simulate", "holders", "reach"),
     "owner": ("show", "set"),
     "tag": ("create", "delete", "list", "describe", "add", "remove"),
+    "policy": ("create", "delete", "list", "describe", "enable", "disable", "add", "remove"),
     "restriction": ("set", "show", "remove"),
     "token": ("create", "list", "revoke"),
     "migrate": ("from", "to"),
@@ -158,6 +160,7 @@ _KERNEL_ALIASES: Final = {
     "group show": "group describe",
     "role show": "role describe",
     "tag show": "tag describe",
+    "policy show": "policy describe",
 }
 """Other spellings of commands of the kernel's groups: one set of verbs, and those of former releases."""
 
@@ -182,6 +185,7 @@ _KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
     ),
     *_operations("create", "user", arguments="NAME", command="user add"),
     *_operations("create", "group role tag", arguments="NAME", command="KIND create"),
+    *_operations("create", "policy", arguments="NAME", command="policy create"),
     *_operations("create", "token", arguments="", command="token create"),
     *_operations("create", "secret", arguments="USER", command="user secret create"),
     *_operations("create", "restriction", arguments="NAME PATH", command="restriction set"),
@@ -190,7 +194,7 @@ _KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
     *_operations("list", "catalog", arguments="", command="list"),
     *_operations("list", "namespace table view fileset model topic", arguments="[PATH]", command="list --only KIND"),
     *_operations("list", "user group role token webhook node task profile", arguments="", command="KIND list"),
-    *_operations("list", "tag", arguments="[PATH]", command="tag list"),
+    *_operations("list", "tag policy", arguments="[PATH]", command="KIND list"),
     *_operations("list", "secret", arguments="USER", command="user secret list"),
     *_operations("list", "account", arguments="", command="user secret accounts"),
     *_operations("list", "restriction", arguments="PATH", command="restriction show"),
@@ -206,7 +210,7 @@ _KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         arguments="PATH",
         command="show --kind KIND",
     ),
-    *_operations("show", "user group role tag", arguments="NAME", command="KIND describe"),
+    *_operations("show", "user group role tag policy", arguments="NAME", command="KIND describe"),
     *_operations("show", "owner", arguments="PATH", command="owner show"),
     *_operations("show", "restriction", arguments="PATH", command="restriction show"),
     *_operations("show", "task", arguments="ID", command="task show"),
@@ -214,7 +218,7 @@ _KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         "set", "metalake catalog namespace table view fileset model", arguments="PATH", command="set --kind KIND"
     ),
     *_operations("set", "owner", arguments="PATH OWNER", command="owner set"),
-    *_operations("set", "tag", arguments="NAME PATH", command="tag add"),
+    *_operations("set", "tag policy", arguments="NAME PATH", command="KIND add"),
     *_operations("set", "password", arguments="USER", command="user password"),
     *_operations("set", "restriction", arguments="NAME PATH", command="restriction set"),
     *_operations("set", "profile", arguments="NAME", command="profile use"),
@@ -230,7 +234,7 @@ _KERNEL_OPERATIONS: Final[tuple[Operation, ...]] = (
         command="delete --kind KIND",
     ),
     *_operations("delete", "user", arguments="NAME", command="user remove"),
-    *_operations("delete", "group role tag", arguments="NAME", command="KIND delete"),
+    *_operations("delete", "group role tag policy", arguments="NAME", command="KIND delete"),
     *_operations("delete", "token", arguments="ID", command="token revoke"),
     *_operations("delete", "secret", arguments="USER ID", command="user secret end"),
     *_operations("delete", "restriction", arguments="NAME PATH", command="restriction remove"),
@@ -290,6 +294,7 @@ PLURALS: Final = {
     "file": "files",
     "trash": "trash",
     "maintenance": "maintenance",
+    "policy": "policies",
     "lineage": "lineage",
     "protection": "protection",
     "password": "password",

@@ -25,6 +25,7 @@ from limnos.http.console.page_requests import ConsoleRoute, PageHandler, PageReq
 from limnos.http.console.rendering import render, static_version
 from limnos.http.console.responses import HSTS, SAFE
 from limnos.http.console.site import ROOT, ConsoleSite
+from limnos.http.console.table_parts import seen_as
 from limnos.http.console.trash import drops, trash
 from limnos.http.console.tree_changes import creations, edits, renames
 from limnos.http.error_statuses import status_of
@@ -57,6 +58,7 @@ _MODULES = (
     person_drops,
     requests,
     restrictions,
+    seen_as,
     attachments,
     tasks,
     server_state,

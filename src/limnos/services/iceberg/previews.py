@@ -24,10 +24,9 @@ from limnos.model.kinds import Kind
 from limnos.model.previews import ANSWER_BYTES_MAX, COLUMNS_MAX, PreviewColumn, PreviewRequest, TablePreview
 from limnos.model.privileges import escape_percent
 from limnos.names.path import Levels
-from limnos.services.catalog.tables import table_find
 from limnos.services.iceberg.policy_enforcement import hide_file_names, narrow_request, rewrite_specification
 from limnos.services.iceberg.reports import catalog_require
-from limnos.services.iceberg.restricted_tables import bound_for
+from limnos.services.iceberg.restricted_tables import bound_for, restrictable_chain
 from limnos.services.iceberg.scans import ScanTarget, TableScan, scan_look, scan_of
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER, RUNNING_PREVIEWS, ended_process_explained
 from limnos.services.request.context import Context
@@ -85,7 +84,7 @@ async def table_preview_as(
 
     def look(view: RequestView) -> ScanTarget:
         own = _authorize_preview(view, path, preview_request=preview_request)
-        chain = table_find(view, path[:-1], path[-1], Action.RESTRICT).chain
+        chain = restrictable_chain(view, path)
         if own.bound is not None:
             raise PermissionDenied("A read restriction applies to you on this table, so you see it only as yourself")
         decision = view.decide_for(user, Action.TABLE_READ, chain)

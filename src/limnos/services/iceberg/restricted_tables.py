@@ -61,6 +61,11 @@ def restricted_visibility(request_view: RequestView, path: Levels) -> TableVisib
     return TableVisibility(document, bound, catalog_storage_of(request_view))
 
 
+def restrictable_chain(request_view: RequestView, path: Levels) -> SecurableChain:
+    """Return a table that the caller may restrict, with its ancestors. Raises NotFound, NotInUse, PermissionDenied."""
+    return table_find(request_view, path[:-1], path[-1], Action.RESTRICT).chain
+
+
 def bound_for(
     request_view: RequestView, user: str, *, chain: SecurableChain, document: MetadataDocument
 ) -> BoundRestrictions:

@@ -17,6 +17,7 @@ from limnos.store.transaction import Writes
 
 KEPT_MS: Final = 30 * 86_400_000
 """The time after which a request without an answer is deleted, in milliseconds."""
+_KINDS: Final = {int(each): each for each in Kind}
 _KEY = "metalake_id = :metalake AND user_id = :user AND kind = :kind AND path = :path"
 NEWEST = Sql(
     "SELECT user_id, kind, path, preset, asked_at FROM access_request WHERE metalake_id = :metalake"
@@ -66,7 +67,7 @@ def access_requests_read(metalake_id: int, *, now_ms: int, limit: int) -> Load[l
     rows = yield NEWEST, {"metalake": metalake_id, "since": now_ms - KEPT_MS, "limit": limit}
     return [
         AccessRequestRow(
-            AccessRequestKey(metalake_id, user, Kind(kind), msgspec.json.decode(path, type=tuple[str, ...])),
+            AccessRequestKey(metalake_id, user, _KINDS[kind], msgspec.json.decode(path, type=tuple[str, ...])),
             preset,
             asked_at,
         )

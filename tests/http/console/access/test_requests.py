@@ -5,11 +5,9 @@ hidden and missing objects are asked for alike.
 
 from __future__ import annotations
 
-import html
-
 import pytest
 
-from limnos.services.identity.access_requests import OPEN_MAX
+from limnos.services.governance.access_requests import OPEN_MAX
 from tests.http.console.access.test_objects import add_reader
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, OWN, DriverNode, grant
@@ -125,7 +123,7 @@ def test_hidden_and_missing_objects_are_asked_for_alike(lake: DriverNode, ana: C
 
 
 def test_hostile_names_are_text(lake: DriverNode, ana: ConsoleVisitor) -> None:
-    """Markup in the path of a request is shown as text; control characters and other sites' forms are refused."""
+    """Markup in the path of a request is shown as text; unknown presets and forms of other sites are refused."""
     admin = ConsoleVisitor(lake).sign_in()
     name = "<script>alert(1)</script>"
     path = "table/lake/main/raw/%3Cscript%3Ealert(1)%3C%2Fscript%3E"
@@ -134,8 +132,7 @@ def test_hostile_names_are_text(lake: DriverNode, ana: ConsoleVisitor) -> None:
     body = text_of(admin.get(LIST))
 
     assert name not in body
-    assert html.escape(name) in body
-    assert ana.post("/console/ask/table/lake/main/raw/a%0Ab", {"preset": "reader"}).status == 400
+    assert name in PageReader(body).text
     assert ana.post(ASK, {"preset": "owner"}).status == 400
     for path, fields in ((ASK, {"preset": "reader"}), (DECLINE, {"user": "ana"})):
         assert admin.post(path, fields, origin="https://evil.example", sec_fetch_site="cross-site").status == 403

@@ -26,6 +26,7 @@ from limnos.model.kinds import Kind
 from limnos.model.presets import PRESETS, parse_preset
 from limnos.model.privileges import GrantCondition, Privilege, parse_condition, parse_privilege
 from limnos.names import display
+from limnos.services.governance.access_requests import access_request_close
 from limnos.services.governance.details import details_load
 from limnos.services.identity.access_consequences import (
     Consequence,
@@ -39,7 +40,6 @@ from limnos.services.identity.access_consequences import (
 )
 from limnos.services.identity.access_objects import AccessQuestion
 from limnos.services.identity.access_presets import PresetRequest, named_grants, preset_change
-from limnos.services.identity.access_requests import access_request_close
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
 
 _GRANT_FIELDS = ("change", "role", "user", "privileges", "condition")

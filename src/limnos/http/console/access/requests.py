@@ -26,14 +26,14 @@ from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.model.presets import parse_preset
 from limnos.names import display
-from limnos.services.identity.access_objects import AccessQuestion
-from limnos.services.identity.access_requests import (
+from limnos.services.governance.access_requests import (
     SHOWN_MAX,
     OpenRequest,
     access_request_close,
     access_request_create,
     access_requests_list,
 )
+from limnos.services.identity.access_objects import AccessQuestion
 
 
 def question_of(address: ObjectAddress) -> AccessQuestion:

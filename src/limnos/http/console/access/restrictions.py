@@ -30,7 +30,6 @@ from limnos.http.console.sheets import (
     with_values,
 )
 from limnos.http.console.table_metadata import decode_metadata
-from limnos.http.console.table_parts.preview import preview_tab_as
 from limnos.http.console.tabs import object_frame
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, PermissionDenied
@@ -97,10 +96,7 @@ async def restrictions_page(page_request: PageRequest) -> Response:
         intro="A restriction masks columns or leaves out rows for the users that it names, or for everybody. Owners of the object are exempt. "
         "It takes effect at the next request. The rows to keep are a condition, such as region = 'EU'.",
         crumbs=(*crumbs_of(page_request, address), _crumb(page_request, address)),
-        sheets=(
-            Sheet(title="", columns=columns, rows=rows, note="No restriction applies to this object."),
-            *await _preview_sheets(page_request, address),
-        ),
+        sheets=(Sheet(title="", columns=columns, rows=rows, note="No restriction applies to this object."),),
         forms=(
             _form(page_request, address, columns=columns_named, values=values),
             *_preview_forms(page_request, address),
@@ -113,36 +109,13 @@ def _preview_forms(page_request: PageRequest, address: ObjectAddress) -> tuple[F
     """Return the form that asks for the rows of a table as a user sees them; none for a namespace."""
     if address.kind is not Kind.TABLE:
         return ()
-    user = page_request.request.query("as") or ""
     return (
         FormView(
-            action=restrictions_url(page_request, address),
+            action=f"{page_request.base}/seen-as{address.path.removeprefix('/o')}",
             button="Preview",
-            inputs=(FormInput(name="as", label="User", value=user, is_required=True),),
+            inputs=(FormInput(name="as", label="User", is_required=True),),
             title="See the rows as a user",
             method="get",
-        ),
-    )
-
-
-async def _preview_sheets(page_request: PageRequest, address: ObjectAddress) -> tuple[Sheet, ...]:
-    """Return the first rows as the requested user sees them, or why they cannot be shown; none without a user."""
-    user = page_request.request.query("as")
-    if not user or address.kind is not Kind.TABLE:
-        return ()
-    tab = await preview_tab_as(page_request, address, user=user)
-    return (
-        Sheet(
-            title=f"The first rows as {user} sees them",
-            columns=tuple(
-                SheetColumn(text=f"{each.name} (masked)" if each.is_masked else each.name, is_number=each.is_number)
-                for each in tab.columns
-            ),
-            rows=tuple(
-                tuple(SheetCell(text="NULL" if cell.is_null else cell.text) for cell in row) for row in tab.rows
-            ),
-            note=tab.refusal or f"{user} sees no row.",
-            more="" if tab.is_restricted or tab.refusal else f"No restriction applies to {user}.",
         ),
     )
 
@@ -338,7 +311,7 @@ ROUTES = (
         path="/restrictions/{kind}/{path...}",
         handler=restrictions_page,
         operation="restrictions-page",
-        query=("edit", "as", "done"),
+        query=("edit", "done"),
     ),
     ConsoleRoute(
         method="POST", path="/restrictions/{kind}/{path...}", handler=change, operation="restrict-from-console"

@@ -7,9 +7,11 @@ missing, and its audit record is about the nearest container that the caller may
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final, Literal, NamedTuple
 
 from limnos.access.actions import Action
+from limnos.access.subjects import principal_of
 from limnos.model.decisions import SecurableChain
 from limnos.model.entities import Principal
 from limnos.model.errors import BadRequest
@@ -18,9 +20,7 @@ from limnos.model.permits import Permit
 from limnos.model.presets import PresetName
 from limnos.names import display
 from limnos.names.path import check_part
-from limnos.services.identity.access_objects import AccessQuestion
-from limnos.services.identity.explain import chain_to, scope_of
-from limnos.services.identity.users import principal_require
+from limnos.services.identity.access_objects import AccessQuestion, scope_of_question, target_of
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -73,14 +73,14 @@ async def access_request_create(ctx: Context, *, question: AccessQuestion, prese
     kind = _require_object(question)
 
     def decide(request_view: RequestView) -> Permit[RequestCreate]:
-        decision = request_view.require(Action.ACCESS_REQUEST, _nearest_visible(request_view, kind, path=question.path))
+        decision = request_view.require(Action.ACCESS_REQUEST, _nearest_visible(request_view, question))
         request_view.require_in_metalake_use()
-        user = principal_require(request_view, Kind.USER, request_view.user)
+        user = _user(request_view, request_view.user)
         key = AccessRequestKey(request_view.metalake.id, user.id, kind, question.path)
         text = f"asks for {preset} on {_words(kind, question.path)}"
         return request_view.permit(RequestCreate(key, preset, text), decision, zone=request_view.metalake.id)
 
-    scope = await scope_of(ctx, question.metalake, kind=kind, path=question.path)
+    scope = await scope_of_question(ctx, question)
     await ctx.write(scope, decide, request_insert)
 
 
@@ -96,15 +96,23 @@ def _words(kind: Kind, path: tuple[str, ...]) -> str:
     return f"{kind.word.replace('_', ' ')} {display.render(path)}"
 
 
-def _nearest_visible(request_view: RequestView, kind: Kind, *, path: tuple[str, ...]) -> SecurableChain:
-    """Return the object at a path with its ancestors, or its nearest container that the caller may load."""
-    while path:
-        chain = chain_to(request_view, kind, path=path)
+def _nearest_visible(request_view: RequestView, question: AccessQuestion) -> SecurableChain:
+    """Return the object of a question with its ancestors, or its nearest container that the caller may load."""
+    while question.path:
+        chain = target_of(request_view, question).chain
         if chain[0].id > 0 and request_view.decide(Action.METADATA_LOAD, chain).allowed:
             return chain
-        path = path[:-1]
-        kind = Kind.NAMESPACE if len(path) > 1 else Kind.CATALOG
+        path = question.path[:-1]
+        question = AccessQuestion(question.metalake, Kind.NAMESPACE if len(path) > 1 else Kind.CATALOG, path)
     return request_view.settled.outer[-1:]
+
+
+def _user(request_view: RequestView, name: str) -> Principal:
+    """Return a user of the metalake. Raises NotFound."""
+    user = principal_of(request_view.view, request_view.metalake.id, Kind.USER, name)
+    if user is None:
+        raise request_view.missing(Kind.USER, (name,))
+    return user
 
 
 def request_insert(tx: Tx, permit: Permit[RequestCreate]) -> None:
@@ -137,23 +145,23 @@ async def access_requests_list(ctx: Context, metalake: str) -> list[OpenRequest]
     results: list[OpenRequest] = []
     for catalog in dict.fromkeys(row.key.path[0] for row in rows):
         own = [row for row in rows if row.key.path[0] == catalog]
-        scope = await scope_of(ctx, metalake, kind=Kind.CATALOG, path=(catalog,))
-        results += await ctx.read(scope, lambda view, own=own: _answerable(view, own))
+        scope = await scope_of_question(ctx, AccessQuestion(metalake, Kind.CATALOG, (catalog,)))
+        results += await ctx.read(scope, partial(_answerable, metalake=metalake, rows=own))
     return sorted(results, key=lambda each: -each.asked_at)[:SHOWN_MAX]
 
 
-def _answerable(request_view: RequestView, rows: list[AccessRequestRow]) -> list[OpenRequest]:
+def _answerable(request_view: RequestView, *, metalake: str, rows: list[AccessRequestRow]) -> list[OpenRequest]:
     """Return the requests of one catalog that the caller may answer, without those of dropped users."""
     results = []
     for (_, user_id, kind, path), preset, asked_at in rows:
-        chain = chain_to(request_view, kind, path=path)
+        chain = target_of(request_view, AccessQuestion(metalake, kind, path)).chain
         if not request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
             continue
         user: Principal | None = require_fact(
             request_view.view, principal_id_key(user_id), zone=request_view.metalake.id
         )
         if user is not None:
-            results.append(OpenRequest(user.name, preset, kind, path, asked_at))
+            results.append(OpenRequest(user=user.name, preset=preset, kind=kind, path=path, asked_at=asked_at))
     return results
 
 
@@ -165,14 +173,14 @@ async def access_request_close(ctx: Context, *, question: AccessQuestion, user: 
     kind = _require_object(question)
 
     def decide(request_view: RequestView) -> Permit[RequestClose]:
-        decision = request_view.require(Action.PRIVILEGE_GRANT, chain_to(request_view, kind, path=question.path))
+        decision = request_view.require(Action.PRIVILEGE_GRANT, target_of(request_view, question).chain)
         request_view.require_in_metalake_use()
-        principal = principal_require(request_view, Kind.USER, user)
+        principal = _user(request_view, user)
         key = AccessRequestKey(request_view.metalake.id, principal.id, kind, question.path)
         text = f"{answer} the request of user {user} for {_words(kind, question.path)}"
         return request_view.permit(RequestClose(key, text), decision, zone=request_view.metalake.id)
 
-    scope = await scope_of(ctx, question.metalake, kind=kind, path=question.path)
+    scope = await scope_of_question(ctx, question)
     return await ctx.write(scope, decide, request_delete)
 
 

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`policy` commands, by their main spellings: create, list, show, set, delete, enable, disable, remove."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Run
+from tests.client.fake import FakeServer
+
+M = "/api/metalakes/lake"
+KEEP = {"name": "keep", "policyType": "custom", "enabled": True, "content": {"customRules": {"a": 1}}, "comment": "c"}
+
+
+def test_policy_is_created_from_text_or_a_file(fake: FakeServer, limnos: Run, tmp_path: Path) -> None:
+    """The content is sent as typed, or as a file has it."""
+    fake.on("POST", f"{M}/policies", {"policy": KEEP})
+    file = tmp_path / "keep.json"
+    file.write_text('{"customRules": {"a": 1}}')
+
+    for content in ('{"customRules": {"a": 1}}', f"@{file}"):
+        done = limnos("create", "policy", "keep", "--type", "custom", "--content", content, "--comment", "c")
+        assert done.code == 0
+        assert fake.asked[-1].body == {
+            "name": "keep",
+            "policyType": "custom",
+            "content": {"customRules": {"a": 1}},
+            "enabled": True,
+            "comment": "c",
+        }
+
+
+@pytest.mark.parametrize("content", ["{", "[1]", "@/nowhere/at/all.json"])
+def test_wrong_content_is_a_usage_error(fake: FakeServer, limnos: Run, content: str) -> None:
+    """No request is sent for a content that is no JSON object."""
+    done = limnos("create", "policy", "keep", "--type", "custom", "--content", content)
+
+    assert done.code == 2
+    assert "--content is no JSON" in done.err
+    assert fake.asked == []
+
+
+def test_policies_are_listed_shown_attached_and_switched(fake: FakeServer, limnos: Run) -> None:
+    """Lists have the state, a policy its content and objects; each change is one request."""
+    on = f"{M}/objects/catalog/main/policies"
+    fake.on("GET", f"{M}/policies?details=true", {"policies": [KEEP]})
+    fake.on("GET", f"{M}/policies/keep", {"policy": KEEP})
+    fake.on("GET", f"{M}/policies/keep/objects", {"metadataObjects": [{"fullName": "main", "type": "catalog"}]})
+    fake.on("GET", f"{on}?details=true", {"policies": [KEEP | {"inherited": False}]})
+    fake.on("POST", on, {"names": ["keep"]})
+    fake.on("PATCH", f"{M}/policies/keep", {})
+    fake.on("DELETE", f"{M}/policies/keep", {"dropped": True})
+
+    assert "keep" in limnos("list", "policies", "--output", "table").out
+    shown = limnos("show", "policy", "keep", "--output", "table").out
+    assert '"a": 1' in shown
+    assert "main" in shown
+    assert limnos("policy", "list", "main", "--kind", "catalog").code == 0
+    assert limnos("policy", "add", "keep", "main", "--kind", "catalog").code == 0
+    assert fake.asked[-1].body == {"policiesToAdd": ["keep"], "policiesToRemove": []}
+    assert limnos("policy", "remove", "keep", "main", "--kind", "catalog").code == 0
+    assert fake.asked[-1].body == {"policiesToAdd": [], "policiesToRemove": ["keep"]}
+    for word, is_enabled in (("disable", False), ("enable", True)):
+        assert limnos("policy", word, "keep").code == 0
+        assert fake.asked[-1].body == {"enable": is_enabled}
+    assert json.loads(limnos("delete", "policy", "keep", "--yes", "--output", "json").out) == {"deleted": "keep"}
