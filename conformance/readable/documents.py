@@ -17,6 +17,7 @@ from limnos.formats.iceberg.create import new_table
 from limnos.formats.iceberg.json_types import Json
 from limnos.formats.iceberg.mending import MEND, find_problems
 from limnos.formats.iceberg.metadata import references, rows
+from limnos.formats.iceberg.name_mappings import NAME_MAPPING
 from limnos.formats.iceberg.registered_metadata import check_registrable
 from limnos.formats.iceberg.updates import ACTIONS, apply
 from limnos.formats.iceberg.view_metadata import check_registrable as check_registrable_view
@@ -26,6 +27,11 @@ from limnos.model.errors import BadRequest, CommitConflict
 
 UUID: Final = "9c12d441-03fe-4693-9a96-a0705ddf69c1"
 LOCATION: Final = "file:/lake/t"
+OF_OLDER_RELEASES: Final = (
+    *("schemas", "snapshots", "statistics", "partition-statistics", "encryption-keys"),
+    "properties",
+)
+"""Parts of documents that older releases did not check."""
 BEGIN_MS: Final = 1_767_225_600_000
 ALTERED: Final = 4
 """The number of altered documents that are tried at a time. Most cannot be registered."""
@@ -115,7 +121,28 @@ TRANSFORMS: Final = (
 )
 NAMES: Final = ("id", "name", "ts", "ts_day", "Name", "s", "s.x", "l.x", "txt", "a b", "ä", "t2", "_pos", "")
 WORDS: Final = ("a", "b", "", None, 5, True, "x" * 100)
+MAPPINGS: Final = (
+    '[{"field-id":1,"names":["id","a"]},{"field-id":2,"names":["name"],"fields":[{"field-id":3,"names":["x"]}]}]',
+    '[{"names":["a"]},{"names":["b"]}]',
+    "[]",
+    "",
+    "x",
+    "{}",
+    "[5]",
+    '[{"field-id":1}]',
+    '[{"field-id":1,"names":[5]}]',
+    '[{"field-id":"1","names":["a"]}]',
+    '[{"field-id":1.0,"names":["a"]}]',
+    '[{"field-id":null,"names":["a","a"]}]',
+    '[{"field-id":1,"names":["a"]},{"field-id":2,"names":["a"]}]',
+    '[{"field-id":1,"names":["a"]},{"field-id":1,"names":["b"]}]',
+    '[{"field-id":1,"names":["a"],"fields":null}]',
+    '[{"field-id":2,"names":["a"],"fields":[{"names":["b"]}]},{"names":["a.b"]}]',
+    '[{"field-id":2147483648,"names":["a"]}]',
+)
+"""Values of the property with the name mapping: ones that readers can use, and wrong ones."""
 PROPERTIES: Final = (
+    NAME_MAPPING,
     "write.format.default",
     "format-version",
     "a",
@@ -234,8 +261,10 @@ class Chains:
         mended one.
         """
         damaged = dict(base)
-        key = self.random.choice(("schemas", "snapshots", "statistics", "partition-statistics", "encryption-keys"))
-        if key == "schemas":
+        key = self.random.choice(OF_OLDER_RELEASES)
+        if key == "properties":
+            damaged[key] = {**cast("Json", base[key]), NAME_MAPPING: self.random.choice(MAPPINGS)}
+        elif key == "schemas":
             current = {"schema-id": base["current-schema-id"], **self._evolved(base)}
             others = [row for row in rows(base, key) if row["schema-id"] != base["current-schema-id"]]
             damaged[key] = [*others, current]
@@ -456,6 +485,10 @@ class Chains:
                 update[key] = self.random.choice((1, 100, None, 0, -1, "5", 2**31))
         return update
 
+    def _properties(self) -> Json:
+        name = self.random.choice(PROPERTIES)
+        return {name: self.random.choice(MAPPINGS if name == NAME_MAPPING else ("a", "5", "", None, 5))}
+
     def _id(self, base: Json, key: str, id_key: str) -> object:
         return self.random.choice([*(row[id_key] for row in rows(base, key)), -1])
 
@@ -475,9 +508,7 @@ class Chains:
         "remove-snapshots": lambda self, base: {"snapshot-ids": [self._any_snapshot_id(base)]},
         "set-snapshot-ref": lambda self, base: self._reference(base),
         "remove-snapshot-ref": lambda self, base: {"ref-name": self.random.choice([*references(base), "none"])},
-        "set-properties": lambda self, _: {
-            "updates": {self.random.choice(PROPERTIES): self.random.choice(("a", "5", "", None, 5))}
-        },
+        "set-properties": lambda self, _: {"updates": self._properties()},
         "remove-properties": lambda self, _: {"removals": [self.random.choice(PROPERTIES)]},
         "set-statistics": lambda self, base: {"statistics": self._statistics(base)},
         "remove-statistics": lambda self, base: {"snapshot-id": self._any_snapshot_id(base)},

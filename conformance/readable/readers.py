@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from pyiceberg.table.metadata import TableMetadataUtil
+from pyiceberg.table.name_mapping import _IndexByName, visit_name_mapping
 from pyiceberg.view.metadata import ViewMetadata
 
 from conformance.engines.archives import SPARK_35_RUNTIME, compiler, spark_35_jars
@@ -72,7 +73,9 @@ class PythonReader:
             if kind == "view":
                 ViewMetadata.model_validate_json(document)
             else:
-                TableMetadataUtil.parse_raw(document)
+                mapping = TableMetadataUtil.parse_raw(document).name_mapping()
+                if mapping is not None:
+                    visit_name_mapping(mapping, _IndexByName())
         except Exception as error:
             return f"refused {type(error).__name__}: {' '.join(str(error).split())}"
         return READ

@@ -15,6 +15,7 @@ import org.apache.iceberg.SortOrder;
 import org.apache.iceberg.SortOrderParser;
 import org.apache.iceberg.TableMetadata;
 import org.apache.iceberg.TableMetadataParser;
+import org.apache.iceberg.mapping.NameMappingParser;
 import org.apache.iceberg.view.ViewMetadata;
 import org.apache.iceberg.view.ViewMetadataParser;
 
@@ -25,6 +26,7 @@ import org.apache.iceberg.view.ViewMetadataParser;
  */
 public class MetadataReader {
   private static final String FILE = "file:/t/metadata/00001.metadata.json";
+  private static final String NAME_MAPPING = "schema.name-mapping.default";
 
   public static void main(String[] arguments) throws IOException {
     BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
@@ -43,12 +45,20 @@ public class MetadataReader {
       if (line.startsWith("table ")) {
         TableMetadata metadata = TableMetadataParser.fromJson(FILE, line.substring(6));
         metadata.snapshots().forEach(snapshot -> snapshot.summary());
+        readNameMapping(metadata.properties().get(NAME_MAPPING));
         TableMetadataParser.toJson(metadata);
         return "read";
       }
       return "made " + make(line.split("\t"));
     } catch (RuntimeException error) {
       return "refused " + error.getClass().getSimpleName() + ": " + String.valueOf(error.getMessage()).replace('\n', ' ');
+    }
+  }
+
+  /** Parses a name mapping and builds its index by names, as a reader of files without field ids does. */
+  private static void readNameMapping(String text) {
+    if (text != null) {
+      NameMappingParser.fromJson(text).find("a");
     }
   }
 

@@ -13,6 +13,7 @@ from limnos.formats.iceberg.updates import UPDATES_MAX
 from limnos.model.errors import BadRequest
 from tests.formats.iceberg.samples import (
     add,
+    appended,
     commit,
     field,
     order,
@@ -154,6 +155,19 @@ def test_update_cost_is_linear(name: str) -> None:
     more = steps(lambda: commit(larger, *many))
 
     assert more < 5 * step_count
+
+
+def test_adding_a_snapshot_costs_the_same_with_many_others() -> None:
+    """A new snapshot is compared with the ids that the document keeps, not with all others. Encoding and copying the
+    list are no calls.
+    """
+
+    def next_commit(base: Json, number: int) -> int:
+        return steps(lambda: commit(base, add(number + 1, parent=number), ref(number + 1)))
+
+    few, many = appended(20), appended(400)
+
+    assert next_commit(many, 400) <= next_commit(few, 20) + 10
 
 
 def test_requirement_cost_is_linear() -> None:

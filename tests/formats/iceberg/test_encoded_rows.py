@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.encoded_rows import GROWING, EncodedRows, keep_encoded
 from limnos.formats.iceberg.json_types import Json
-from tests.formats.iceberg.samples import appended
+from limnos.model.errors import BadRequest
+from tests.formats.iceberg.samples import add, appended, commit
 
 FILES = st.text(max_size=8) | st.sampled_from(['},{"a":[', '\\"', "ä/é", "]"])
 ROWS = st.builds(lambda time_ms, file: {"timestamp-ms": time_ms, "metadata-file": file}, st.integers(0, 2**53), FILES)
@@ -50,6 +51,39 @@ def test_rows_of_the_former_document_are_not_encoded_again(key: str) -> None:
 
     assert longer[key].encoded == b'[{"a":0},MARK,{"a":9}]'  # type: ignore[attr-defined]
     assert moved[key].encoded == b'[MARK,{"a":9}]'  # type: ignore[attr-defined]
+
+
+def test_snapshots_have_their_ids_and_those_of_their_parents() -> None:
+    """Documents that grow out of one another share the ids, which have no bound but twice the number of snapshots:
+    commits that fail leave theirs, and removed snapshots, too.
+    """
+    document = appended(12)
+    known = document["snapshots"].known  # type: ignore[attr-defined]
+    assert known.ids == {number * 100 for number in range(1, 13)}
+    assert known.parents == {None, *(number * 100 for number in range(1, 12))}
+
+    for number in range(13, 100):
+        other = commit(document, add(number, parent=12))
+        again = commit(document, add(number, parent=12))
+
+        for each in (other, again):
+            rows: list[Json] = each["snapshots"]  # type: ignore[assignment]
+            assert {row["snapshot-id"] for row in rows} <= each["snapshots"].known.ids  # type: ignore[attr-defined]
+            assert len(each["snapshots"].known.ids) <= 2 * len(rows) + 1  # type: ignore[attr-defined]
+        with pytest.raises(BadRequest, match="already exists"):
+            commit(other, add(number, parent=12))
+    removed = commit(document, {"action": "remove-snapshots", "snapshot-ids": [100]})
+    assert commit(removed, add(1, at=document["last-updated-ms"], **{"sequence-number": 13}))
+
+
+def test_ids_that_are_not_hashable_are_kept() -> None:
+    """A damaged row of an older release."""
+    rows: list[Json] = [{"snapshot-id": [1], "parent-snapshot-id": {}} for _ in range(9)]
+    document: Json = {"snapshots": rows}
+
+    keep_encoded(document, {})
+
+    assert document["snapshots"].known.ids == {"[1]"}  # type: ignore[attr-defined]
 
 
 def test_commits_encode_added_rows_alone() -> None:

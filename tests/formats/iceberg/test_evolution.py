@@ -120,6 +120,35 @@ def test_rows_with_a_parent_keep_their_columns() -> None:
         evolve(appended(1), ID, field(2, "name", "int"), DAY, more=(add(2, parent=1), ref(2)))
 
 
+def test_rows_of_a_branch_keep_their_columns() -> None:
+    """Engines read a branch with the table's current schema, and a tag with that of its snapshot: rows on a branch
+    alone count, also if `main` is empty or replaced.
+    """
+    other = ref(1, "audit")
+    empty = add(2, summary={"operation": "delete", "total-records": "0"})
+    on_branch = commit(table(2), add(1), other)
+    bases = (on_branch, commit(on_branch, empty, ref(2)), commit(appended(1), other))
+    for base in bases:
+        with pytest.raises(BadRequest, match=r"branch 'audit' .*name of type string cannot become int.*remove-snap"):
+            evolve(base, ID, field(2, "name", "int"), DAY, more=(add(3), ref(3)))
+        drop: Json = {"action": "remove-snapshot-ref", "ref-name": "audit"}
+        assert evolve(base, ID, field(2, "name", "int"), DAY, more=(add(3), ref(3), drop))["current-schema-id"] == 1
+        assert evolve(base, ID, field(2, "name", "int"), DAY, more=(add(3), ref(3), ref(3, "audit")))
+
+    tagged = commit(table(2), add(1), ref(1, "audit", "tag"))
+    assert evolve(tagged, ID, field(2, "name", "int"), DAY)["current-schema-id"] == 1
+
+
+def test_several_new_snapshots_replace_all_rows() -> None:
+    """A snapshot without a parent replaces the rows, and those that follow it in the request add to the new ones."""
+    replaced = (add(2), add(3, parent=2), ref(3))
+    extended = (add(2, parent=1), add(3, parent=2), ref(3))
+
+    assert evolve(appended(1), ID, field(2, "name", "int"), DAY, more=replaced)["current-schema-id"] == 1
+    with pytest.raises(BadRequest, match="Rows of the table"):
+        evolve(appended(1), ID, field(2, "name", "int"), DAY, more=extended)
+
+
 def struct(*fields: Json) -> Json:
     """Return the type of a struct."""
     return {"type": "struct", "fields": list(fields)}

@@ -130,6 +130,22 @@ def test_mend_leaves_out_null_lists(key: str) -> None:
     assert not find_problems(new)
 
 
+@pytest.mark.parametrize("key,default", [("schemas", "current-schema-id"), ("partition-specs", "default-spec-id")])
+def test_mend_corrects_the_default_of_a_list_that_is_missing(key: str, default: str) -> None:
+    """Readers of version 1 take the schema and the partition fields from beside the lists, and the commit writes them
+    into lists.
+    """
+    base: Json = {**appended(1, 1), default: 2}
+    del base[key]
+    assert [each.remedy for each in find_problems(base)] == [MENDABLE]
+
+    new = commit(base, {"action": MEND})
+
+    assert (new[default], len(rows(new, key))) == (0, 1)
+    assert not find_problems(new)
+    assert commit(new, {"action": MEND}) is new
+
+
 def test_mend_writes_a_fraction_where_an_integer_is_equal() -> None:
     """`5` and `5.0` compare as equal, but Iceberg's Java library reads only one as the default of a double."""
     base = {**table(3), **with_default("double", 5)}

@@ -246,6 +246,9 @@ def test_version_3_without_next_row_id_is_refused() -> None:
     assert "'next-row-id' is required" in caught.value.message
 
 
+REMOVED = "removed"
+
+
 def test_row_ids_are_below_the_counter() -> None:
     """Rows of the next commit would get the row ids of others."""
     base = appended(2, 3)
@@ -265,6 +268,11 @@ def test_row_ids_are_below_the_counter() -> None:
         ({"partition-spec": [{}]}, "'transform' is required"),
         ({"partition-spec": [{**OF_LIST, "name": ""}]}, "'name' must not be empty"),
         ({"snapshots": [snapshot(1, version=1, **{"sequence-number": 4})]}, "has no sequence numbers"),
+        (
+            {"partition-specs": REMOVED, "default-spec-id": 2},
+            "'default-spec-id' is 2, and there are no partition-specs",
+        ),
+        ({"schemas": REMOVED, "current-schema-id": 2}, "'current-schema-id' is 2, and there are no schemas"),
     ],
 )
 def test_parts_of_version_1_are_checked(change: Json, text: str) -> None:
@@ -274,7 +282,7 @@ def test_parts_of_version_1_are_checked(change: Json, text: str) -> None:
 
     check_registrable(base)
     with pytest.raises(BadRequest) as caught:
-        check_registrable({**base, **change})
+        check_registrable({key: value for key, value in {**base, **change}.items() if value != REMOVED})
     for document, part in ((lacking, "current-schema-id"), ({**lacking, "current-schema-id": 0}, "schema")):
         with pytest.raises(BadRequest, match=f"field '{part}'"):
             check_registrable(document)

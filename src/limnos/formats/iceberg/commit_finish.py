@@ -13,7 +13,14 @@ from limnos.formats.iceberg.draft import HERE, MetadataDraft
 from limnos.formats.iceberg.encoded_rows import keep_encoded
 from limnos.formats.iceberg.evolution import SchemaHistory, check_column_names, check_evolution
 from limnos.formats.iceberg.json_types import Json, hashable, integer_at
-from limnos.formats.iceberg.metadata import current_schema, current_snapshot_id, previous_versions_max, rows
+from limnos.formats.iceberg.metadata import (
+    MAIN,
+    current_schema,
+    current_snapshot_id,
+    previous_versions_max,
+    references,
+    rows,
+)
 from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.formats.iceberg.stored_schemas import refuse_unreadable
 from limnos.model.errors import BadRequest
@@ -47,7 +54,7 @@ def finish(draft: MetadataDraft, *, previous_location: str | None) -> Json:
     if draft.origin is not None and previous_location is not None:
         _log_metadata(draft, previous_location, before_ms)
     if draft.origin is not None:
-        keep_encoded(draft.doc, draft.origin)
+        keep_encoded(draft.doc, draft.origin, grown=draft.grown_lists())
     return draft.doc
 
 
@@ -133,12 +140,8 @@ def _check_new_schema(draft: MetadataDraft, after: SchemaColumns) -> None:
     check_column_names(after, former)
     if before is None:
         return
-    current = current_snapshot_id(draft.doc)
-    snapshot = None if current is None else draft.rows("snapshots").find(current)
-    if snapshot is None or (current in draft.added_snapshots and snapshot.get("parent-snapshot-id") is None):
-        return
-    summary = snapshot.get("summary")
-    if isinstance(summary, dict) and summary.get("total-records") == "0":
+    branch = _branch_with_rows(draft)
+    if branch is None:
         return
     specs = draft.rows("partition-specs")
     history = SchemaHistory(
@@ -146,8 +149,40 @@ def _check_new_schema(draft: MetadataDraft, after: SchemaColumns) -> None:
         last_column_id=integer_at(draft.origin, "last-column-id", where=HERE),
         schemas=rows(draft.origin, "schemas"),
         partition_fields=[one for spec in specs for one in partitioning.stored_fields(spec)],
+        branch=branch,
     )
     check_evolution(before, after, history=history)
+
+
+def _branch_with_rows(draft: MetadataDraft) -> str | None:
+    """Return the name of a branch with rows from before this request, `main` if it has some; None without any.
+
+    Engines read branches with the table's current schema, and a tag with that of its snapshot.
+    """
+    named = {name: ref for name, ref in references(draft.doc).items() if ref.get("type") == "branch"}
+    for name in sorted(named, key=lambda each: each != MAIN):
+        if _has_former_rows(draft, integer_at(named[name], "snapshot-id", where=f"{HERE}, reference '{name}'")):
+            return name
+    return None
+
+
+def _has_former_rows(draft: MetadataDraft, snapshot_id: object) -> bool:
+    """Return whether a snapshot has rows from before this request: it is not empty, and it or one of its ancestors is
+    of the table as it was. A snapshot without a parent replaces all rows.
+    """
+    snapshots = draft.rows("snapshots")
+    snapshot = snapshots.find(snapshot_id) if isinstance(snapshot_id, int) else None
+    summary = {} if snapshot is None else snapshot.get("summary")
+    if snapshot is None or (isinstance(summary, dict) and summary.get("total-records") == "0"):
+        return False
+    while snapshot is not None and snapshot.get("snapshot-id") in draft.added_snapshots:
+        parent = snapshot.get("parent-snapshot-id")
+        if not isinstance(parent, int):
+            return False
+        snapshot = snapshots.find(parent)
+        if snapshot is None:
+            return True  # it names a parent that the table does not have
+    return True
 
 
 def _settle_schemas_of_snapshots(draft: MetadataDraft) -> None:

@@ -42,6 +42,8 @@ class MetadataDraft:
     doc: Json
     origin: Json | None
     now_ms: int
+    stored: Json | None = None
+    """The document before the commit as it was stored: `origin` itself, or one that lacks lists which `origin` has."""
     ahead_ms: int = AHEAD_MS
     """The maximum time by which clients' times may be ahead of `now_ms`, in milliseconds."""
     updated_ms: int | None = None
@@ -65,9 +67,12 @@ class MetadataDraft:
     _owned: set[str] = field(default_factory=set)
     _lists: dict[str, DocumentRows] = field(default_factory=dict)
     _logs: dict[str, list[Json]] = field(default_factory=dict)
+    _extended: dict[str, list[Json]] = field(default_factory=dict)
+    """The former logs of which this draft has a copy, with entries appended."""
     _refs_to: dict[object, set[str]] | None = None
     _field_ids: dict[object, object] | None = None
     _parent_ids: set[object] | None = None
+    _added_parents: set[object] = field(default_factory=set)
     _parent_scans: int = 0
     _columns: dict[object, SchemaColumns] = field(default_factory=dict)
 
@@ -97,7 +102,7 @@ class MetadataDraft:
         """Replace the whole document by one that states the same in other words. `settle` must come before."""
         self.doc = corrected
         self.is_reworded = True
-        for cached in (self._owned, self._lists, self._logs, self._columns):
+        for cached in (self._owned, self._lists, self._logs, self._extended, self._columns):
             cached.clear()
 
     def log(self, key: str) -> list[Json]:
@@ -108,15 +113,27 @@ class MetadataDraft:
         return results
 
     def edit_log(self, key: str) -> list[Json]:
-        """Return a log for changes: a copy that belongs to this draft, made at the first call."""
+        """Return a log to append entries to: a copy that belongs to this draft, made at the first call."""
         log = self.log(key)
-        return log if key in self._owned else self.put_log(key, list(log))
+        if key in self._owned:
+            return log
+        copied = self.put_log(key, list(log))
+        self._extended[key] = log
+        return copied
 
     def put_log(self, key: str, new: list[Json]) -> list[Json]:
         """Replace a log by a list that belongs to this draft."""
         self._owned.add(key)
+        self._extended.pop(key, None)
         self.doc[key] = self._logs[key] = new
         return new
+
+    def grown_lists(self) -> dict[str, list[Json]]:
+        """Return the former lists to which this request only appended rows, by key: snapshots, and the snapshot log."""
+        grown = dict(self._extended)
+        if (snapshots := self._lists.get("snapshots")) is not None and snapshots.is_grown:
+            grown["snapshots"] = snapshots.given
+        return grown
 
     def map(self, key: str) -> Json:
         """Return an object field, such as `properties`, for reading only; empty if it is missing or null."""
@@ -158,6 +175,9 @@ class MetadataDraft:
 
     def has_child(self, snapshot_id: int) -> bool:
         """Return whether a snapshot of the document names this one as its parent."""
+        known = self.rows("snapshots").known
+        if known is not None and snapshot_id not in known.parents and snapshot_id not in self._added_parents:
+            return False
         if self._parent_ids is None and self._parent_scans < SCANS_MAX:
             self._parent_scans += 1
             return snapshot_id in [row.get("parent-snapshot-id") for row in self.rows("snapshots").whole()]
@@ -172,8 +192,10 @@ class MetadataDraft:
         self.updated_ms = self.added_snapshots[snapshot_id] = time_ms
         if snapshot.get("schema-id") is not None:
             self.schemas_of_snapshots[snapshot_id] = snapshot["schema-id"]
+        parent_id = hashable(snapshot.get("parent-snapshot-id"))
+        self._added_parents.add(parent_id)
         if self._parent_ids is not None:
-            self._parent_ids.add(hashable(snapshot.get("parent-snapshot-id")))
+            self._parent_ids.add(parent_id)
 
     def field_ids(self) -> dict[object, object]:
         """Return the ids of partition fields by (source id, transform).
@@ -244,7 +266,7 @@ def start(base: Json | None, *, version: int, now_ms: int, ahead_ms: int = AHEAD
     """Create a draft of `base`, or of a new table in format `version` (ignored with a base)."""
     if base is not None:
         origin = with_current_shape(base)
-        return MetadataDraft(doc=dict(origin), origin=origin, now_ms=now_ms, ahead_ms=ahead_ms)
+        return MetadataDraft(doc=dict(origin), origin=origin, stored=base, now_ms=now_ms, ahead_ms=ahead_ms)
     doc: Json = {"format-version": version, "table-uuid": None, "location": None}
     if version > 1:
         doc["last-sequence-number"] = 0

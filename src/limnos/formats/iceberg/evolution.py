@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from limnos.formats.iceberg.default_values import default_in_stored_form
-from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.json_types import Json, preview_value
+from limnos.formats.iceberg.metadata import MAIN
 from limnos.formats.iceberg.schema import PROBLEMS_MAX, SchemaColumn, SchemaColumns, columns
 from limnos.formats.iceberg.transforms import canonical_transform
 from limnos.formats.iceberg.types import PrimitiveType
@@ -30,13 +31,14 @@ _WIDER_IN_V3: Final = frozenset({("date", "timestamp"), ("date", "timestamp_ns")
 @dataclass(slots=True, kw_only=True)
 class SchemaHistory:
     """What a table has beside its former current schema: the format version, the highest field id, all schemas, the
-    newest last, and all partition fields, in JSON.
+    newest last, and all partition fields, in JSON. `branch` has the rows.
     """
 
     version: int
     last_column_id: int = 0
     schemas: Sequence[Json] = ()
     partition_fields: Sequence[Json] = ()
+    branch: str = MAIN
     _by_id: dict[int, SchemaColumn] | None = None
 
     def dropped(self, field_id: int) -> SchemaColumn | None:
@@ -95,9 +97,13 @@ def check_evolution(before: SchemaColumns, after: SchemaColumns, *, history: Sch
         if field_id not in after.by_id and _is_in_kept_key(column, before, other=after)
     ]
     if problems:
+        where, remedy = "the table", "replace the table with its rows"
+        if history.branch != MAIN:
+            name = preview_value(history.branch)
+            where, remedy = f"branch '{name}'", "remove the branch (remove-snapshot-ref) if its rows are not needed"
         raise BadRequest(
-            f"Rows of the table could not be read with this schema: {'; '.join(problems[:PROBLEMS_MAX])}. Add another "
-            "column instead, or replace the table with its rows"
+            f"Rows of {where} could not be read with this schema: {'; '.join(problems[:PROBLEMS_MAX])}. Add another "
+            f"column instead, or {remedy}"
         )
 
 

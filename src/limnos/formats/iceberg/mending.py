@@ -16,6 +16,7 @@ import msgspec
 from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import Json, without_nulls
 from limnos.formats.iceberg.metadata import encode, rows
+from limnos.formats.iceberg.name_mappings import NAME_MAPPING, corrected_name_mapping
 from limnos.formats.iceberg.registered_counters import NOT_NULL, counters
 from limnos.formats.iceberg.registered_metadata import ReaderProblem, find_reader_problems, highest_sequence_number
 from limnos.formats.iceberg.stored_schemas import corrected_schema
@@ -35,6 +36,9 @@ def mend_metadata(draft: MetadataDraft, _: Json) -> None:
     """
     draft.settle()
     if not find_reader_problems(draft.doc):
+        # The draft has lists that the stored document may lack, and a problem may be that it lacks them.
+        if draft.stored is not draft.origin and draft.stored is not None and find_reader_problems(draft.stored):
+            draft.is_reworded = True
         return
     corrected = _corrected(draft.doc)
     left = find_reader_problems(corrected)
@@ -78,12 +82,32 @@ def _corrected(metadata: Json) -> Json:
             _correct_snapshots(corrected, version)
     except BadRequest:
         return metadata
+    _correct_defaults(corrected)
+    _correct_properties(corrected)
     with suppress(BadRequest):  # a schema or spec that stays unreadable has no highest id
         for key, lowest in counters(corrected):
             stated = corrected.get(key)
             if isinstance(stated, int) and stated < lowest:
                 corrected[key] = lowest
     return corrected
+
+
+def _correct_defaults(corrected: Json) -> None:
+    """Leave out the default of a list that a document of version 1 does not have: readers take it from other fields."""
+    if corrected.get("format-version") == 1:
+        for key, default in (("schemas", "current-schema-id"), ("partition-specs", "default-spec-id")):
+            if key not in corrected:
+                corrected.pop(default, None)
+
+
+def _correct_properties(corrected: Json) -> None:
+    properties = corrected.get("properties")
+    if not isinstance(properties, dict) or not isinstance(mapping := properties.get(NAME_MAPPING), str):
+        return
+    better = corrected_name_mapping(mapping)
+    if better != mapping:
+        rest = {key: value for key, value in properties.items() if key != NAME_MAPPING}
+        corrected["properties"] = rest if better is None else {**rest, NAME_MAPPING: better}
 
 
 def _correct_snapshots(corrected: Json, version: int) -> None:

@@ -17,6 +17,7 @@ import msgspec
 
 from limnos.formats.iceberg import metadata as iceberg_metadata
 from limnos.formats.iceberg.json_types import Json, as_object, objects_at, optional_string_at, preview_value, text_at
+from limnos.formats.iceberg.name_mappings import NAME_MAPPING
 from limnos.formats.iceberg.row_filters import check_filter, references, with_references
 from limnos.model.errors import BadRequest, PermissionDenied
 from limnos.model.restrictions import CLOSED_TO, ColumnMask, RestrictionTerms
@@ -67,7 +68,6 @@ _HIDES_MORE: Final = {
 }
 ANY_NAME: Final = ""
 """The former name of a column whose former name is unknown."""
-NAME_MAPPING: Final = "schema.name-mapping.default"
 _VISIBLE_PREFIXES: Final = ("read.", "write.")
 _HERE: Final = "Table metadata"
 

@@ -54,7 +54,14 @@ def check_first_version(metadata: Json) -> None:
     columns(schema)
     refuse_unreadable(schema, HERE)
     refuse_null(schema, f"{HERE}, schema")
-    optional_integer_at(schema, "schema-id", where=f"{HERE}, schema", low=0, high=INT_MAX)
+    schema_id = optional_integer_at(schema, "schema-id", where=f"{HERE}, schema", low=0, high=INT_MAX) or 0
+    for key, number in (("schemas", schema_id), ("partition-specs", 0)):
+        default = _OF_LISTS[key][1]
+        stated = optional_integer_at(metadata, default, where=HERE)
+        if key not in metadata and stated not in (None, number):
+            raise BadRequest(
+                f"{HERE}: field '{default}' is {stated}, and there are no {key}: without them it is {number}"
+            )
 
 
 def check_ids(metadata: Json) -> None:

@@ -37,10 +37,12 @@ from limnos.formats.iceberg.metadata import (
     current_schema,
     current_snapshot_id,
     properties_of,
+    property_of,
     references,
     rows,
     with_current_shape,
 )
+from limnos.formats.iceberg.name_mappings import NAME_MAPPING, check_name_mapping
 from limnos.formats.iceberg.schema import SchemaColumns, columns
 from limnos.formats.iceberg.stored_schemas import refuse_null, refuse_unreadable
 from limnos.formats.iceberg.transforms import check_spelling
@@ -117,6 +119,10 @@ def _parts(metadata: Json) -> Iterator[_Part]:
     if metadata.get("partition-spec") is not None:
         yield _Part(lambda: _check_fields(objects_at(metadata, "partition-spec", where=HERE), "partition-spec"))
     shaped = with_current_shape(metadata)
+    yield _Part(
+        partial(_check_name_mapping, metadata),
+        f"set or remove property '{NAME_MAPPING}' (set-properties, remove-properties)",
+    )
     yield from _layout_parts(shaped)
     yield from _snapshot_parts(shaped)
     yield from _file_parts(shaped)
@@ -144,6 +150,12 @@ def _check_head(metadata: Json) -> None:
     if version > 2:
         integer_at(metadata, "next-row-id", where=HERE, low=0)
     properties_of(metadata)
+
+
+def _check_name_mapping(metadata: Json) -> None:
+    text = property_of(metadata, NAME_MAPPING)
+    if text is not None:
+        check_name_mapping(text)
 
 
 def _check_times(metadata: Json, latest_ms: int) -> None:

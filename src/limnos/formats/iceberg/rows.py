@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
 
-from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.encoded_rows import EncodedRows, KnownIds
+from limnos.formats.iceberg.json_types import Json, hashable
 
 SCANS_MAX = 4
 """The number of linear searches before an index is built. Most commits search for one row."""
@@ -21,9 +22,27 @@ class DocumentRows:
     Ids are integers or strings; a row whose id has another type cannot be found.
     """
 
-    __slots__ = ("_contents", "_highest", "_id_key", "_places", "_removed_count", "_rows", "_scans", "changed")
+    __slots__ = (
+        "_appended",
+        "_contents",
+        "_highest",
+        "_id_key",
+        "_known",
+        "_places",
+        "_removed_count",
+        "_rows",
+        "_scans",
+        "changed",
+        "given",
+        "is_grown",
+    )
 
     def __init__(self, rows: list[Json], id_key: str) -> None:
+        self.given = rows
+        self.is_grown = True
+        """Whether the list begins with all given rows, followed by the appended ones."""
+        self._known = rows.known if isinstance(rows, EncodedRows) else None
+        self._appended: set[object] = set()
         self._rows: list[Json | None] = rows  # type: ignore[assignment]  # copied before the first change
         self._id_key = id_key
         self._places: dict[object, list[int]] | None = None
@@ -39,12 +58,19 @@ class DocumentRows:
     def __iter__(self) -> Iterator[Json]:
         return (row for row in self._rows if row is not None)
 
+    @property
+    def known(self) -> KnownIds | None:
+        """The ids of snapshots before the first change, if the document has them."""
+        return self._known
+
     def whole(self) -> list[Json]:
         """Return all rows as a list, to be written into the document."""
         return self._rows if not self._removed_count else list(self)  # type: ignore[return-value]  # no row was removed
 
     def find(self, expected: int | str) -> Json | None:
         """Return the last row with an id; None if there is none."""
+        if self._known is not None and expected not in self._known.ids and expected not in self._appended:
+            return None
         if self._places is None and self._scans < SCANS_MAX:
             self._scans += 1
             id_key = self._id_key  # scan from the end: the newest row is the likeliest
@@ -56,6 +82,8 @@ class DocumentRows:
         """Append a row; `content` is the key by which `same` finds the row."""
         self._own()
         number, place = row.get(self._id_key), len(self._rows)
+        if self._known is not None:
+            self._appended.add(hashable(number))
         if self._places is not None and isinstance(number, (int, str)):
             self._places.setdefault(number, []).append(place)
         if self._contents is not None:
@@ -70,6 +98,7 @@ class DocumentRows:
         if not places:
             return False
         self._own()
+        self.is_grown = False
         for place in places:
             self._rows[place] = row
         return True
@@ -80,6 +109,7 @@ class DocumentRows:
         places = [place for one in requested for place in index.pop(one, ())]
         if places:
             self._own()
+            self.is_grown = False
             self._removed_count += len(places)
             for place in places:
                 self._rows[place] = None

@@ -10,6 +10,7 @@ from limnos.formats.iceberg.class_properties import refuse_class_properties
 from limnos.formats.iceberg.draft import MetadataDraft
 from limnos.formats.iceberg.json_types import Json, preview_value, string_map_at, strings_at
 from limnos.formats.iceberg.metadata import METADATA_CODEC, PREVIOUS_VERSIONS_MAX, whole_number
+from limnos.formats.iceberg.name_mappings import NAME_MAPPING, check_name_mapping
 from limnos.formats.iceberg.update_table import upgrade_to
 from limnos.model.errors import BadRequest
 
@@ -34,6 +35,8 @@ def persistent(properties: dict[str, str]) -> dict[str, str]:
     if count is not None and whole_number(count) is None:
         raise BadRequest(f"Property '{PREVIOUS_VERSIONS_MAX}' must be a whole number, not '{preview_value(count)}'")
     check_codec(entries)
+    if NAME_MAPPING in entries:
+        check_name_mapping(entries[NAME_MAPPING])
     return entries
 
 
