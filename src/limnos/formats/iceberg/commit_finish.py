@@ -175,13 +175,14 @@ def _has_former_rows(draft: MetadataDraft, snapshot_id: object) -> bool:
     summary = {} if snapshot is None else snapshot.get("summary")
     if snapshot is None or (isinstance(summary, dict) and summary.get("total-records") == "0"):
         return False
-    while snapshot is not None and snapshot.get("snapshot-id") in draft.added_snapshots:
-        parent = snapshot.get("parent-snapshot-id")
-        if not isinstance(parent, int):
+    while snapshot.get("snapshot-id") in draft.added_snapshots:
+        parent_id = snapshot.get("parent-snapshot-id")
+        if not isinstance(parent_id, int):
             return False
-        snapshot = snapshots.find(parent)
-        if snapshot is None:
-            return True  # it names a parent that the table does not have
+        parent = snapshots.find(parent_id)
+        if parent is None:  # it has expired
+            return True
+        snapshot = parent
     return True
 
 
