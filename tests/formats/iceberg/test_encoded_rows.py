@@ -76,7 +76,7 @@ def test_snapshots_have_their_ids_and_those_of_their_parents() -> None:
     assert commit(removed, add(1, at=document["last-updated-ms"], **{"sequence-number": 13}))
 
 
-def test_ids_that_are_not_hashable_are_kept() -> None:
+def test_document_keeps_ids_that_are_not_hashable() -> None:
     """A damaged row of an older release."""
     rows: list[Json] = [{"snapshot-id": [1], "parent-snapshot-id": {}} for _ in range(9)]
     document: Json = {"snapshots": rows}

@@ -57,7 +57,7 @@ class EncodedRows(list["Json"]):
 
     __slots__ = ("encoded", "known")
 
-    def __init__(self, rows: list[Json], encoded: bytes, known: KnownIds | None = None) -> None:
+    def __init__(self, rows: list[Json], encoded: bytes, *, known: KnownIds | None = None) -> None:
         super().__init__(rows)
         self.encoded = encoded
         self.known = known
@@ -74,11 +74,11 @@ def keep_encoded(document: Json, before: Json, *, grown: Mapping[str, list[Json]
         if type(rows) is list and len(rows) >= _ROWS_MIN:
             former = before.get(key)
             encoded, shared = _encoded(rows, former, is_grown=former is not None and grown.get(key) is former)
-            known = _known_ids(rows, former if shared else None, shared) if key == _WITH_IDS else None
-            document[key] = EncodedRows(rows, encoded, known)
+            known = _known_ids(rows, former if shared else None, shared=shared) if key == _WITH_IDS else None
+            document[key] = EncodedRows(rows, encoded, known=known)
 
 
-def _known_ids(rows: list[Json], before: object, shared: int) -> KnownIds:
+def _known_ids(rows: list[Json], before: object, *, shared: int) -> KnownIds:
     """Return the ids of snapshots, of which the first `shared` ones belong to the former ones, too."""
     if not isinstance(before, EncodedRows):
         known, shared = KnownIds(), 0

@@ -60,7 +60,7 @@ class _Names:
 
 def check_name_mapping(text: str) -> None:
     """Check the value of a table's name mapping. Raises BadRequest if a reader of files could not use it."""
-    _add_fields(_Names(), as_objects(_decoded(text), _WHERE), [""], depth=1)
+    _add_fields(_Names(), as_objects(_decoded(text), _WHERE), prefixes=[""], depth=1)
 
 
 def corrected_name_mapping(text: str) -> str | None:
@@ -86,7 +86,7 @@ def _decoded(text: str) -> object:
         raise BadRequest(f"{_WHERE} is not valid JSON: {error}; remove it, or set it to a name mapping") from None
 
 
-def _add_fields(names: _Names, fields: list[Json], prefixes: list[str], *, depth: int) -> None:
+def _add_fields(names: _Names, fields: list[Json], *, prefixes: list[str], depth: int) -> None:
     for place, one in enumerate(fields):
         where = f"{_WHERE}, level {depth}, field {place}"
         own = names.add_field(one, prefixes, where=where)
@@ -96,7 +96,7 @@ def _add_fields(names: _Names, fields: list[Json], prefixes: list[str], *, depth
             raise BadRequest(f"{where}: a mapping has at most {DEPTH_MAX} levels")
         if any(len(each) > NAME_MAX for each in own):
             raise BadRequest(f"{where}: the name of a field with others in it has at most {NAME_MAX} characters")
-        _add_fields(names, objects_at(one, "fields", where=where), own, depth=depth + 1)
+        _add_fields(names, objects_at(one, "fields", where=where), prefixes=own, depth=depth + 1)
 
 
 def _corrected(fields: object, *, depth: int) -> list[Json]:
