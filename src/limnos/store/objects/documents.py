@@ -58,6 +58,14 @@ SWAP = Sql(
     " body = :body, digest = :digest WHERE node_id = :id AND version = :expected"
 )
 SWAP_STILL = Sql(f"{SWAP.text} AND {STILL_THERE}")
+REPLACE_BODY = Sql(
+    "UPDATE document SET version = version + 1, metadata_location = :metadata_location, body = :body, digest = :digest"
+    " WHERE node_id = :id AND version = :expected"
+)
+"""The swap of a document whose uuid and location stay: SQLite writes the pages of an index for each indexed column that
+a statement sets, also if its value is the same.
+"""
+REPLACE_BODY_STILL = Sql(f"{REPLACE_BODY.text} AND {STILL_THERE}")
 CLAIMS = Sql(
     "SELECT node_id, location FROM document WHERE location = :location UNION ALL"
     f" {_ABOVE.replace('SELECT 1', 'SELECT d.node_id, d.location', 1)} UNION ALL"
@@ -172,19 +180,18 @@ class DocumentWrites(Writes):
         Args:
             document: The new document.
             expected: The version that the caller read.
-            relocates: The table's location changes, so the new one must be free. Raises BadRequest if it is not.
+            relocates: The table's location or uuid may change, so the new location must be free. Raises BadRequest if
+                it is not. If False, both are the stored ones.
             table: The table's node at the decision, which must be unchanged. None if the caller has checked that.
         """
         if relocates:
             self._lock(document)
             self._refuse_location(document)
         params = self._params(document, version=expected + 1) | {"expected": expected}
-        wrote = (
-            self.tx.count(SWAP, params)
-            if table is None
-            else self.tx.count(SWAP_STILL, params | still_there_params(table))
-        )
-        return wrote > 0
+        if table is None:
+            return self.tx.count(SWAP if relocates else REPLACE_BODY, params) > 0
+        params |= still_there_params(table)
+        return self.tx.count(SWAP_STILL if relocates else REPLACE_BODY_STILL, params) > 0
 
     def version(self, node_id: int) -> int | None:
         """Read the version of a document, which cannot change before this transaction's commit; None if there is no
