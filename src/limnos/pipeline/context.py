@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
 from limnos.pipeline.declaration import Parts, Pipeline, Scalar
-from limnos.pipeline.outcomes import ReadPin, StepBranch
+from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepBranch
 
 BRANCH_DIGITS = 12
 """The number of hexadecimal digits of a run's id in the names of its branches."""
@@ -55,6 +55,10 @@ class StepContext:
     """
     lance_catalogs: frozenset[str] = frozenset()
     """The pipeline's catalogs whose tables are Lance tables."""
+    built: Mapping[str, BuiltStep] = field(default_factory=dict)
+    """Of a promotion, the steps by name whose rows may be copied from an environment."""
+    copied: Mapping[Parts, BuiltStep] = field(default_factory=dict)
+    """The tables of completed steps whose rows were copied, and where from."""
     full: bool
     """Whether incremental steps read all of their input."""
     check: Callable[[], None]

@@ -54,14 +54,14 @@ def modified_steps(client: Client, pipeline: Pipeline, *, reads: Mapping[str, fr
     published. Raises the client's errors.
     """
     states = step_states(pipeline)
-    published = dict(_published_runs(client, pipeline))
+    published = dict(published_runs(client, pipeline))
     if pipeline.environment is not None:  # what the environment never published counts by production's runs
-        published = dict(_published_runs(client, pipeline.environment.production)) | published
+        published = dict(published_runs(client, pipeline.environment.production)) | published
     lookup = _SchemaComparison(client)
     reasons: dict[str, str] = {}
     for name, state in states.items():
         run = published.get(name)
-        reason = NEW if run is None else _difference(run, name=name, state=state)
+        reason = NEW if run is None else state_difference(run, name=name, state=state)
         if reason is None and run is not None:
             reason = lookup.changed(run, reads.get(name, frozenset()))
         if reason is not None:
@@ -69,8 +69,8 @@ def modified_steps(client: Client, pipeline: Pipeline, *, reads: Mapping[str, fr
     return reasons
 
 
-def _published_runs(client: Client, pipeline: Pipeline) -> Iterator[tuple[str, Run]]:
-    """Yield each step with the newest published run that executed it."""
+def published_runs(client: Client, pipeline: Pipeline) -> Iterator[tuple[str, Run]]:
+    """Yield each step with the newest published run that executed it, among those that the caller may see."""
     missing = {step.name for step in pipeline.steps}
     try:
         runs = client.runs.list(pipeline=pipeline.name, state="published", limit=RUNS_MAX)
@@ -86,7 +86,8 @@ def _published_runs(client: Client, pipeline: Pipeline) -> Iterator[tuple[str, R
             return
 
 
-def _difference(run: Run, *, name: str, state: str) -> str | None:
+def state_difference(run: Run, *, name: str, state: str) -> str | None:
+    """Return what differs between a step's state, from `step_states`, and that of a run; None if nothing does."""
     states = run.options.get("states")
     before = str(states.get(name, "") if isinstance(states, dict) else "").split(".")
     now = state.split(".")

@@ -73,6 +73,16 @@ class StepBranch:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltStep:
+    """The table of a step in an environment, in the state that a published run left: a promotion copies its rows."""
+
+    table: Parts
+    snapshot: int
+    run: str
+    """The id of the environment's run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ExpectationFinding:
     """The result of one expectation. `broken` of `checked` rows break it."""
 
@@ -105,3 +115,7 @@ class StepOutcome:
     """
     whole_because: str | None = None
     """Of an incremental step, the reason why it read all of its inputs; None if it read increments."""
+    copied_from: BuiltStep | None = None
+    """The environment's table whose rows were copied; None if the step's rows were computed."""
+    computed_because: str | None = None
+    """Of a step in a promotion, the reason why its rows were computed and not copied."""

@@ -21,7 +21,7 @@ from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Parts, Pipeline, Sql, StepDeclaration
 from limnos.pipeline.failures import OutputGone, StepFailed
 from limnos.pipeline.lineage import lineage_of_tables
-from limnos.pipeline.outcomes import ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.run.events import RunEvent
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.refs import heads_of
@@ -92,6 +92,8 @@ class FakeEngine:
     read: dict[str, dict[Parts, int | None]] = field(default_factory=dict)
     """The last reads of each step: snapshot by table."""
     halted: threading.Event = field(default_factory=threading.Event)
+    copied: dict[str, Mapping[Parts, BuiltStep]] = field(default_factory=dict)
+    """What each step could know of tables that earlier steps copied."""
     expired: set[Parts] = field(default_factory=set)
     sources: dict[str, tuple[str, ...]] = field(default_factory=dict)
     """Names of the sources that a step reads in addition to tables, by its table."""
@@ -171,9 +173,18 @@ class FakeEngine:
         self.after(step, context)
         context.check()
         pins = tuple(ReadPin(name=name, fingerprint="{}") for name in self.sources.get(step.table[-1], ()))
+        self.copied[step.name] = dict(context.copied)
         lineage, phases = lineage_of_tables(sorted(self.read[step.name])), {"writing": 0.0625}
         return StepOutcome(
-            branches=(branch,), pins=pins, findings=(), rows=1, bytes=10, seconds=0.1, phases=phases, lineage=lineage
+            branches=(branch,),
+            pins=pins,
+            findings=(),
+            rows=1,
+            bytes=10,
+            seconds=0.1,
+            phases=phases,
+            lineage=lineage,
+            copied_from=context.built.get(step.name),
         )
 
     def tasks(self, step: str) -> FakeTaskCounts:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pipeline run | resume | publish | discard | diff`: runs of pipelines."""
+"""`pipeline run | promote | resume | publish | discard | diff`: runs of pipelines."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from limnos.pipeline.run.backfill import BackfillResult
     from limnos.pipeline.run.events import Listener
     from limnos.pipeline.run.result import RunResult
+    from limnos.pipeline.run.start import StepIntent
 
 SPARK = Group("Spark", sort_key=90)
 MasterFlag = Annotated[
@@ -112,16 +113,70 @@ def run(
         "environment": env,
     }
     if dry_run:
-        dry = command.dry_run(file, **request)
-        show_rows(
-            [asdict(each) for each in dry], ["step", "after", "reads", "writes"], output_format=common.output_format
-        )
+        _show_intents(command.dry_run(file, **request), common)
         return 0
     if backfill is not None:
         done: BackfillResult = command.backfill(file, over=backfill, listener=_listener(common), **request)
         return _report_backfill(done)
     ended: RunResult = command.run_file(file, listener=_listener(common), **request)
     return ended.exit_code
+
+
+def promote(
+    file: Path,
+    /,
+    *,
+    env: Annotated[str, Parameter(help="Environment whose published tables are taken to production.")],
+    param: Param = None,
+    select: SelectFlag = None,
+    exclude: ExcludeFlag = None,
+    dry_run: DryRunFlag = False,
+    hold: Annotated[bool, Parameter(negative="", help="Don't publish: `pipeline publish RUN` does it later.")] = False,
+    wait: Annotated[float, Parameter(help="Maximum wait for another run of the pipeline to end, in seconds.")] = 0,
+    away: Annotated[float, Parameter(help="Maximum wait for an unreachable server, in seconds.")] = 600,
+    lease: Lease = 30,
+    at_once: AtOnceFlag = 4,
+    master: MasterFlag = LOCAL,
+    connect: ConnectFlag = None,
+    common: CommonFlags = DEFAULTS,
+) -> int:
+    """Publish in production what an environment has published since, by one atomic commit.
+
+    The rows of a step are copied from the environment's table if its definition and all of its inputs are the same in
+    production; other steps are computed, and the reason is printed. Exit codes are those of `pipeline run`.
+
+    Parameters
+    ----------
+    file
+        The pipeline's file, YAML or Python.
+    """
+    options = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
+        promotes=env,
+        select=tuple(select or ()),
+        exclude=tuple(exclude or ()),
+        hold=hold,
+        wait_s=wait,
+        away_s=away,
+        lease_s=lease,
+        at_once=at_once,
+    )
+    command = _command()
+    request = {
+        "connection": _connection(common),
+        "spark": command.SparkOptions(master=master, connect=connect),
+        "parameters": _pairs(param),
+        "options": options,
+    }
+    if dry_run:
+        _show_intents(command.dry_run(file, **request), common)
+        return 0
+    ended: RunResult = command.run_file(file, listener=_listener(common), **request)
+    return ended.exit_code
+
+
+def _show_intents(dry: Sequence[StepIntent], common: CommonFlags) -> None:
+    """Print what each step of a run would read and write."""
+    show_rows([asdict(each) for each in dry], ["step", "after", "reads", "writes"], output_format=common.output_format)
 
 
 def _report_backfill(result: BackfillResult) -> int:

@@ -201,6 +201,7 @@ for _module, _names in {
     },
     "limnos.cli.pipeline.pipeline_runs": {
         "run": "Run a pipeline, and publish all of its tables or none.",
+        "promote": "Publish in production what an environment has built, without computing it again.",
         "resume": "Resume a run that failed, was held, cancelled or killed.",
         "publish": "Publish a run that was held.",
         "discard": "Delete the unpublished results of a run.",

@@ -22,13 +22,14 @@ from limnos.pipeline.engine import pinned_reads
 from limnos.pipeline.engine.changes import quote_column
 from limnos.pipeline.engine.definitions import definition_of, run_reason, varying_reason
 from limnos.pipeline.engine.incremental import ReadChoice, choose, not_incremental, read_whole
+from limnos.pipeline.engine.promotion import promotion_comparison
 from limnos.pipeline.engine.relations import QueryNames, query_names
 from limnos.pipeline.engine.source_opening import OpenedSource, SourceOpener
 from limnos.pipeline.engine.sources import MalformedRows
 from limnos.pipeline.engine.sources.fingerprints import EACH_MAX
 from limnos.pipeline.engine.spark_failures import failure_of
 from limnos.pipeline.engine.user_code import place_in_function
-from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.outcomes import BuiltStep, ReadPin
 from limnos.pipeline.reads import all_reads, tables
 from limnos.pipeline.run.parameters import arguments
 
@@ -48,6 +49,8 @@ class StepInputs:
     whole_because: str | None = None
     """Of an incremental step, the reason if this is a full read."""
     nothing_new: bool = False
+    copied_from: BuiltStep | None = None
+    computed_because: str | None = None
     newest_rows: Callable[[], DataFrame] | None = None
     """Of files that a merge or history reads incrementally: for each key the rows of the newest file that has it."""
     malformed: tuple[MalformedRows, ...] = ()
@@ -136,6 +139,29 @@ class _InputReader:
         )
 
     def inputs(self, reason: str | None) -> StepInputs:
+        """Return the rows of an environment's table in a promotion, if they would be the same; else compute them."""
+        built = self.context.built.get(self.step.name)
+        if built is None:
+            return self._computed(reason)
+        comparison = promotion_comparison(
+            self.spark,
+            built,
+            context=self.context,
+            pins=self.pins,
+            sources=self.names,
+            definition=self.definition,
+        )
+        difference = comparison.difference or run_reason(self.spark, self.step, query=self.query)
+        if difference is not None:
+            return replace(self._computed(reason), computed_because=difference)
+        return StepInputs(
+            frame=comparison.frame(self.spark),
+            pins={**self.pins, **comparison.pins},
+            definition=self.definition,
+            copied_from=built,
+        )
+
+    def _computed(self, reason: str | None) -> StepInputs:
         """Return all rows; for an incremental step only new rows, if they can be determined and without a `reason`."""
         if not self.step.incremental:
             reason = "a full run was requested" if self.context.full and self._reads_stream() else None

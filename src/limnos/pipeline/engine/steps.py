@@ -27,7 +27,7 @@ from limnos.pipeline.engine.tables import prepare, rename_column
 from limnos.pipeline.engine.writes import WriteResult, write
 from limnos.pipeline.failures import DataBroken, WholeReadNeeded
 from limnos.pipeline.lineage import QueryLineage, lineage_of_tables
-from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StepBranch, StepOutcome
+from limnos.pipeline.outcomes import BuiltStep, ExpectationFinding, ReadPin, StepBranch, StepOutcome
 from limnos.pipeline.side_tables import MALFORMED, QUARANTINE, side_table
 
 if TYPE_CHECKING:
@@ -70,6 +70,8 @@ class StepExecution:
         self.pins: Mapping[Parts, ReadPin] = {}
         self.definition: Mapping[str, str] = {}
         self.whole_because: str | None = None
+        self.copied_from: BuiltStep | None = None
+        self.computed_because: str | None = None
         self.lineage: QueryLineage | None = None
 
     def done(self) -> StepOutcome:
@@ -100,6 +102,8 @@ class StepExecution:
             self.pins = inputs.pins
             self.definition = inputs.definition
             self.whole_because = inputs.whole_because
+            self.copied_from = inputs.copied_from
+            self.computed_because = inputs.computed_because
             with self._phase("planning"):
                 self.lineage = _lineage(inputs)
             self._write_inputs(rules, inputs)
@@ -283,6 +287,8 @@ class StepExecution:
             phases=dict(self.phases),
             lineage=self.lineage,
             whole_because=self.whole_because,
+            copied_from=self.copied_from,
+            computed_because=self.computed_because,
         )
 
 

@@ -17,7 +17,7 @@ from limnos.pipeline.context import StepContext
 from limnos.pipeline.declaration import Parts, Pipeline, Scalar, StepDeclaration
 from limnos.pipeline.failures import StepAway, StepDenied, StepError
 from limnos.pipeline.graph import needs, order_steps
-from limnos.pipeline.outcomes import ReadPin, StepOutcome
+from limnos.pipeline.outcomes import BuiltStep, ReadPin, StepOutcome
 from limnos.pipeline.run.events import TaskProgress
 from limnos.pipeline.run.options import RunOptions
 from limnos.pipeline.run.outputs import RunOutputs
@@ -77,6 +77,10 @@ class AttemptWork:
     """The states of the outputs at the start of the run."""
     done: Mapping[str, StepOutcome] = field(default_factory=dict)
     """Outcomes of an earlier attempt, on branches that this attempt continues."""
+    built: Mapping[str, BuiltStep] = field(default_factory=dict)
+    """Of a promotion, the steps whose rows may be copied from an environment."""
+    computed: Mapping[str, str] = field(default_factory=dict)
+    """Of a promotion, the steps of which it is known before the run that they are computed, with the reasons."""
     planning_s: float = 0.0
     """Seconds spent on preparing this attempt."""
 

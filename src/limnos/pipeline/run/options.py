@@ -38,6 +38,8 @@ class RunOptions:
     """Whether incremental steps read all of their input."""
     hold: bool = False
     """Whether to hold the run instead of publishing it when all steps are done."""
+    promotes: str | None = None
+    """The environment whose rows are copied where a step's inputs and definition are the same."""
     at_once: int = 4
     """The maximum number of steps that run at the same time."""
     lease_s: int = 30
@@ -57,6 +59,7 @@ class RunOptions:
             "exclude": list(self.exclude),
             "full": self.full,
             "hold": self.hold,
+            **({} if self.promotes is None else {"promotes": self.promotes}),
         }
 
 
@@ -71,6 +74,7 @@ def options_of(fields: Mapping[str, object], *, like: RunOptions) -> RunOptions:
         exclude=_names(fields.get("exclude")),
         full=bool(fields.get("full")),
         hold=bool(fields.get("hold")) or like.hold,
+        promotes=str(fields["promotes"]) if fields.get("promotes") else None,
         at_once=like.at_once,
         lease_s=like.lease_s,
         wait_s=like.wait_s,

@@ -17,7 +17,7 @@ from limnos.pipeline import lineage
 from limnos.pipeline.declaration import Parts, Pipeline, StepDeclaration
 from limnos.pipeline.declaration_json import plain
 from limnos.pipeline.modules import code_of
-from limnos.pipeline.outcomes import ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
+from limnos.pipeline.outcomes import BuiltStep, ExpectationFinding, ReadPin, StagedVersion, StepBranch, StepOutcome
 
 
 def step_digest(pipeline: Pipeline, step: StepDeclaration) -> str:
@@ -50,6 +50,22 @@ def pins_of(result: object) -> dict[Parts, ReadPin]:
             name=".".join(table), table=table, snapshot=each["snapshot"], fingerprint=each["fingerprint"]
         )
     return pins
+
+
+def encode_built(built: Mapping[str, BuiltStep]) -> list[dict[str, object]]:
+    """Encode the tables of an environment that a promotion copies, for the run's options."""
+    return [
+        {"step": name, "table": list(one.table), "snapshot": one.snapshot, "run": one.run}
+        for name, one in sorted(built.items())
+    ]
+
+
+def built_of(result: object) -> dict[str, BuiltStep]:
+    """Decode the tables that `encode_built` has encoded."""
+    return {
+        str(each["step"]): BuiltStep(table=tuple(each["table"]), snapshot=each["snapshot"], run=str(each["run"]))
+        for each in (result if isinstance(result, list) else ())
+    }
 
 
 class OutcomeRecord(TypedDict, total=False):

@@ -92,6 +92,7 @@ def resume(
         new=_new(seen),
         lance_catalogs=lance,
         outputs=outputs_of(seen.options.get("outputs")),
+        built=record_json.built_of(seen.options.get("built")),
         planning_s=time.monotonic() - began,
         done={name: outcome for name, outcome in done.items() if name not in redo},
     )

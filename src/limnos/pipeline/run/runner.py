@@ -170,10 +170,20 @@ class AttemptRunner:
             self._record(name, "failed", message=explained.message)
             self._tell(name, "failed", began=began, message=explained.message)
             raise explained from failure
-        message = None if outcome.whole_because is None else f"read all of its inputs: {outcome.whole_because}"
+        message = self._message(name, outcome)
         self._record(name, "done", outcome=outcome, message=message)
         self._outcomes[name] = outcome
         self._tell(name, "done", outcome=outcome, began=began, message=message)
+
+    def _message(self, name: str, outcome: StepOutcome) -> str | None:
+        """Return what is said of a step that is done: how it was read, or where its rows come from."""
+        if outcome.copied_from is not None:
+            built = outcome.copied_from
+            return f"copied from {'.'.join(built.table)}, as run {built.run} published it"
+        reason = outcome.computed_because or self.work.computed.get(name)
+        if reason is not None:
+            return f"computed, not copied: {reason}"
+        return None if outcome.whole_because is None else f"read all of its inputs: {outcome.whole_because}"
 
     def _execute_step(self, step: StepDeclaration) -> StepOutcome:
         """Execute a step. Repeats it on another branch if the server was unreachable or executors were lost."""
@@ -208,6 +218,12 @@ class AttemptRunner:
             done_branches=branches,
             existing_tables=work.outputs.existing_tables,
             lance_catalogs=work.lance_catalogs,
+            built=work.built,
+            copied={
+                outcome.branches[0].table: outcome.copied_from
+                for outcome in self._outcomes.values()
+                if outcome.copied_from is not None
+            },
             full=work.options.full,
             check=self.stop.check,
         )

@@ -11,7 +11,7 @@ import socket
 import time
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from limnos.pipeline.environments import (
 from limnos.pipeline.graph import order_steps
 from limnos.pipeline.lance_outputs import lance_catalogs, require_lance_outputs
 from limnos.pipeline.modified_steps import modified_steps, step_states
-from limnos.pipeline.outcomes import ReadPin
+from limnos.pipeline.outcomes import BuiltStep, ReadPin
 from limnos.pipeline.rights import grants_lacking_now
 from limnos.pipeline.run import record_json
 from limnos.pipeline.run.attempt import AttemptWork, StepEngine, call_engine, needs_of
@@ -38,6 +38,7 @@ from limnos.pipeline.run.events import Listener, RunEvent, ignore_event
 from limnos.pipeline.run.options import RunOptions, select_steps
 from limnos.pipeline.run.outputs import RunOutputs, outputs_now
 from limnos.pipeline.run.parameters import parameter_values
+from limnos.pipeline.run.promotion import Promotion, promotion_from
 from limnos.pipeline.run.result import EndReason, RunResult
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.runner import AttemptRunner
@@ -48,6 +49,7 @@ from limnos.pipeline.table_conflicts import find_declaration, put_declaration, r
 
 BUSY = "pipeline-busy"
 _BUSY_PAUSE_S = 2.0
+_UNCHANGED = "no step is selected: nothing has changed since it was published, so nothing was run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +86,9 @@ def start(
     options = options or RunOptions()
     values = parameter_values(pipeline, parameters or {})
     patience = RetryPolicy(options.away_s, stop=means.stop)
+    promotion, options = _promotion(pipeline, means, options=options, patience=patience)
+    if promotion is not None and not options.select:
+        return _nothing_selected(pipeline, means.listener, message=_nothing_new(options))
     reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
@@ -93,7 +98,14 @@ def start(
     lance = lance_catalogs(pipeline, patience.call(lambda: require_own_tables(means.client, pipeline)))
     require_lance_outputs(pipeline, lance, reads=reads)
     request = _RunRequest(
-        pipeline=pipeline, names=names, reads=reads, values=values, options=options, file=file, run=str(uuid.uuid4())
+        pipeline=pipeline,
+        names=names,
+        reads=reads,
+        values=values,
+        options=options,
+        file=file,
+        run=str(uuid.uuid4()),
+        built={} if promotion is None else {name: promotion.built[name] for name in names if name in promotion.built},
     )
     if lacking := patience.call(lambda: grants_lacking_now(means.client, read=(), written=request.written)):
         words = "; ".join(f"`{line}`" if line.startswith("limnos ") else line for line in lacking)
@@ -125,9 +137,29 @@ def start(
         new=request.new(outputs),
         lance_catalogs=lance,
         outputs=outputs,
+        built=request.built,
+        computed={} if promotion is None else promotion.computed,
         planning_s=time.monotonic() - began,
     )
     return perform(work, means, state="began")
+
+
+def _promotion(
+    pipeline: Pipeline, means: RunMeans, *, options: RunOptions, patience: RetryPolicy
+) -> tuple[Promotion | None, RunOptions]:
+    """Return what a promotion copies, and the options with its steps selected if they select none; None for other runs.
+
+    Raises BadRequest as `promotion_from` does.
+    """
+    environment = options.promotes
+    if environment is None:
+        return None, options
+    promotion = patience.call(lambda: promotion_from(means.client, pipeline, environment=environment))
+    return promotion, options if options.select else replace(options, select=promotion.names)
+
+
+def _nothing_new(options: RunOptions) -> str:
+    return f"environment {options.promotes} has published nothing since production did, so nothing was run"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +173,7 @@ class _RunRequest:
     options: RunOptions
     file: str | None
     run: str
+    built: Mapping[str, BuiltStep] = field(default_factory=dict)
 
     @property
     def steps(self) -> tuple[StepDeclaration, ...]:
@@ -167,7 +200,8 @@ class _RunRequest:
             self.options.to_record()
             | environment_record(self.pipeline)
             | {
-                "pins": record_json.encode_pins(pins),
+                "pins": record_json.encode_pins({**pins, **self._built_pins()}),
+                "built": record_json.encode_built(self.built),
                 "tables": [list(table) for table in self.tables],
                 "new": [list(table) for table in sorted(self.new(outputs))],
                 "outputs": outputs.to_record(),
@@ -176,6 +210,13 @@ class _RunRequest:
                 "states": {name: state for name, state in step_states(self.pipeline).items() if name in self.names},
             }
         )
+
+    def _built_pins(self) -> dict[Parts, ReadPin]:
+        """Return pins of the tables that a promotion copies, so that the server keeps their snapshots."""
+        return {
+            one.table: ReadPin(name=".".join(one.table), table=one.table, snapshot=one.snapshot)
+            for one in self.built.values()
+        }
 
     def step_records(self) -> list[dict[str, object]]:
         """Return the name, the inputs and the output of each step, for the run's record."""
@@ -211,9 +252,8 @@ def _modified(pipeline: Pipeline, means: RunMeans, *, reads: Mapping[str, frozen
     return lambda: modified_steps(means.client, pipeline, reads=reads)
 
 
-def _nothing_selected(pipeline: Pipeline, listener: Listener) -> RunResult:
+def _nothing_selected(pipeline: Pipeline, listener: Listener, *, message: str = _UNCHANGED) -> RunResult:
     """Return the result if the selection by state has no step. No run begins, and the exit code is 0."""
-    message = "no step is selected: nothing has changed since it was published, so nothing was run"
     listener(RunEvent(run="", state="unchanged", message=message))
     return RunResult(run="", pipeline=pipeline.name, attempt=0, state="unchanged", why=EndReason.DONE, message=message)
 
@@ -273,6 +313,9 @@ def intents(
     """Return the planned actions of a run, without running it. Raises as `start` does."""
     parameter_values(pipeline, parameters)
     patience = RetryPolicy(options.away_s, stop=means.stop)
+    promotion, options = _promotion(pipeline, means, options=options, patience=patience)
+    if promotion is not None and not options.select:
+        return ()
     reads = call_engine(lambda: means.engine.reads(pipeline), patience=patience)
     needs = needs_of(pipeline, reads)
     names = select_steps(pipeline, options, needs=needs, modified=_modified(pipeline, means, reads=reads))
@@ -288,10 +331,20 @@ def intents(
             step=step.name,
             after=tuple(sorted(needs[step.name] & set(names))),
             reads=tuple(_read(table, pins.get(table)) for table in sorted(reads[step.name])),
-            writes=f"{'.'.join(step.table)} ({step.write.mode.value})",
+            writes=f"{'.'.join(step.table)} ({step.write.mode.value}{_origin(promotion, step.name)})",
         )
         for step in ordered
     )
+
+
+def _origin(promotion: Promotion | None, name: str) -> str:
+    """Return where the rows of a promoted step come from, as far as is known before it runs."""
+    if promotion is None:
+        return ""
+    built = promotion.built.get(name)
+    if built is None:
+        return f"; computed: {promotion.computed[name]}"
+    return f"; copied from {'.'.join(built.table)} if its inputs are the same"
 
 
 def _read(table: Parts, pin: ReadPin | None) -> str:

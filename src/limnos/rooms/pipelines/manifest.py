@@ -82,6 +82,7 @@ MANIFEST: Final = Manifest(
                 "graph",
                 "docs",
                 "run",
+                "promote",
                 "resume",
                 "publish",
                 "discard",

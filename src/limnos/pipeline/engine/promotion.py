@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Comparison of a step with the table that an environment's run made of it: whether its rows would be the same.
+
+The engine writes what a step read, and what it was made of, into the summary of each snapshot. A promotion copies a
+snapshot's rows if both equal what the step would read and be now. Must not know how a promotion is chosen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from limnos.names import engine
+from limnos.pipeline.checkpoints import RUN
+from limnos.pipeline.declaration import Files
+from limnos.pipeline.definitions import DEFINITION, change_reason
+from limnos.pipeline.engine.incremental import inputs_of_mark
+from limnos.pipeline.engine.metadata import metadata_of
+from limnos.pipeline.engine.sources import has_changed
+from limnos.pipeline.outcomes import BuiltStep, ReadPin
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from limnos.pipeline.context import StepContext
+    from limnos.pipeline.declaration import Parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromotionComparison:
+    """The result of a comparison. Without a `difference` the rows of `built` may be copied."""
+
+    built: BuiltStep
+    difference: str | None = None
+    pins: Mapping[Parts, ReadPin] = field(default_factory=dict)
+    """Pins of the copied table, and of the sources that its step read."""
+
+    def frame(self, spark: SparkSession) -> DataFrame:
+        """Return the rows to copy."""
+        name = engine.render_spark(self.built.table)
+        return spark.sql(f"SELECT * FROM {name} VERSION AS OF {self.built.snapshot}")
+
+
+def promotion_comparison(
+    spark: SparkSession,
+    built: BuiltStep,
+    *,
+    context: StepContext,
+    pins: Mapping[Parts, ReadPin],
+    sources: Collection[str],
+    definition: Mapping[str, str],
+) -> PromotionComparison:
+    """Compare a step of a promotion with the table that the environment's run made.
+
+    Args:
+        spark: The step's session.
+        built: The environment's table.
+        context: The step's context in the promoting run.
+        pins: The pins of the tables that the step reads in this run.
+        sources: The names of the sources that it reads.
+        definition: The digests of its definition in this run.
+    """
+    name = ".".join(built.table)
+    metadata = metadata_of(spark, built.table)
+    if metadata is None:
+        return PromotionComparison(built=built, difference=f"{name} is gone or not visible")
+    snapshot = metadata.snapshot(built.snapshot)
+    recorded = None if snapshot is None else inputs_of_mark(snapshot)
+    if snapshot is None or recorded is None or snapshot.summary.get(RUN) != built.run:
+        return PromotionComparison(
+            built=built, difference=f"{name} has no longer what run {built.run} wrote: its snapshot has expired"
+        )
+    changed = change_reason(snapshot.summary.get(DEFINITION), definition)
+    if changed is None:
+        changed = _other_table(recorded, context=context, pins=pins, sources=sources)
+    source_pins = {each: ReadPin(name=each, fingerprint=_text(recorded.get(_key((each,))))) for each in sources}
+    if changed is None:
+        changed = _other_source(spark, source_pins, context=context)
+    read: dict[Parts, ReadPin] = {(each,): pin for each, pin in source_pins.items()}
+    copied = ReadPin(name=name, table=built.table, snapshot=built.snapshot)
+    return PromotionComparison(built=built, difference=changed, pins={**read, built.table: copied})
+
+
+def _other_table(
+    recorded: Mapping[str, int | str | None],
+    *,
+    context: StepContext,
+    pins: Mapping[Parts, ReadPin],
+    sources: Collection[str],
+) -> str | None:
+    """Return which table the environment's run read in another state, or did not read; None if all are the same."""
+    expected: dict[str, int | str | None] = {}
+    for table, pin in pins.items():
+        copied = context.copied.get(table)
+        if table in context.done_branches and copied is None:
+            return f"{pin.name}, which it reads, was computed in this run"
+        if copied is None:
+            expected[_key(table)] = pin.snapshot if pin.fingerprint is None else pin.fingerprint
+        else:
+            expected[_key(copied.table)] = copied.snapshot
+    known = {name: state for name, state in recorded.items() if name not in {_key((each,)) for each in sources}}
+    differing = sorted(
+        name
+        for name in {*known, *expected}
+        if (name in known, known.get(name)) != (name in expected, expected.get(name))
+    )
+    if not differing:
+        return None
+    if differing[0] in known and differing[0] in expected:
+        return f"{differing[0]} has changed since the environment's run read it"
+    return f"the environment's run read other tables: {', '.join(differing[:3])}"
+
+
+def _other_source(spark: SparkSession, pins: Mapping[str, ReadPin], *, context: StepContext) -> str | None:
+    """Return which source has changed, or cannot be compared without reading it; None if all are the same."""
+    known = {source.name: source for source in context.pipeline.sources}
+    for name, pin in pins.items():
+        source = known[name]
+        if not isinstance(source.kind, Files) or pin.fingerprint is None:
+            return f"source {name} cannot be compared without reading it"
+        if has_changed(spark, source, pinned=pin, directory=context.directory) is not False:
+            return f"source {name} has changed since the environment's run read it"
+    return None
+
+
+def _key(table: Parts) -> str:
+    return engine.render_spark(table)
+
+
+def _text(state: int | str | None) -> str | None:
+    return state if isinstance(state, str) else None

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Promotions on Spark: rows of an environment are copied where all inputs are the same, and computed where not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from limnos.pipeline import load
+from limnos.pipeline.run.options import RunOptions
+from tests.pipeline.run.test_second_runs import Folder
+
+pytestmark = [
+    pytest.mark.spark,
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+STEPS = """
+parameters: {least: {type: int, default: 2}}
+environments: {dev: {prefix: dev_}}
+sources:
+  src: {files: "d/*.csv", options: {header: true}, schema: "id int, v int"}
+steps:
+  @.outside: {sql: "SELECT id, rand() AS random FROM @.external"}
+  @.filed: {sql: SELECT id FROM src}
+  @.chosen: {sql: "SELECT id FROM @.external WHERE id >= :least"}
+  @.stamped: {sql: "SELECT id, concat('run ', :run_id) AS run FROM @.external"}
+  @.below: {sql: "SELECT id + 1 AS id FROM @.filed", expect: [{not_null: id}]}
+"""
+
+
+@pytest.fixture
+def folder(spark: SparkSession, place: tuple[str, str], tmp_path: Path) -> Folder:
+    """The directory of a pipeline that reads a table, a file, a parameter and an earlier step."""
+    folder = Folder(spark, place, tmp_path)
+    spark.sql(f"CREATE TABLE main.`{folder.name}`.external AS SELECT 1 AS id UNION ALL SELECT 2").collect()
+    folder.write("d/1.csv", "id,v\n1,1\n2,1\n")
+    folder.declare(STEPS)
+    load(folder.directory / "p.yaml").in_environment("dev").run(spark).require()
+    return folder
+
+
+def _promote(folder: Folder, **parameters: object) -> dict[str, str]:
+    """Promote all steps. Returns the message of each, by the last part of its name."""
+    folder.events.clear()
+    options = RunOptions(promotes="dev", select=("*",))
+    ended = load(folder.directory / "p.yaml").run(
+        folder.spark, parameters=parameters, options=options, listener=folder.events.append
+    )
+    ended.require()
+    return {
+        str(event.step).rpartition(".")[2]: str(event.message)
+        for event in folder.events
+        if event.step is not None and event.state == "done"
+    }
+
+
+def test_rows_of_equal_inputs_are_copied(folder: Folder) -> None:
+    """Each step whose inputs are the same has the environment's very rows, random values too, and is not computed."""
+    messages = _promote(folder)
+
+    assert {name for name, message in messages.items() if message.startswith("copied from")} == {
+        "outside",
+        "filed",
+        "chosen",
+        "below",
+    }
+    assert messages["stamped"].startswith("computed, not copied: the step uses run_id")
+    own = folder.spark.sql(f"SELECT * FROM main.`dev_{folder.name}`.outside").collect()
+    assert folder.rows("outside") == sorted((tuple(row) for row in own), key=repr)
+    assert folder.rows("filed") == [(1,), (2,)]
+    assert folder.rows("chosen") == [(2,)]
+    assert folder.rows("below") == [(2,), (3,)]
+
+
+def test_rows_of_other_inputs_are_computed(folder: Folder) -> None:
+    """A step is computed if a table, a file, a parameter or an earlier step that it reads is another one now, and the
+    reason is said. Production's table then has the rows of now.
+    """
+    folder.spark.sql(f"INSERT INTO main.`{folder.name}`.external VALUES (3)").collect()
+    folder.write("d/2.csv", "id,v\n7,1\n")
+
+    messages = _promote(folder, least=1)
+
+    reasons = {name: message.partition("computed, not copied: ")[2] for name, message in messages.items()}
+    assert reasons["outside"] == f"main.{folder.name}.external has changed since the environment's run read it"
+    assert reasons["filed"] == "source src has changed since the environment's run read it"
+    assert reasons["chosen"].startswith("parameter least changed")
+    assert reasons["below"] == f"main.{folder.name}.filed, which it reads, was computed in this run"
+    assert folder.rows("filed") == [(1,), (2,), (7,)]
+    assert folder.rows("chosen") == [(1,), (2,), (3,)]
+    assert folder.rows("below") == [(2,), (3,), (8,)]
