@@ -216,6 +216,26 @@ def test_promotion_of_nothing_is_refused(rig: PipelineRig, environment: str, wor
     assert rig.engine.carried == []
 
 
+def test_restricted_reader_copies_nothing(rig: PipelineRig, server: LiveServer) -> None:
+    """A caller to whom a restriction of the environment's table applies would copy masked rows: they are computed."""
+    pipeline = _shop(rig, a="")
+    rig.run(in_environment(pipeline, "dev"))
+    user, role = f"u{rig.space}", f"r{rig.space}"
+    rig.client.users.add(user)
+    rig.client.roles.create(role)
+    rig.client.roles.allow(role, ["use_catalog", "use_schema", "select_table"], on="main", kind="catalog")
+    rig.client.owners.set(f"{rig.space}.dev", user, kind="job_template")
+    rig.client.roles.grant_to_user(user, [role])
+    with Client(server.uri, token=rig.client.tokens.create(user=user).token) as reader:
+        free = promotion_from(reader, pipeline, environment="dev")
+        rig.client.restrictions.set("r", _own(rig, "a"), kind="table", masks={"x": "replace-with-null"})
+        restricted = promotion_from(reader, pipeline, environment="dev")
+
+    assert list(free.built) == [f"{rig.space}.a"]
+    assert restricted.built == {}
+    assert "read restriction" in restricted.computed[f"{rig.space}.a"]
+
+
 def test_runs_that_the_caller_may_not_see_are_not_promoted(rig: PipelineRig, server: LiveServer) -> None:
     """A user without a right on the environment's pipeline learns nothing of its runs, and copies nothing."""
     pipeline = _shop(rig, a="")

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from limnos.client import Client
 from limnos.client.activity.runs import Run
 from limnos.model.errors import BadRequest
+from limnos.model.restrictions import CLOSED_TO
 from limnos.pipeline.declaration import Pipeline, StepDeclaration, WriteMode
 from limnos.pipeline.environments import PRODUCTION, in_environment
 from limnos.pipeline.modified_steps import published_runs, state_difference, step_states
@@ -55,17 +56,15 @@ def promotion_from(client: Client, pipeline: Pipeline, *, environment: str) -> P
     computed: dict[str, str] = {}
     for step in source.steps:
         run = runs.get(step.name)
-        found = (
-            f"no published run of {source.name} has it"
-            if run is None
-            else state_difference(run, name=step.name, state=states[step.name])
-            or _standing_reason(source, step)
-            or _built_by(client, run, step)
-        )
-        if isinstance(found, BuiltStep):
-            built[step.name] = found
+        if run is None:
+            computed[step.name] = f"no published run of {source.name} has it"
+            continue
+        reason = state_difference(run, name=step.name, state=states[step.name]) or _mode_reason(source, step)
+        candidate = reason or _built_by(client, step, run=run)
+        if isinstance(candidate, BuiltStep):
+            built[step.name] = candidate
         else:
-            computed[step.name] = found
+            computed[step.name] = candidate
     names = tuple(
         step.name for step in pipeline.steps if step.name in runs and _is_newer(runs[step.name], former.get(step.name))
     )
@@ -76,7 +75,7 @@ def _is_newer(run: Run, former: Run | None) -> bool:
     return former is None or (run.ended_at or "") > (former.ended_at or "")
 
 
-def _standing_reason(pipeline: Pipeline, step: StepDeclaration) -> str | None:
+def _mode_reason(pipeline: Pipeline, step: StepDeclaration) -> str | None:
     """Return why the rows of a step are never copied; None if they may be."""
     if step.write.mode is not WriteMode.REPLACE or step.incremental:
         return "its rows depend on those that its table has already"
@@ -85,7 +84,7 @@ def _standing_reason(pipeline: Pipeline, step: StepDeclaration) -> str | None:
     return None
 
 
-def _built_by(client: Client, run: Run, step: StepDeclaration) -> BuiltStep | str:
+def _built_by(client: Client, step: StepDeclaration, *, run: Run) -> BuiltStep | str:
     """Return the environment's table as the run left it, or why it is not in that state."""
     record = next((each for each in run.steps if each.name == step.name), None)
     name = ".".join(step.table)
@@ -95,6 +94,8 @@ def _built_by(client: Client, run: Run, step: StepDeclaration) -> BuiltStep | st
     heads = heads_of(client, step.table)
     if heads is None:
         return f"{name} is gone or not visible"
+    if CLOSED_TO in str(heads.metadata.get("location")):
+        return f"a read restriction of {name} applies to you, so that you would copy other rows"
     if heads.is_lance or branch.head is None:
         return f"{name} is not an Iceberg table with rows"
     if (branch.table, heads.uuid, heads.main) != (step.table, branch.uuid, branch.head):
