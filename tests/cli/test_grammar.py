@@ -154,6 +154,7 @@ def test_groups_equal_those_of_the_parser() -> None:
         ("table list main", "list --only table main"),
         ("namespace create main.a", "create namespace main.a"),
         ("ls", "list"),
+        ("search trips", "find trips"),
         ("describe main", "show main"),
         ("mv a.b a.c", "rename a.b a.c"),
         ("drop a.b", "delete a.b"),

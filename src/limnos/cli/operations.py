@@ -20,8 +20,8 @@ DECLARED: Final = tuple(kind.word for kind in Kind if kind.is_declared)
 VERBS: Final = ("create", "list", "show", "set", "rename", "delete")
 """The verbs that take a kind; `grant` and `revoke` take a privilege or a role instead."""
 
-VERB_ALIASES: Final = {"ls": "list", "describe": "show", "mv": "rename", "drop": "delete"}
-"""Other spellings of verbs, which stay valid."""
+VERB_ALIASES: Final = {"ls": "list", "describe": "show", "mv": "rename", "drop": "delete", "search": "find"}
+"""Other spellings of verbs and of `find`, which stay valid."""
 
 
 class CommandEntry(NamedTuple):
