@@ -15,6 +15,7 @@ import asyncio
 import itertools
 import logging
 import sqlite3
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -136,6 +137,23 @@ async def cost_us(application: Application, calls: Iterator[Call], *, status: in
     return min(costs)
 
 
+async def recorded(application: Application, calls: Iterator[Call], *, status: int, count: int) -> float:
+    """Send requests and record their statements. Returns the median of their numbers: work of the node itself may run
+    beside some of the requests.
+    """
+    numbers = []
+    RECORDED.clear()
+    Recorder.is_recording = True
+    for call in itertools.islice(calls, count):
+        before = len(RECORDED)
+        answered = await send(application, call)
+        if answered != status:
+            raise SystemExit(f"bench: {answered} for {call.method} {call.raw_path!r}, not {status}")
+        numbers.append(len(RECORDED) - before)
+    Recorder.is_recording = False
+    return statistics.median(numbers)
+
+
 def writes() -> int:
     """Return the number of system calls of this process that write."""
     lines = Path("/proc/self/io").read_text().splitlines()
@@ -181,13 +199,8 @@ async def measure(place: Place, folder: Path, *, requests: int) -> dict[str, tup
             settle_memory()
             spent = await cost_us(built.application, calls, status=status, count=requests)
             file = copy_of(place.data / "limnos.db", folder)
-            RECORDED.clear()
-            Recorder.is_recording = True
-            await cost_us(built.application, calls, status=status, count=requests)
-            Recorder.is_recording = False
-            statements = list(RECORDED)
-            bare, write_count = replayed(file, statements, count=requests)
-            number = len(statements) / requests
+            number = await recorded(built.application, calls, status=status, count=requests)
+            bare, write_count = replayed(file, list(RECORDED), count=requests)
             counts[title] = number, write_count
             print(f"{title:42} {spent:9.0f} {bare:9.0f} {number:11.1f} {write_count:9.1f}", flush=True)
             for each in folder.glob("copy-*"):

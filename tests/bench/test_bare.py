@@ -12,7 +12,7 @@ from bench.bare import run
 MAX = {
     "create table": (16, 48),
     "create table whose name is taken: 409": (11, 6),
-    "commit, set one property": (18, 34),
+    "commit, set one property": (18, 24),
     "create namespace among 5,000": (15, 32),
     "load of a missing table: 404": (1, 0),
     "create namespace without the right: 403": (1, 0),
