@@ -40,6 +40,6 @@ def tell(story: Story, *, expired_at: float) -> None:
         message = f"not refused: {story.remote.ask('read', SPACE, TABLE, ['id', 'city'])}"
     except CallRefused as error:
         message = " ".join(str(error).split())
-    wanted = story.remote.limits.get(AFTER, MESSAGE)
-    told = message[max(0, message.find(wanted) - 200) :][:700]
-    story.outcomes.append(Outcome(story.engine, AFTER, OK if wanted in message else FAILED, told))
+    words = story.remote.limits.get(AFTER, MESSAGE)
+    excerpt = message[max(0, message.find(words) - 200) :][:700]
+    story.outcomes.append(Outcome(story.engine, AFTER, OK if words in message else FAILED, excerpt))

@@ -55,9 +55,9 @@ def test_policies_are_listed_shown_attached_and_switched(fake: FakeServer, limno
     fake.on("DELETE", f"{M}/policies/keep", {"dropped": True})
 
     assert "keep" in limnos("list", "policies", "--output", "table").out
-    shown = limnos("show", "policy", "keep", "--output", "table").out
-    assert '"a": 1' in shown
-    assert "main" in shown
+    text = limnos("show", "policy", "keep", "--output", "table").out
+    assert '"a": 1' in text
+    assert "main" in text
     assert limnos("policy", "list", "main", "--kind", "catalog").code == 0
     assert limnos("policy", "add", "keep", "main", "--kind", "catalog").code == 0
     assert fake.asked[-1].body == {"policiesToAdd": ["keep"], "policiesToRemove": []}

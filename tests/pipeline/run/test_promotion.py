@@ -171,7 +171,7 @@ def test_table_that_another_writer_changed_is_not_copied(rig: PipelineRig) -> No
     }
 
 
-def test_dry_run_says_what_would_be_copied(rig: PipelineRig) -> None:
+def test_dry_run_names_the_tables_that_it_would_copy(rig: PipelineRig) -> None:
     """A dry run names the environment's table, or the reason, and changes nothing."""
     pipeline = _shop(rig, a="", b="a")
     rig.run(in_environment(pipeline, "dev"))

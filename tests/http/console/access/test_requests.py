@@ -49,9 +49,9 @@ def test_owner_grants_a_request_with_one_click(lake: DriverNode, ana: ConsoleVis
     assert ("post", ASK) in refused.actions
     assert refused.faults == []
 
-    asked = ana.post(ASK, {"preset": "reader"})
-    assert asked.status == 303
-    assert "You asked for reader on main.raw.flights" in ana.read(asked.headers["location"]).text
+    response = ana.post(ASK, {"preset": "reader"})
+    assert response.status == 303
+    assert "You asked for reader on main.raw.flights" in ana.read(response.headers["location"]).text
     home, page = admin.read("/console/"), admin.read(LIST)
     assert "1 request for access: ana" in home.text
     assert LIST in home.hrefs
@@ -61,8 +61,8 @@ def test_owner_grants_a_request_with_one_click(lake: DriverNode, ana: ConsoleVis
 
     assert may_read(lake, "ana")
     assert "No user asks for access" in admin.read(LIST).text
-    (told,) = records(lake, "asks for reader on table main.raw.flights")
-    assert (told["user"], told["action"], told["object"]["path"]) == ("ana", "access_request", "main.raw")
+    (record,) = records(lake, "asks for reader on table main.raw.flights")
+    assert (record["user"], record["action"], record["object"]["path"]) == ("ana", "access_request", "main.raw")
     assert records(lake, "granted the request of user ana for table main.raw.flights")
 
 
