@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from types import ModuleType
@@ -112,14 +112,10 @@ def run(
         "options": options,
         "environment": env,
     }
-    if dry_run:
-        _show_intents(command.dry_run(file, **request), common)
-        return 0
     if backfill is not None:
         done: BackfillResult = command.backfill(file, over=backfill, listener=_listener(common), **request)
         return _report_backfill(done)
-    ended: RunResult = command.run_file(file, listener=_listener(common), **request)
-    return ended.exit_code
+    return _perform(file, request, dry_run=dry_run, common=common)
 
 
 def promote(
@@ -167,16 +163,19 @@ def promote(
         "parameters": _pairs(param),
         "options": options,
     }
+    return _perform(file, request, dry_run=dry_run, common=common)
+
+
+def _perform(file: Path, request: Mapping[str, object], *, dry_run: bool, common: CommonFlags) -> int:
+    """Run a pipeline's file, or print what each of its steps would read and write. Returns the exit code."""
+    command = _command()
     if dry_run:
-        _show_intents(command.dry_run(file, **request), common)
+        dry: Sequence[StepIntent] = command.dry_run(file, **request)
+        columns = ["step", "after", "reads", "writes"]
+        show_rows([asdict(each) for each in dry], columns, output_format=common.output_format)
         return 0
     ended: RunResult = command.run_file(file, listener=_listener(common), **request)
     return ended.exit_code
-
-
-def _show_intents(dry: Sequence[StepIntent], common: CommonFlags) -> None:
-    """Print what each step of a run would read and write."""
-    show_rows([asdict(each) for each in dry], ["step", "after", "reads", "writes"], output_format=common.output_format)
 
 
 def _report_backfill(result: BackfillResult) -> int:

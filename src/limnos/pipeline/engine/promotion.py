@@ -116,8 +116,8 @@ def _other_source(spark: SparkSession, pins: Mapping[str, ReadPin], *, context: 
     """Return which source has changed, or cannot be compared without reading it; None if all are the same."""
     known = {source.name: source for source in context.pipeline.sources}
     for name, pin in pins.items():
-        source = known[name]
-        if not isinstance(source.kind, Files) or pin.fingerprint is None:
+        source = known.get(name)
+        if source is None or not isinstance(source.kind, Files) or pin.fingerprint is None:
             return f"source {name} cannot be compared without reading it"
         if has_changed(spark, source, pinned=pin, directory=context.directory) is not False:
             return f"source {name} has changed since the environment's run read it"
