@@ -119,6 +119,7 @@ THEN: Final = tuple(
         "asterix/test_row_rights.py",
         "console/access/test_people.py",
         "console/test_lance_tables.py",
+        "console/table_parts/test_preview.py",
         "admin/operation/test_maintenance.py",
     )
 )

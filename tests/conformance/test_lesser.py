@@ -20,6 +20,7 @@ from limnos.access.actions import Action
 from limnos.access.policy import POLICY, SERVER_ACTIONS
 
 ROOT = Path(__file__).parents[2]
+SOURCE = ROOT / "src"
 COMPOSED = """
 from limnos.access.actions import actions_named, kind_action
 from limnos.model.kinds import Kind
@@ -56,6 +57,19 @@ def test_each_action_has_a_lesser_one_with_another_rule() -> None:
     )
     left = {each for each in none if Action(each) not in SERVER_ACTIONS and not each.endswith("_list")}
     assert not {each for each in left if each.endswith(("_create", "_alter", "_drop", "_commit"))}
+
+
+def test_no_other_module_compares_actions_by_identity() -> None:
+    """The hooks replace uses by copies that are equal to members of Action, and compare by value in the packages that
+    they change. In other packages a comparison by identity would always be false.
+    """
+    others = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if re.search(r"\bis (not )?Action\.", path.read_text(encoding="utf-8"))
+    }
+
+    assert {each for each in others if not each.startswith(("limnos/services/", "limnos/http/"))} == set()
 
 
 def test_every_use_of_an_action_is_detected() -> None:

@@ -39,9 +39,9 @@ def confine(decision: Decision, action: Action, *, chain: SecurableChain, table_
     The token allows `TABLE_ACTIONS` on its table and `CATALOG_LOAD`; the executor's token allows `OPERATION_LEASE`.
     """
     if table_id == LEASES_ALONE:
-        is_own = action is Action.OPERATION_LEASE
+        is_own = action == Action.OPERATION_LEASE
     else:
-        is_own = (bool(chain) and chain[0].id == table_id and action in TABLE_ACTIONS) or action is Action.CATALOG_LOAD
+        is_own = (bool(chain) and chain[0].id == table_id and action in TABLE_ACTIONS) or action == Action.CATALOG_LOAD
     if not decision.allowed or is_own:
         return decision
     return msgspec.structs.replace(decision, allowed=False, factors=(DecisionFactor(kind="one-table"),))

@@ -122,7 +122,7 @@ def restrictions_left(
     """Return the restrictions whose object or name an action leaves: those of the target, and for a move of a table
     those of its ancestors.
     """
-    links = chain if action is Action.TABLE_MOVE else chain[:1]
+    links = chain if action == Action.TABLE_MOVE else chain[:1]
     return tuple(BindingRestriction(each, at) for at, link in enumerate(links) for each in by_object.get(link.id, ()))
 
 

@@ -62,8 +62,10 @@ AS_BOB = "/console/seen-as/table/lake/main/a/t?as=bob"
 
 def test_owner_sees_the_rows_as_a_restricted_user(table: PreviewedTable) -> None:
     """The page of restrictions shows the rows as another user sees them, with filter and masks, and says if no
-    restriction applies to that user, or that the user may not read. The preview is in the audit with both users.
+    restriction applies to that user, or that the user may load the table and not read it. The preview is in the audit
+    with both users.
     """
+    grant(table.node, "carol", "use_catalog use_schema modify_table", kind="CATALOG", on="main")
     admin = ConsoleVisitor(table.node).sign_in()
     whole = admin.read(AS_BOB)
     assert restrict(table.node, filter="City = 'Rome'", masks={"card": "show-last-4"}).status == 200
