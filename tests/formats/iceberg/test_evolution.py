@@ -149,6 +149,26 @@ def test_several_new_snapshots_replace_all_rows() -> None:
         evolve(appended(1), ID, field(2, "name", "int"), DAY, more=extended)
 
 
+@pytest.mark.parametrize("version", [2, 3])
+def test_rows_of_a_transaction_keep_the_columns_of_their_schema(version: int) -> None:
+    """A transaction on an empty table that appends rows, changes the type of a column, and appends again: the first
+    rows must be readable, too. A snapshot without a parent replaces them.
+    """
+    first = add(1, version=version, **{"schema-id": 0})
+    second, replaced = (add(2, parent=parent, version=version, **{"schema-id": 1}) for parent in (1, None))
+    changed = (ID, NAME, field(3, "day", "timestamp"))
+    base = table(version)
+
+    assert evolve(base, *changed, more=(first, replaced, ref(2)))["current-schema-id"] == 1
+    assert evolve(base, *GOOD["dropped and renamed"], more=(first, second, ref(2)))["current-schema-id"] == 1
+    if version > 2:
+        assert evolve(base, *changed, more=(first, second, ref(2)))["current-schema-id"] == 1
+        return
+    for more, branch in (((first, second, ref(2)), "the table"), ((first, ref(1, "audit")), "branch 'audit'")):
+        with pytest.raises(BadRequest, match=f"Rows of {branch} .*day of type date cannot become timestamp"):
+            evolve(base, *changed, more=more)
+
+
 def struct(*fields: Json) -> Json:
     """Return the type of a struct."""
     return {"type": "struct", "fields": list(fields)}

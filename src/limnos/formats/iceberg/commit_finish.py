@@ -111,6 +111,7 @@ def _settle_layout(draft: MetadataDraft) -> None:
     schema_columns = draft.columns_of(schema)
     fields = partitioning.stored_fields(spec)
     _check_new_schema(draft, schema_columns)
+    _check_added_rows(draft, schema_columns)
     partitioning.check_binding(fields, schema_columns)
     for each in draft.rows("partition-specs"):
         partitioning.check_readable(partitioning.stored_fields(each), schema_columns)
@@ -143,15 +144,19 @@ def _check_new_schema(draft: MetadataDraft, after: SchemaColumns) -> None:
     branch = _branch_with_rows(draft)
     if branch is None:
         return
-    specs = draft.rows("partition-specs")
-    history = SchemaHistory(
+    check_evolution(before, after, history=_history(draft, branch))
+
+
+def _history(draft: MetadataDraft, branch: str) -> SchemaHistory:
+    """Return the schemas from before this request, and all partition fields, for the rows of a branch."""
+    origin = draft.origin
+    return SchemaHistory(
         version=draft.version,
-        last_column_id=integer_at(draft.origin, "last-column-id", where=HERE),
-        schemas=rows(draft.origin, "schemas"),
-        partition_fields=[one for spec in specs for one in partitioning.stored_fields(spec)],
+        last_column_id=0 if origin is None else integer_at(origin, "last-column-id", where=HERE),
+        schemas=[] if origin is None else rows(origin, "schemas"),
+        partition_fields=[one for spec in draft.rows("partition-specs") for one in partitioning.stored_fields(spec)],
         branch=branch,
     )
-    check_evolution(before, after, history=history)
 
 
 def _branch_with_rows(draft: MetadataDraft) -> str | None:
@@ -159,31 +164,59 @@ def _branch_with_rows(draft: MetadataDraft) -> str | None:
 
     Engines read branches with the table's current schema, and a tag with that of its snapshot.
     """
-    named = {name: ref for name, ref in references(draft.doc).items() if ref.get("type") == "branch"}
-    for name in sorted(named, key=lambda each: each != MAIN):
-        if _has_former_rows(draft, integer_at(named[name], "snapshot-id", where=f"{HERE}, reference '{name}'")):
+    for name, snapshot_id in _branches(draft):
+        lineage = _lineage(draft, snapshot_id)
+        if lineage and (lineage[-1] is None or lineage[-1].get("snapshot-id") not in draft.added_snapshots):
             return name
     return None
 
 
-def _has_former_rows(draft: MetadataDraft, snapshot_id: object) -> bool:
-    """Return whether a snapshot has rows from before this request: it is not empty, and it or one of its ancestors is
-    of the table as it was. A snapshot without a parent replaces all rows.
+def _branches(draft: MetadataDraft) -> list[tuple[str, int]]:
+    """Return the branches with the ids of their snapshots, `main` first."""
+    named = {name: ref for name, ref in references(draft.doc).items() if ref.get("type") == "branch"}
+    return [
+        (name, integer_at(named[name], "snapshot-id", where=f"{HERE}, reference '{name}'"))
+        for name in sorted(named, key=lambda each: each != MAIN)
+    ]
+
+
+def _lineage(draft: MetadataDraft, snapshot_id: int) -> list[Json | None]:
+    """Return a snapshot with its ancestors, up to the first one from before this request, which is None if it has
+    expired. Empty for a snapshot without rows. A snapshot without a parent replaces all rows.
     """
     snapshots = draft.rows("snapshots")
-    snapshot = snapshots.find(snapshot_id) if isinstance(snapshot_id, int) else None
+    snapshot = snapshots.find(snapshot_id)
     summary = {} if snapshot is None else snapshot.get("summary")
     if snapshot is None or (isinstance(summary, dict) and summary.get("total-records") == "0"):
-        return False
-    while snapshot.get("snapshot-id") in draft.added_snapshots:
+        return []
+    lineage: list[Json | None] = [snapshot]
+    while snapshot is not None and snapshot.get("snapshot-id") in draft.added_snapshots:
         parent_id = snapshot.get("parent-snapshot-id")
         if not isinstance(parent_id, int):
-            return False
-        parent = snapshots.find(parent_id)
-        if parent is None:  # it has expired
-            return True
-        snapshot = parent
-    return True
+            break
+        snapshot = snapshots.find(parent_id)
+        lineage.append(snapshot)
+    return lineage
+
+
+def _check_added_rows(draft: MetadataDraft, after: SchemaColumns) -> None:
+    """Check that rows which this request adds with another schema can be read with the current one, as those of a
+    transaction that appends rows and then changes the type of a column. Raises BadRequest.
+    """
+    current_id = draft.doc.get("current-schema-id")
+    others = {
+        each: schema_id
+        for each, schema_id in draft.schemas_of_snapshots.items()
+        if isinstance(schema_id, int) and schema_id != current_id
+    }
+    if not others:
+        return
+    for branch, snapshot_id in _branches(draft):
+        ids = [hashable(each.get("snapshot-id")) for each in _lineage(draft, snapshot_id) if each is not None]
+        for schema_id in dict.fromkeys([schema_id for each, schema_id in others.items() if each in ids]):
+            before = draft.rows("schemas").find(schema_id)
+            if before is not None:
+                check_evolution(draft.columns_of(before), after, history=_history(draft, branch))
 
 
 def _settle_schemas_of_snapshots(draft: MetadataDraft) -> None:
