@@ -123,7 +123,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the option for a sample of the tests; `make test` uses it."""
     parser.addoption("--sampled", action="store_true", help="of what is large, a part; the commit says which")
-    parser.addoption("--part", type=int, default=None, help="the part, 0 to 48, instead of the commit's")
+    parser.addoption("--part", type=int, default=None, help="the part, 0 to 97, instead of the commit's")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -134,7 +134,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_report_header(config: pytest.Config) -> str:
     """Print which part runs, so that a failure can be reproduced."""
-    return f"sampled: part {config.option.part} of 0 to 48" if config.option.sampled else ""
+    return f"sampled: part {config.option.part} of 0 to 97" if config.option.sampled else ""
 
 
 def pytest_sessionstart(session: pytest.Session) -> None:

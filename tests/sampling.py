@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sampling of tests: `make test` runs one part in seven of large groups, `make test-full` runs all tests.
 
-Four kinds of groups are large, and each is sampled separately: a test's parameters; the tests of a module that starts
-servers, PostgreSQL or Spark; these modules themselves, of which one in seven runs in each folder; and the modules
-marked `heavy`, which take half a minute or more for any of their tests. A sample is never empty. The commit selects the
-part: 0 to 48, of which the remainder by seven selects tests and the quotient selects modules. Some dozens of commits
-run nearly everything, and a commit always runs the same. Must know nothing of any single test.
+Five kinds of groups are large, and each is sampled separately: a test's parameters; the tests of a module marked
+`slow`, which take half a second each; those of a module that starts servers, PostgreSQL or Spark; these modules
+themselves, of which one in seven runs in each folder; and the modules marked `heavy`, which take half a minute or more
+for any of their tests, and of which one in fourteen runs. A sample is never empty. The commit selects the part: 0 to
+97, of which the remainder by seven selects tests and the quotient selects modules. Some dozens of commits run nearly
+everything, and a commit always runs the same. Must know nothing of any single test.
 """
 
 from __future__ import annotations
@@ -22,22 +23,25 @@ if TYPE_CHECKING:
     import pytest
 
 SEVENTHS: Final = 7
-PARTS: Final = SEVENTHS * SEVENTHS
+HEAVY_TURNS: Final = 14
+PARTS: Final = SEVENTHS * HEAVY_TURNS
 """Tests and modules are selected independently; otherwise a test that exists only in a deselected module would never
 run.
 """
 HEAVY: Final = "heavy"
 """The mark of a module that takes half a minute or more for any of its tests."""
+SLOW: Final = "slow"
+"""The mark of a module without servers whose tests take half a second or more each."""
 HEAVY_MIN: Final = 2
 """Minimum number of heavy modules that run."""
 SERVER_MODULES: Final = 1
 """Number of selected modules of seven in a folder, of those that start servers, PostgreSQL or Spark."""
-CASES_MIN: Final = {"": 10, "integration": 2, "spark": 2}
+CASES_MIN: Final = {"": 10, "slow": 2, "integration": 2, "spark": 2}
 """Minimum number of tests of a group, by suite: a fast test costs milliseconds, one with servers a second."""
 
 
 def part_of_commit(folder: Path) -> int:
-    """Return the part, 0 to 48, of the checked-out commit; 0 without a repository.
+    """Return the part, 0 to 97, of the checked-out commit; 0 without a repository.
 
     `LIMNOS_TEST_PART` selects another one.
     """
@@ -73,9 +77,9 @@ def _absent_tests(items: Sequence[pytest.Item], turn: int) -> set[str]:
             heavy.add(module)
         elif _server_suite(item) is not None:
             folders[module.rpartition("/")[0]].add(module)
-    run = _share(heavy, turn, least=HEAVY_MIN)
+    run = _share(heavy, turn, least=HEAVY_MIN, turns=HEAVY_TURNS)
     for modules in folders.values():
-        run |= _share(modules, turn, sevenths=SERVER_MODULES, least=1)
+        run |= _share(modules, turn % SEVENTHS, shares=SERVER_MODULES, least=1)
     return {
         item.nodeid
         for item in items
@@ -94,19 +98,20 @@ def _server_suite(item: pytest.Item) -> str | None:
 
 def _family(item: pytest.Item) -> tuple[str, int]:
     """Return a test's group, and the minimum number of its tests that run."""
-    suite = _server_suite(item)
+    suite = _server_suite(item) or (SLOW if item.get_closest_marker(SLOW) is not None else None)
     if suite is not None:
         return f"{_module(item)} {suite}", CASES_MIN[suite]
     return item.nodeid.partition("[")[0], CASES_MIN[""]
 
 
-def _share(names: Collection[str], turn: int, *, least: int, sevenths: int = 1) -> set[str]:
-    """Return every seventh name of a group, or several sevenths, from an offset given by the turn.
+def _share(names: Collection[str], turn: int, *, least: int, shares: int = 1, turns: int = SEVENTHS) -> set[str]:
+    """Return every seventh name of a group, or several sevenths, from an offset given by the turn; or another part, if
+    there are more turns than seven.
 
     The next ones follow up to `least`. Names are ordered by a hash, so that similar neighbors are distributed over the
     turns.
     """
     mixed = sorted(names, key=lambda name: hashlib.sha256(name.encode()).digest())
-    turns = [name for shift in range(SEVENTHS) for name in mixed[(turn + shift) % SEVENTHS :: SEVENTHS]]
-    size = sum(len(mixed[(turn + shift) % SEVENTHS :: SEVENTHS]) for shift in range(sevenths))
-    return set(turns[: max(least, size)])
+    in_turn = [name for shift in range(turns) for name in mixed[(turn + shift) % turns :: turns]]
+    size = sum(len(mixed[(turn + shift) % turns :: turns]) for shift in range(shares))
+    return set(in_turn[: max(least, size)])

@@ -30,6 +30,8 @@ from limnos.rooms.maintenance.server import pauses_loop
 from tests import clocks
 from tests.http.driver import DriverNode, node_at
 
+pytestmark = pytest.mark.slow
+
 SOURCE: Final = Path(limnos.__file__).parent
 ERRORS = {
     "read error": OSError(errno.EIO, "Input/output error"),

@@ -31,6 +31,8 @@ from limnos.model.errors import CannotStart
 from limnos.model.permits import upkeep_permit
 from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant, node_at
 
+pytestmark = pytest.mark.slow
+
 TEMPLATES, RUNS = f"{API}/lake/jobs/templates", f"{API}/lake/jobs/runs"
 T = TypeVar("T")
 WITHIN_S = 600

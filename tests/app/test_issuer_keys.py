@@ -20,6 +20,8 @@ from limnos.model.errors import AuthenticationFailed, ServiceUnavailable
 from limnos.model.principals import IssuerIdentity
 from tests.issuer import AUDIENCE, Issuer, issuing
 
+pytestmark = pytest.mark.slow
+
 
 class Now:
     """A fake clock of this machine."""

@@ -25,6 +25,8 @@ from limnos.model.errors import BadRequest, NotFound, PermissionDenied, ServiceU
 from limnos.services.lance.workers import WorkerTask, storage_options_of
 from limnos.sources.lance.questions import Describe, LanceDescription, LanceWriteResult, Query, Write
 
+pytestmark = pytest.mark.slow
+
 T = TypeVar("T")
 
 

@@ -26,6 +26,8 @@ from limnos.sqlpp.plan import wire
 from limnos.telemetry.logs import configure
 from tests.formats.iceberg.samples import appended, table
 
+pytestmark = pytest.mark.slow
+
 BODY = metadata.encode(appended(3))
 REFS = "iceberg-refs-only"
 COMMIT = "iceberg-commit"

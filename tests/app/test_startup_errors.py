@@ -29,6 +29,8 @@ from limnos.model.errors import BadRequest, CannotStart
 from tests.backends import PostgresServer
 from tests.client.test_session import free_port
 
+pytestmark = pytest.mark.slow
+
 STORE = "postgresql://ana:hunter2@db.example.com:5432/lake"
 
 

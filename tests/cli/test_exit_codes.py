@@ -11,6 +11,8 @@ from limnos.pipeline.run.result import EXIT_CODES
 from tests.cli.conftest import Run
 from tests.client.fake import FakeAnswer, FakeServer
 
+pytestmark = pytest.mark.slow
+
 VALUES = {
     "PATH": "main.raw.t",
     "TABLE": "main.raw.t",

@@ -23,6 +23,8 @@ from limnos.cli.errors import UsageError
 from limnos.cli.operations import COMMANDS, GROUPS, OPERATIONS
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.slow
+
 
 class WrongCommand(NamedTuple):
     """A wrong command line, the expected message, and the expected next step."""

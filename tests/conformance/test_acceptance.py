@@ -15,6 +15,8 @@ from conformance.acceptance.world import world_of
 from tests.backends import Database
 from tests.freshness import planted_bugs
 
+pytestmark = pytest.mark.slow
+
 TITLES = {"sqlite": "SQLite", "postgres": "PostgreSQL"}
 Plant = Callable[[pytest.MonkeyPatch], None]
 

@@ -16,6 +16,8 @@ import pytest
 from conformance.openapi.asking import PROTOCOLS, ProtocolResults, ask_all, operations
 from conformance.openapi.world import CALLERS, World, world_at
 
+pytestmark = pytest.mark.slow
+
 CASES = 2
 EVERY = 10
 """One in this number of operations is tested: `make conformance` tests all, and more often."""

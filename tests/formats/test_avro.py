@@ -19,6 +19,8 @@ import pytest
 from limnos.formats import avro
 from limnos.formats.avro import BadAvro, texts_of, values_of, values_of_files
 
+pytestmark = pytest.mark.slow
+
 ENTRY = {
     "type": "record",
     "name": "entry",

@@ -28,6 +28,8 @@ from tests.backends import Database, PostgresServer, Query, StoreLab, sqlite_cop
 from tests.freshness.world import REFUSALS, USERS, StoryWorld, mending
 from tests.inprocess import ADMIN, Node, add_catalog, fill
 
+pytestmark = pytest.mark.slow
+
 MUTATIONS = int(os.environ.get("LIMNOS_FEED_MUTATIONS", "0"))
 SEED = int(os.environ.get("LIMNOS_FRESHNESS_SEED", "1"))
 GONE = (NotFound, PermissionDenied, NotInUse, BadRequest, ServiceUnavailable)

@@ -12,7 +12,7 @@ from typing import cast
 
 import pytest
 
-from tests.sampling import CASES_MIN, HEAVY_MIN, PARTS, SERVER_MODULES, SEVENTHS, part_of_commit, sample
+from tests.sampling import CASES_MIN, HEAVY_MIN, HEAVY_TURNS, PARTS, SERVER_MODULES, SEVENTHS, part_of_commit, sample
 
 
 def item(nodeid: str, *marks: str) -> SimpleNamespace:
@@ -32,9 +32,10 @@ def chosen(items: list[SimpleNamespace], part: int) -> list[str]:
         ([item(f"m.py::t[{n}]", "integration") for n in range(40)], CASES_MIN["integration"]),
         ([item(f"m.py::t{n}", "integration") for n in range(40)], CASES_MIN["integration"]),
         ([item(f"m.py::t{n}", "spark", "integration") for n in range(12)], CASES_MIN["spark"]),
+        ([item(f"m.py::t{n}[{n % 2}]", "slow") for n in range(40)], CASES_MIN["slow"]),
         ([item(f"m{n}.py::t", "spark", "heavy") for n in range(12)], HEAVY_MIN),
     ],
-    ids=["parameters", "parameters-with-servers", "with-servers", "with-spark", "heavy-modules"],
+    ids=["parameters", "parameters-with-servers", "with-servers", "with-spark", "slow", "heavy-modules"],
 )
 def test_parts_of_large_group_are_even_and_cover_it(items: list[SimpleNamespace], least: int) -> None:
     """No part is empty or much larger than a seventh, and every test is in a part."""
@@ -63,7 +64,8 @@ def test_fast_tests_and_small_groups_always_run(items: list[SimpleNamespace]) ->
 
 def test_heavy_module_is_sampled_like_others() -> None:
     """Of a selected heavy module a seventh of the tests run; of other heavy modules none."""
-    items = [item(f"m{module}.py::t{n}", "integration", "heavy") for module in range(14) for n in range(14)]
+    modules = HEAVY_MIN * HEAVY_TURNS
+    items = [item(f"m{module}.py::t{n}", "integration", "heavy") for module in range(modules) for n in range(14)]
 
     for part in range(PARTS):
         assert len(chosen(items, part)) == HEAVY_MIN * 2
@@ -92,5 +94,5 @@ def test_part_is_derived_from_commit(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert part_of_commit(tmp_path) == 0
     assert part_of_commit(here) == int(commit, 16) % PARTS
 
-    monkeypatch.setenv("LIMNOS_TEST_PART", "51")
-    assert part_of_commit(here) == 51 % PARTS
+    monkeypatch.setenv("LIMNOS_TEST_PART", "151")
+    assert part_of_commit(here) == 151 % PARTS

@@ -31,6 +31,8 @@ from tests.http.sockets import ServedNode, SocketWire
 from tests.http.sockets import SocketAnswer as WireAnswer
 from tests.http.sockets import request as wire_request
 
+pytestmark = pytest.mark.slow
+
 Fresh = Callable[[str], Path]
 Patch = pytest.MonkeyPatch
 TABLE = table_path("a", "t")

@@ -27,6 +27,9 @@ STEPS: Final = (
     ("tag add", "tag add root_tag lance.top"),
     ("tag list", "tag list lance.top"),
     ("tag remove", "tag remove root_tag lance.top"),
+    ("policy add", "policy add root_policy lance.top"),
+    ("policy list", "policy list lance.top"),
+    ("policy remove", "policy remove root_policy lance.top"),
     ("grant", "grant select_table --on lance.top --to root_reader"),
     ("revoke", "revoke select_table --on lance.top --from root_reader"),
     ("owner set", "owner set lance.top admin"),
@@ -78,6 +81,7 @@ def client(server: LiveServer) -> Iterator[Client]:
         remote.create_table(name, ROWS)
     with Client(server.uri, token=server.token) as client:
         client.tags.create("root_tag")
+        client.policies.create("root_policy", {"customRules": {"keep": 1}, "supportedObjectTypes": ["TABLE"]})
         client.roles.create("root_reader")
         yield client
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import contextlib
 import random
 
+import pytest
+
 from limnos.sqlpp import parse
 from limnos.sqlpp.binder import bind
 from limnos.sqlpp.errors import SqlppError
@@ -15,6 +17,8 @@ from limnos.sqlpp.tree import QueryStatement
 from limnos.sqlpp.values.model import type_name
 from tests.sqlpp.evaluation import NameWorld, ask
 from tests.sqlpp.random_statements import Statements
+
+pytestmark = pytest.mark.slow
 
 VALUES = (
     "missing",

@@ -16,6 +16,8 @@ from limnos.client import AsyncClient, Client, ClientError
 from limnos.client.activity import system_tables
 from tests.http.sockets import ServedNode
 
+pytestmark = pytest.mark.slow
+
 Ask = Callable[..., list[dict[str, Any]]]
 
 

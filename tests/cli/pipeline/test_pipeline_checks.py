@@ -14,6 +14,8 @@ from limnos.pipeline.engine.preview import StepPreview
 from limnos.pipeline.file import schema_text
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.slow
+
 WRONG = "pipeline: p\ncatalog: main\nsteps: {a.t: {sqll: SELECT 1}}\n"
 RIGHT = "pipeline: p\ncatalog: main\nsources: {x: data/*.csv}\nsteps: {a.t: {load: x, write: append}}\n"
 NOBODY = "http://127.0.0.1:9"

@@ -13,6 +13,8 @@ from limnos.formats.maintenance.expiry import ExpiryGuards, ExpiryPlan, ExpiryRu
 from limnos.formats.maintenance.table_metadata import metadata_of
 from tests.formats.maintenance.tables import DAY_MS, NOW_MS, body, chain, snapshot, table
 
+pytestmark = pytest.mark.slow
+
 NONE = ExpiryGuards()
 TODAY = ExpiryRules(older_than_ms=0, recent_ms=0)
 """Rules by which every snapshot expires that no other rule keeps."""

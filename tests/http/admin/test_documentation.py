@@ -18,6 +18,8 @@ from limnos.http.admin import documentation
 from scripts import build_site
 from tests.http.driver import DriverNode
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[3]
 SIZE_MAX = 500_000
 

@@ -17,6 +17,8 @@ from tests.http.admin.activity.test_lineage import LINEAGE, dataset, event, link
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, table_path
 
+pytestmark = pytest.mark.slow
+
 MAIN = f"{OWN}/metalakes/lake/catalogs/main"
 SPACES = ("n0", "n1", "n2")
 STEPS = 150

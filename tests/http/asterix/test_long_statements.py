@@ -14,6 +14,8 @@ from limnos.sqlpp.offloaded_work import BIND, EVALUATE, PARAMETERS, PARSE
 from tests.http.asterix.wire import ask, form, refusal, rows, status_and_message
 from tests.http.driver import DriverNode
 
+pytestmark = pytest.mark.slow
+
 ONE_LONG = "select value [" + ", ".join(["1"] * 2000) + "]"
 DOUBLING = "declare function f0(x) {x+x};" + "".join(
     f"declare function f{at}(x) {{f{at - 1}(x)+f{at - 1}(x)}};" for at in range(1, 12)

@@ -27,6 +27,8 @@ from tests.http.iceberg import wire as iceberg
 from tests.http.iceberg.wire import node_over
 from tests.nodes.wire import GRAVITINO
 
+pytestmark = pytest.mark.slow
+
 MANY = 100_001
 NAMES = "select value d.DatasetName from Metadata.`Dataset` d where "
 

@@ -21,6 +21,8 @@ from tests.http.asterix.wire import ask, refusal, rows, status_and_message
 from tests.http.driver import API, DriverAnswer, DriverNode
 from tests.http.iceberg.wire import node_over
 
+pytestmark = pytest.mark.slow
+
 SLOW = "select value count(*) from range(1, 3000) a, range(1, 3000) b, range(1, 3000) c"
 MANY = "select value {'x': x, 's': repeat('y', 70000)} from range(1, 8) x"
 

@@ -22,6 +22,8 @@ from tests.http.iceberg.test_restrictions import restrict
 from tests.http.iceberg.wire import ROOT
 from tests.http.refusal_tables import own
 
+pytestmark = pytest.mark.slow
+
 CARDS = [{"id": number, "card": "4111" * 20} for number in range(40)]
 
 

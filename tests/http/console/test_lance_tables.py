@@ -16,6 +16,8 @@ from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire
 from tests.http.lance.wire import declare, fill, make_space, table
 
+pytestmark = pytest.mark.slow
+
 PAGE = "/console/o/table/lake/lance/s/t"
 FORM = "/console/maintain/table/lake/lance/s/t"
 SCHEMA = pa.schema(

@@ -11,6 +11,8 @@ from tests.http.console.conftest import ICEBERG, NASTY, add_table
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import DriverNode, grant
 
+pytestmark = pytest.mark.slow
+
 CANARY = "canary_4711"
 PAGES_MAX = 400
 SCRIPTS = 1

@@ -16,6 +16,8 @@ from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import DriverNode, grant, node_at
 from tests.http.iceberg import wire
 
+pytestmark = pytest.mark.slow
+
 OWN = "/api/limnos/v1"
 PASSWORD = "a long enough passphrase"
 

@@ -20,6 +20,8 @@ from tests.http.iceberg.test_restricted_plans import RestrictedTable
 from tests.http.iceberg.test_restriction_bypasses import InlineRewrites
 from tests.http.iceberg.test_restrictions import words
 
+pytestmark = pytest.mark.slow
+
 CROWD = 40
 
 

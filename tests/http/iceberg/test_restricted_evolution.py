@@ -9,6 +9,8 @@ from tests.http.driver import DriverAnswer, DriverNode, grant
 from tests.http.iceberg.test_restrictions import restrict, words
 from tests.http.iceberg.wire import ROOT, commit, make_space, metadata_of, space_path, table_path
 
+pytestmark = pytest.mark.slow
+
 Field = dict[str, object]
 FIELDS: list[Field] = [
     {"id": 1, "name": "id", "required": False, "type": "long"},

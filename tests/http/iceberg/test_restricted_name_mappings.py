@@ -21,6 +21,8 @@ from tests.http.iceberg.test_restricted_plans import ROWS, RestrictedTable
 from tests.http.iceberg.test_restrictions import restrict, words
 from tests.iceberg_manifests import data_file
 
+pytestmark = pytest.mark.slow
+
 RESTRICTION = {"filter": "City = 'Rome'", "masks": {"card": "show-last-4"}, "to": {"users": ["bob"]}}
 NOTE = {"id": 6, "name": "note", "required": False, "type": "string"}
 

@@ -17,6 +17,8 @@ from tests.http.iceberg.wire import (
 )
 from tests.http.lance.wire import declare
 
+pytestmark = pytest.mark.slow
+
 FIELDS = [
     {"id": 1, "name": "id", "required": False, "type": "long"},
     {"id": 2, "name": "card", "required": False, "type": "string"},

@@ -26,6 +26,8 @@ from tests.http.iceberg.test_restrictions import restrict, words
 from tests.http.iceberg.wire import error_of
 from tests.iceberg_manifests import data_file, entry, listed, manifest
 
+pytestmark = pytest.mark.slow
+
 SCHEMA = {
     "type": "struct",
     "fields": [

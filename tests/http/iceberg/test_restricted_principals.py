@@ -9,6 +9,8 @@ from tests.http.driver import API, OWN, DriverAnswer, DriverNode, grant
 from tests.http.iceberg.test_restrictions import LAKE, of, restrict
 from tests.http.iceberg.wire import make_space, make_table, table_path
 
+pytestmark = pytest.mark.slow
+
 READ = "use_catalog use_schema select_table"
 
 

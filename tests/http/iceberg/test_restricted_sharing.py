@@ -22,6 +22,8 @@ from tests.http.iceberg.test_restriction_bypasses import InlineRewrites
 from tests.http.iceberg.test_restrictions import restrict, words
 from tests.iceberg_manifests import POSITIONS, data_file, entry
 
+pytestmark = pytest.mark.slow
+
 READ = "use_catalog use_schema select_table"
 
 

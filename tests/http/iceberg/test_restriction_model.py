@@ -11,9 +11,13 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import cast
 
+import pytest
+
 from tests.http.driver import API, DriverNode, grant
 from tests.http.iceberg.test_restrictions import LAKE
 from tests.http.iceberg.wire import ROOT, make_space, metadata_of, space_path, table_path
+
+pytestmark = pytest.mark.slow
 
 STEPS = int(os.environ.get("LIMNOS_TEST_RESTRICTED_STEPS", "150"))
 SEED = int(os.environ.get("LIMNOS_TEST_RESTRICTED_SEED", "7"))

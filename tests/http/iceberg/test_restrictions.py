@@ -39,6 +39,8 @@ from tests.http.iceberg.wire import (
     view_version,
 )
 
+pytestmark = pytest.mark.slow
+
 LAKE = f"{OWN}/metalakes/lake"
 FIELDS = [
     {"id": 1, "name": "id", "required": True, "type": "long"},

@@ -27,6 +27,8 @@ from tests.http.driver import DriverNode, node_at
 from tests.http.lance.wire import ROWS, arrow, fill, table
 from tests.objects import BUCKET, objects
 
+pytestmark = pytest.mark.slow
+
 OLD_S = 8 * 86_400
 CATALOG = Sql("SELECT zone FROM node WHERE name = :name")
 DUE = Sql("UPDATE task SET due_at = 0 WHERE kind = :kind")

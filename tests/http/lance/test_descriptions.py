@@ -18,6 +18,8 @@ from limnos.services.lance.workers import WORKERS
 from tests.http.driver import API, DriverNode, grant
 from tests.http.lance.wire import Json, arrow, declare, fill, table
 
+pytestmark = pytest.mark.slow
+
 AT = table("lance", "t")
 LATER_NS = 60_000_000_000
 ROWS = pa.table({"id": [1, 2]})

@@ -17,6 +17,8 @@ from limnos.sources.lance.directories import LanceDirectory
 from tests.http.driver import API, DriverNode, grant, node_at
 from tests.http.lance.wire import ROOT, arrow, failure_of, names, rows_of, space, table
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"id": [1, 2]})
 NEW = {"name": "shown", "type": "RELATIONAL", "provider": "lakehouse-generic"}
 

@@ -14,6 +14,8 @@ from tests.http.driver import DriverNode
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import Json, arrow, declare, failure_of, table
 
+pytestmark = pytest.mark.slow
+
 ENDLESS = "array_repeat(id, 100000000000000)[1] = 1"
 """An expression on which the library ends its process, because it needs more memory than any machine can address."""
 WRONG = (

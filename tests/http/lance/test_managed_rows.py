@@ -12,6 +12,8 @@ import pytest
 from tests.http.driver import DriverNode
 from tests.http.lance.wire import Json, arrow, declare, failure_of, rows_of, table
 
+pytestmark = pytest.mark.slow
+
 AT = table("lance", "t")
 FIRST = pa.table({"id": [1, 2], "text": ["a", "b"]})
 MORE = pa.table({"id": [2, 3], "text": ["z", "c"]})

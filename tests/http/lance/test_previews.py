@@ -20,6 +20,8 @@ from tests.http.iceberg.test_restrictions import restrict
 from tests.http.iceberg.wire import node_over
 from tests.http.lance.wire import arrow, declare, fill, make_space, table
 
+pytestmark = pytest.mark.slow
+
 PREVIEW = f"{OWN}/metalakes/lake/catalogs/lance/tables/preview"
 ROWS = pa.table(
     {

@@ -21,6 +21,8 @@ from tests.http.driver import API, OWN, DriverNode, grant, node_at
 from tests.http.interference import InterferencePoint, interfere
 from tests.http.lance.wire import arrow, declare, fill, make_space, names, rows_of, space, table
 
+pytestmark = pytest.mark.slow
+
 READS = "use_catalog use_schema select_table"
 ROLES = f"{API}/lake/permissions/users"
 ROWS = pa.table({"id": [1, 2]})

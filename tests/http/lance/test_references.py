@@ -15,6 +15,8 @@ from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.interference import InterferencePoint, interfere
 from tests.http.lance.wire import declare, failure_of, table
 
+pytestmark = pytest.mark.slow
+
 ROWS = pa.table({"id": [1, 2]})
 AT = table("lance", "t")
 KINDS = [{"managed_versioning": "true"}, {}]

@@ -16,6 +16,8 @@ from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg import wire as iceberg
 from tests.http.lance.wire import ROOT, declare, failure_of, lay, make_space, names, space, table
 
+pytestmark = pytest.mark.slow
+
 EXPIRE = Sql("UPDATE trash SET expires_at = 0")
 TRASH = f"{OWN}/metalakes/lake/catalogs/lance/trash"
 ROWS = pa.table(

@@ -21,6 +21,8 @@ from tests.faults.proxy import Proxy
 from tests.full_disks import Disk
 from tests.store.test_clock import touch
 
+pytestmark = pytest.mark.slow
+
 CLOCKS: Final = (Sql("SELECT zone FROM clock"), {})
 SLOW: Final = (
     Sql(

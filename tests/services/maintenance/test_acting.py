@@ -10,6 +10,8 @@ from tests.http.driver import API, OWN, DriverNode, grant
 from tests.services.maintenance.histories import HistoryTable, add_policy, assess, explained, set_clock
 from tests.services.maintenance.test_operations import EXPIRATION, NOW_MS, ask, list_operations, maintain, work
 
+pytestmark = pytest.mark.slow
+
 RIGHTS = "use_catalog use_schema select_table modify_table"
 ATTACH = f"{API}/lake/objects/catalog/main/policies"
 

@@ -28,6 +28,8 @@ from tests.services.maintenance.histories import (
     set_clock,
 )
 
+pytestmark = pytest.mark.slow
+
 
 def test_small_files_need_compaction_and_old_snapshots_expiry(lake: DriverNode) -> None:
     """A table with many small files and old snapshots needs compaction and expiry; a table with two snapshots needs

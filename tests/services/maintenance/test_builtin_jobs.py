@@ -15,6 +15,8 @@ from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, com
 from tests.services.maintenance.rewriting.test_planning import COMPACTION, plan
 from tests.services.maintenance.test_operations import work
 
+pytestmark = pytest.mark.slow
+
 RUNS = f"{API}/lake/jobs/runs"
 TEMPLATES = f"{API}/lake/jobs/templates"
 COMPACT = "builtin-iceberg-rewrite-data-files"

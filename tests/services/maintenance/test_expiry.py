@@ -27,6 +27,8 @@ from tests.http.driver import DriverNode, grant
 from tests.http.iceberg import wire
 from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable, add_policy, assess, set_clock
 
+pytestmark = pytest.mark.slow
+
 MAIN = RequestScope("lake", "main")
 
 

@@ -28,6 +28,8 @@ from tests.services.maintenance.histories import (
     set_clock,
 )
 
+pytestmark = pytest.mark.slow
+
 EXPIRATION = "system_iceberg_snapshot_expiration"
 NOW_MS = FIRST_MS + 30 * DAY_MS
 

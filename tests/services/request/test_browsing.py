@@ -44,6 +44,8 @@ from tests.inprocess import LAKE, MAIN, Node, add_catalog, fill
 from tests.services.browsing import BrowsingModel
 from tests.services.conftest import ServiceDesk
 
+pytestmark = pytest.mark.slow
+
 REFUSED = (PermissionDenied, NotFound)
 ROLES = {"yes": True, "no": False, "ours": True}
 """Roles of the test; ana has `ours` through the group."""

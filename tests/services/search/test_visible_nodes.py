@@ -19,6 +19,8 @@ from limnos.services.search.indexing import index_step
 from tests.http.conftest import empty_database, fresh  # noqa: F401 - fixtures
 from tests.http.driver import API, OWN, DriverNode, grant, node_at
 
+pytestmark = pytest.mark.slow
+
 LAKES = 2_000
 EACH = 20
 """The number of lakes of a test, which share a node."""

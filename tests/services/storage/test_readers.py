@@ -30,6 +30,8 @@ from tests.http.iceberg.test_restrictions import words
 from tests.iceberg_manifests import DATA, POSITIONS, data_file, entry, listed, manifest, manifest_list
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, list_operations
 
+pytestmark = pytest.mark.slow
+
 SPELLINGS = (
     "{other}/metadata/{file}",
     "{own}/../{other_name}/metadata/{file}",

@@ -15,6 +15,8 @@ from limnos.sqlpp.values.model import MISSING, Bag, Value
 from limnos.sqlpp.values.order import DEPTH_MAX, key
 from tests.sqlpp.values.examples import ORDERED
 
+pytestmark = pytest.mark.slow
+
 NUMBERS = st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | st.integers(-5, 5).map(lambda n: 2**53 + n)
 SCALARS: st.SearchStrategy[Value] = (
     st.none() | st.booleans() | NUMBERS | st.text(max_size=4) | st.binary(max_size=4) | st.just(MISSING)

@@ -22,6 +22,8 @@ from limnos.store.backends import migrate as store_migrate
 from limnos.store.backends.migrate import WrongSchema, current_revision, head_revision, migrate
 from tests.backends import FIRST_ID, Database, PostgresServer, StoreLab
 
+pytestmark = pytest.mark.slow
+
 _STARTS = """
 import sys
 from limnos.store.backends.migrate import migrate

@@ -26,6 +26,8 @@ from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import make_space, make_table, make_view, node_over
 from tests.http.interference import interfere_before
 
+pytestmark = pytest.mark.slow
+
 TABLES = f"{OWN}/metalakes/lake/system-tables"
 
 

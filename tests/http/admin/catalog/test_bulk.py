@@ -27,6 +27,8 @@ from tests.http.iceberg.wire import (
 )
 from tests.http.interference import InterferencePoint, interfere
 
+pytestmark = pytest.mark.slow
+
 BULK = f"{OWN}/metalakes/lake/bulk"
 AUDIT = f"{OWN}/metalakes/lake/audit"
 Item = dict[str, object]

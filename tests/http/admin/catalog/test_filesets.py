@@ -31,6 +31,8 @@ from tests.http.iceberg.wire import node_over
 from tests.http.interference import InterferencePoint, interfere
 from tests.objects import objects
 
+pytestmark = pytest.mark.slow
+
 FILESETS = f"{OWN}/metalakes/lake/catalogs/files/filesets"
 NASTY = "<script>x<\N{PILE OF POO} \"' %2e \N{ARABIC LETTER ALEF}"
 

@@ -9,6 +9,8 @@ from tests.http.driver import API, OWN, DriverNode
 from tests.http.iceberg.wire import SPACES, make_space
 from tests.http.interference import InterferencePoint, interfere
 
+pytestmark = pytest.mark.slow
+
 NAMES = f"{OWN}/metalakes/lake/catalogs/main/names"
 CHANGES = f"{NAMES}/changes"
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from limnos.services.iceberg.scan_queue import SCAN_OFFLOADER
 from limnos.services.request.concurrency.previews import PREVIEW_OFFLOADER
@@ -25,6 +26,8 @@ from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.http.iceberg.test_restrictions import restrict
 from tests.iceberg_manifests import data_file, entry
+
+pytestmark = pytest.mark.slow
 
 COUNT = int(os.environ.get("LIMNOS_TEST_RESTRICTIONS", "20"))
 FILES = 2

@@ -27,6 +27,8 @@ from tests.http.iceberg.test_restricted_plans import ROWS, SCHEMA
 from tests.http.iceberg.test_restrictions import restrict
 from tests.iceberg_manifests import data_file, entry
 
+pytestmark = pytest.mark.slow
+
 PREVIEW = f"{OWN}/metalakes/lake/catalogs/main/tables/preview"
 
 

@@ -20,6 +20,8 @@ from tests.http.iceberg.test_plans import steer
 from tests.iceberg_manifests import DELETED, EXISTING, data_file, entry, listed, manifest, manifest_list
 from tests.objects import BUCKET, ObjectStoreServer, RequestFault, objects
 
+pytestmark = pytest.mark.slow
+
 CHECK = f"{OWN}/metalakes/lake/catalogs/main/tables/check"
 Finding = tuple[str, str, str]
 

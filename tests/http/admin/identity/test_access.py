@@ -9,6 +9,8 @@ import pytest
 
 from tests.http.driver import API, OWN, DriverNode, grant
 
+pytestmark = pytest.mark.slow
+
 EXPLAIN = f"{OWN}/metalakes/lake/access/explain"
 ACCESS = f"{OWN}/metalakes/lake/access"
 ICEBERG = "/iceberg/v1/lake.main"

@@ -8,6 +8,8 @@ import pytest
 from tests.http.driver import API, OWN, DriverNode, grant
 from tests.http.iceberg.wire import SCHEMA
 
+pytestmark = pytest.mark.slow
+
 ACCESS = f"{OWN}/metalakes/lake/access"
 PRESETS = f"{ACCESS}/presets"
 TABLE: dict[str, object] = {"kind": "table", "path": ["main", "raw", "t"]}

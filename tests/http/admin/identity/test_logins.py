@@ -18,6 +18,8 @@ from tests.http.driver import API, OWN, DriverAnswer, DriverNode, node_at
 from tests.http.iceberg.wire import rows_of
 from tests.http.interference import InterferencePoint, interfere
 
+pytestmark = pytest.mark.slow
+
 LOGIN = f"{OWN}/login"
 WORDS = "correct horse battery"
 OTHER = "staple on the other"

@@ -14,6 +14,8 @@ from limnos.model.principals import TokenTrust
 from tests.http.admin.identity.test_logins import ask, whoami
 from tests.http.driver import API, DriverAnswer, DriverNode, node_at
 
+pytestmark = pytest.mark.slow
+
 OWN = "/api/limnos/v1"
 SECRETS = f"{OWN}/users/etl/secrets"
 TOKENS = "/iceberg/v1/oauth/tokens"

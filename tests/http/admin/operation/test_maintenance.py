@@ -26,6 +26,8 @@ from tests.services.maintenance.histories import (
 )
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask
 
+pytestmark = pytest.mark.slow
+
 EXPIRATION = "system_iceberg_snapshot_expiration"
 
 

@@ -10,6 +10,8 @@ import pytest
 from tests.http.console.visitor import ConsoleVisitor, text_of
 from tests.http.driver import API, DriverNode, grant
 
+pytestmark = pytest.mark.slow
+
 KIM = "/console/people/user/lake/kim"
 MADE = {"metalake": "lake", "name": "kim"}
 

@@ -22,6 +22,8 @@ from tests.http.console.visitor import HOST, ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, DriverNode, grant, node_at
 from tests.http.interference import interfere_before
 
+pytestmark = pytest.mark.slow
+
 ADDRESS = "127.0.0.1:9"
 SHOP = "/console/o/catalog/lake/far"
 SCHEMA = "/console/o/namespace/lake/far/shop"

@@ -15,6 +15,8 @@ from tests.http.iceberg import wire
 from tests.http.iceberg.test_restrictions import restrict
 from tests.http.lance.wire import declare, fill, make_space
 
+pytestmark = pytest.mark.slow
+
 TAB = "/console/o/table/lake/main/a/t?tab=preview"
 
 

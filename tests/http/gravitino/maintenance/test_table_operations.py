@@ -30,6 +30,8 @@ from tests.services.maintenance.histories import (
 )
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, list_operations, replacement
 
+pytestmark = pytest.mark.slow
+
 GUIDE = Path(__file__).parents[4] / "docs" / "guides" / "maintenance.md"
 OPS = "/api/maintenance/table/ops"
 COMPACTION, WHOLE = "system_iceberg_compaction", "system_iceberg_table_maintenance"

@@ -32,6 +32,8 @@ from tests.http.lance.wire import arrow, declare, make_space, table
 from tests.services.maintenance.histories import DAY_MS, add_policy, assess, set_clock
 from tests.services.maintenance.rewriting.executor import OPERATIONS
 
+pytestmark = pytest.mark.slow
+
 MAINTENANCE = f"{OWN}/metalakes/lake/catalogs/lance/maintenance"
 TABLE_MAINTENANCE, EXPIRATION = "system_iceberg_table_maintenance", "system_iceberg_snapshot_expiration"
 PROTECTION = f"{OWN}/metalakes/lake/objects/table/lance.s.t/protection"

@@ -27,6 +27,8 @@ from tests.services.maintenance.histories import (
 )
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, commit_with, list_operations, replacement
 
+pytestmark = pytest.mark.slow
+
 COMPACTION = "system_iceberg_compaction"
 WHOLE = "system_iceberg_table_maintenance"
 NOW_MS = FIRST_MS + 30 * DAY_MS

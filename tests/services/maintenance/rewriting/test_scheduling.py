@@ -34,6 +34,8 @@ from tests.services.maintenance.histories import DAY_MS, FIRST_MS, HistoryTable,
 from tests.services.maintenance.rewriting.executor import FakeExecutor, ask, list_operations
 from tests.services.maintenance.rewriting.test_planning import COMPACTION, NOW_MS, WHOLE, plan
 
+pytestmark = pytest.mark.slow
+
 HOUR_MS = 3_600_000
 NOON_MS = NOW_MS // DAY_MS * DAY_MS + 12 * HOUR_MS
 

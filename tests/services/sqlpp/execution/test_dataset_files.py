@@ -24,6 +24,8 @@ from tests.http.iceberg import wire
 from tests.http.iceberg.planning import WrittenTable
 from tests.iceberg_manifests import DATA, DELETED, POSITIONS, data_file, entry, listed, manifest, manifest_list
 
+pytestmark = pytest.mark.slow
+
 QUERY = "select value t from a.t as t"
 
 
