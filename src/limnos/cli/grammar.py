@@ -354,7 +354,7 @@ def _unknown_kind(verb: str, lowered: Sequence[str], *, words: Sequence[str], fl
         return UsageError(
             f"'limnos {verb}' needs a kind: {', '.join(kinds)}", hint=f"'limnos {verb} --help' explains them"
         )
-    guess = command_for([verb, *words[1:]])
+    guess = command_for([verb, *words[1:]]) or command_for([verb, words[1].removesuffix("s"), *words[2:]])
     if guess is not None:
         return _guess_error(f"{verb} {words[1]}", guess, flags=flags)
     near = _nearest(lowered[1], kinds)

@@ -47,6 +47,10 @@ _CONNECTION = frozenset(
 """Flags of every command, which a list of a command's own flags leaves out."""
 
 
+_FOUND_BY: Final = {"--owner": "owner", "--owned-by": "owner", "--tag": "tag"}
+"""Filters of `find`, by flags that are typed for `list`."""
+
+
 def slip_of(error: CycloptsError, *, tokens: Sequence[str], tree: App) -> UsageError:
     """Return the usage error for arguments that the parser refused. `tokens` begin with the command's words."""
     command = _Command(tokens, tree)
@@ -118,6 +122,15 @@ class _Command:
         return shlex.join([*self.name.split(), *rest])
 
 
+def _typed_value(tokens: Sequence[str], flag: str) -> str:
+    """Return the value of a flag in a command line, quoted for a shell; VALUE if it has none."""
+    for at, token in enumerate(tokens):
+        name, sign, value = token.partition("=")
+        if name == flag:
+            return shlex.quote(value if sign else next(iter(tokens[at + 1 :]), "VALUE"))
+    return "VALUE"
+
+
 def _value_name(flag: str) -> str:
     return flag.lstrip("-").replace("-", "_").upper()
 
@@ -129,6 +142,9 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     known = [*command.flags, "-r", "-l"] if "--recursive" in command.flags else command.flags
     if command.words == ["find"] and typed.startswith("--"):
         return UsageError(f"{message}: filters are words", hint=f"'{command.again(typed, f'{typed[2:]}:{{}}')}'")
+    if command.words == ["list"] and typed in _FOUND_BY:
+        value = _typed_value(command.rest, typed)
+        return UsageError(f"{message}: find has filters", hint=f"'limnos find {_FOUND_BY[typed]}:{value}'")
     if command.words == ["login"] and typed in {"--username", "-u", "--name"}:
         return UsageError(message, hint=f"'{command.again(typed, '{}')}'")
     for guess in GUESSED_FLAGS.get(typed, "").split("|"):
