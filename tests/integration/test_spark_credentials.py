@@ -17,6 +17,7 @@ from limnos.client import Client
 from tests.integration.live import LiveServer, serving
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),

@@ -19,7 +19,7 @@ from limnos.client import Client, NotFoundError
 from limnos.client.values import LineageGraph
 from tests.integration.live import LiveServer, serving
 
-pytestmark = [pytest.mark.spark, pytest.mark.integration]
+pytestmark = [pytest.mark.spark, pytest.mark.integration, pytest.mark.heavy]
 
 SCRIPT = """
 import sys

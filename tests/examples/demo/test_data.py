@@ -21,6 +21,8 @@ from examples.demo.data import (
 )
 from limnos.pipeline.file import load
 
+pytestmark = pytest.mark.slow
+
 KEY = ("year", "month", "day", "carrier", "flight", "origin")
 ARR_TIME = 6
 """Position of the arrival time in a row."""

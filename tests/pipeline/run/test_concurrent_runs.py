@@ -21,6 +21,7 @@ from tests.integration.live import LiveServer
 from tests.pipeline.run.test_kills import Driver
 
 pytestmark = [
+    pytest.mark.heavy,
     pytest.mark.spark,
     # PySpark leaves the closing of its sockets to the garbage collector.
     pytest.mark.filterwarnings("ignore::ResourceWarning"),

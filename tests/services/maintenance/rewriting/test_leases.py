@@ -52,6 +52,8 @@ from tests.services.maintenance.rewriting.executor import (
     OPERATIONS as OPERATIONS_ROUTE,
 )
 
+pytestmark = pytest.mark.slow
+
 NOW_MS = FIRST_MS + 30 * DAY_MS
 OPERATIONS_OF_MAIN = f"{OWN}/metalakes/lake/catalogs/main/maintenance/operations"
 
