@@ -7,6 +7,7 @@ import pytest
 
 from limnos.formats.iceberg.evolution import check_column_names, is_promotion
 from limnos.formats.iceberg.json_types import Json
+from limnos.formats.iceberg.rows import DocumentRows
 from limnos.formats.iceberg.schema import columns
 from limnos.formats.iceberg.types import parse_primitive
 from limnos.model.errors import BadRequest
@@ -33,6 +34,7 @@ TYPES = (
     "timestamp_ns",
     "unknown",
 )
+MANY = 60
 FROM_V1 = {("int", "long"), ("float", "double"), ("decimal(9, 2)", "decimal(10, 2)")}
 FROM_V3 = {("date", "timestamp"), ("date", "timestamp_ns"), *(("unknown", each) for each in TYPES[:-1])}
 
@@ -167,6 +169,23 @@ def test_rows_of_a_transaction_keep_the_columns_of_their_schema(version: int) ->
     for more, branch in (((first, second, ref(2)), "the table"), ((first, ref(1, "audit")), "branch 'audit'")):
         with pytest.raises(BadRequest, match=f"Rows of {branch} .*day of type date cannot become timestamp"):
             evolve(base, *changed, more=more)
+
+
+def test_many_branches_are_walked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request with as many branches as snapshots looks a snapshot up a few times, and not once for each branch."""
+    looked_up: list[object] = []
+    find = DocumentRows.find
+
+    def counted(self: DocumentRows, expected: int | str) -> Json | None:
+        looked_up.append(expected)
+        return find(self, expected)
+
+    monkeypatch.setattr(DocumentRows, "find", counted)
+    added = [add(n, parent=n - 1 if n > 1 else None, **{"schema-id": 0}) for n in range(1, MANY + 1)]
+
+    evolve(table(2), ID, NAME, more=(*added, *(ref(MANY - n % 2, f"b{n}") for n in range(MANY))))
+
+    assert MANY < len(looked_up) < 12 * MANY
 
 
 def struct(*fields: Json) -> Json:

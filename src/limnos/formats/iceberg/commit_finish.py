@@ -6,6 +6,7 @@ Must not know single updates.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import pairwise
 
 from limnos.formats.iceberg import partitioning, sorting
@@ -164,39 +165,39 @@ def _branch_with_rows(draft: MetadataDraft) -> str | None:
 
     Engines read branches with the table's current schema, and a tag with that of its snapshot.
     """
-    for name, snapshot_id in _branches(draft):
-        lineage = _lineage(draft, snapshot_id)
+    for name, lineage in _lineages(draft):
         if lineage and (lineage[-1] is None or lineage[-1].get("snapshot-id") not in draft.added_snapshots):
             return name
     return None
 
 
-def _branches(draft: MetadataDraft) -> list[tuple[str, int]]:
-    """Return the branches with the ids of their snapshots, `main` first."""
-    named = {name: ref for name, ref in references(draft.doc).items() if ref.get("type") == "branch"}
-    return [
-        (name, integer_at(named[name], "snapshot-id", where=f"{HERE}, reference '{name}'"))
-        for name in sorted(named, key=lambda each: each != MAIN)
-    ]
+def _lineages(draft: MetadataDraft) -> Iterator[tuple[str, list[Json | None]]]:
+    """Yield each branch, `main` first, with its snapshot and the ancestors of that.
 
-
-def _lineage(draft: MetadataDraft, snapshot_id: int) -> list[Json | None]:
-    """Return a snapshot with its ancestors, up to the first one from before this request, which is None if it has
-    expired. Empty for a snapshot without rows. A snapshot without a parent replaces all rows.
+    They end with the first one from before this request, which is None if it has expired, or before one of an earlier
+    branch, so that many branches cost no more steps than there are snapshots. Empty for a snapshot without rows. A
+    snapshot without a parent replaces all rows.
     """
-    snapshots = draft.rows("snapshots")
-    snapshot = snapshots.find(snapshot_id)
-    summary = {} if snapshot is None else snapshot.get("summary")
-    if snapshot is None or (isinstance(summary, dict) and summary.get("total-records") == "0"):
-        return []
-    lineage: list[Json | None] = [snapshot]
-    while snapshot is not None and snapshot.get("snapshot-id") in draft.added_snapshots:
-        parent_id = snapshot.get("parent-snapshot-id")
-        if not isinstance(parent_id, int):
-            break
-        snapshot = snapshots.find(parent_id)
-        lineage.append(snapshot)
-    return lineage
+    named = {name: ref for name, ref in references(draft.doc).items() if ref.get("type") == "branch"}
+    snapshots, seen = draft.rows("snapshots"), set[object]()
+    for name in sorted(named, key=lambda each: each != MAIN):
+        snapshot = snapshots.find(integer_at(named[name], "snapshot-id", where=f"{HERE}, reference '{name}'"))
+        lineage: list[Json | None] = []
+        summary = {} if snapshot is None else snapshot.get("summary")
+        is_empty = snapshot is None or (isinstance(summary, dict) and summary.get("total-records") == "0")
+        while not is_empty:
+            snapshot_id = None if snapshot is None else hashable(snapshot.get("snapshot-id"))
+            if snapshot_id in seen:
+                break
+            lineage.append(snapshot)
+            if snapshot is None or snapshot_id not in draft.added_snapshots:
+                break
+            seen.add(snapshot_id)
+            parent_id = snapshot.get("parent-snapshot-id")
+            if not isinstance(parent_id, int):
+                break
+            snapshot = snapshots.find(parent_id)
+        yield name, lineage
 
 
 def _check_added_rows(draft: MetadataDraft, after: SchemaColumns) -> None:
@@ -209,11 +210,13 @@ def _check_added_rows(draft: MetadataDraft, after: SchemaColumns) -> None:
         for each, schema_id in draft.schemas_of_snapshots.items()
         if isinstance(schema_id, int) and schema_id != current_id
     }
-    if not others:
-        return
-    for branch, snapshot_id in _branches(draft):
-        ids = [hashable(each.get("snapshot-id")) for each in _lineage(draft, snapshot_id) if each is not None]
-        for schema_id in dict.fromkeys([schema_id for each, schema_id in others.items() if each in ids]):
+    checked: set[int] = set()
+    for branch, lineage in _lineages(draft) if others else ():
+        for snapshot in lineage:
+            schema_id = None if snapshot is None else others.get(integer_at(snapshot, "snapshot-id", where=HERE))
+            if schema_id is None or schema_id in checked:
+                continue
+            checked.add(schema_id)
             before = draft.rows("schemas").find(schema_id)
             if before is not None:
                 check_evolution(draft.columns_of(before), after, history=_history(draft, branch))
