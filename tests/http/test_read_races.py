@@ -116,12 +116,12 @@ def stopped_at_rows(
     def behind(name: str) -> Callable[..., Awaitable[object]]:
         real = getattr(gate, name)
 
-        async def stop_first(*args: object) -> object:
+        async def stop_first(*args: object, **named: object) -> object:
             if len(reads) < number:
                 reads.append(len(reads))
                 if len(reads) == number:
                     await act()
-            return await real(*args)
+            return await real(*args, **named)
 
         return stop_first
 

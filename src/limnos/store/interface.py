@@ -108,6 +108,9 @@ class InlineStore(StoreWriter, Protocol):
         With empty `known` it reads no changes.
         """
 
+    async def load_aside(self, load: Callable[[], Load[T]]) -> T:
+        """Read facts with `load` in one snapshot, in a thread: the event loop goes on meanwhile."""
+
     def find(self, query: Query) -> list[Row]:
         """Run one query in a snapshot of its own, taken after this call, and return its rows."""
 

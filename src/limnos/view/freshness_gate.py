@@ -90,8 +90,12 @@ class FreshnessGate(Protocol):
     async def fetch_together(self, chains: tuple[Zones, ...], requested: dict[Key, int]) -> None:
         """Load facts of several chains of zones with one snapshot for all, as `fetch` does for one."""
 
-    async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read values from the store without caching them, in one snapshot that starts after this call."""
+    async def look_up(self, load: Callable[[], Load[T]], *, aside: bool = False) -> T:
+        """Read values from the store without caching them, in one snapshot that starts after this call.
+
+        `aside`: the statements may take longer than a few milliseconds, and return no bytes. The event loop goes on
+        meanwhile.
+        """
 
     async def find(self, query: Query) -> list[Row]:
         """Run one query on the store and return its rows, uncached. Cheaper than `look_up`, for reads that many
@@ -162,8 +166,10 @@ class InlineFreshnessGate:
         at = {zone: view.zones[zone].revision for zone in zones if zone in view.zones}
         _merge(view, loaded, requested=requested, at=at, default=zones[-1])
 
-    async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read values in one snapshot of the store, without caching them in the view."""
+    async def look_up(self, load: Callable[[], Load[T]], *, aside: bool = False) -> T:
+        """Read values in one snapshot of the store, without caching them in the view; `aside`: in a thread."""
+        if aside:
+            return await self.store.load_aside(load)
         return self.store.load(self.view.epoch, (), load)[1]
 
     async def find(self, query: Query) -> list[Row]:
@@ -323,7 +329,7 @@ class SharedFreshnessGate:
         self._cold[keys] = future = asyncio.ensure_future(self._load_shared(keys, chains, requested))
         await asyncio.shield(future)
 
-    async def look_up(self, load: Callable[[], Load[T]]) -> T:
+    async def look_up(self, load: Callable[[], Load[T]], *, aside: bool = False) -> T:
         """Read values in one snapshot of the store, without caching them in the view."""
         return (await self.store.load_async(self.view.epoch, (), load))[1]
 

@@ -199,10 +199,10 @@ class CountingContext(Context):
     __slots__ = ("rows",)
     rows: list[int]
 
-    async def look_up(self, load: Callable[[], Load[T]]) -> T:
+    async def look_up(self, load: Callable[[], Load[T]], *, aside: bool = False) -> T:
         """Read, and count."""
         self.rows.append(0)
-        return await super().look_up(lambda: self._counted(load()))
+        return await super().look_up(lambda: self._counted(load()), aside=aside)
 
     def _counted(self, load: Load[T]) -> Load[T]:
         rows: list[Row] | None = None

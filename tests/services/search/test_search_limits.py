@@ -7,12 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from urllib.parse import quote
 
 import pytest
 
 from limnos.services.search.indexing import index_step
 from limnos.services.search.searches import AT_ONCE
+from limnos.store.interface import KnownRevisions
+from limnos.view.freshness_gate import Zones
 from tests.http.conftest import empty_database, fresh, node  # noqa: F401 - fixtures
 from tests.http.driver import OWN, DriverNode, grant
 from tests.http.iceberg.wire import commit, make_space, make_table, set_properties
@@ -148,3 +152,51 @@ def test_cached_search_lets_other_requests_run_between_batches(node: DriverNode)
 
     assert node.runner.run(story()) == 200
     assert passes >= 2
+
+
+def test_hidden_candidates_let_other_requests_run_between_batches(node: DriverNode) -> None:  # noqa: F811 - a fixture
+    """A search for words of many objects gives the event loop to others before each batch, also if the caller may load
+    none of them.
+    """
+    node.built.application.turns.loop_turns.now = lambda: 0.0
+    make_space(node, "a")
+    make_space(node, "open")
+    for number in range(3 * AT_ONCE):
+        make_table(node, "a", f"flight_{number:03}")
+    index(node)
+    grant(node, "ana", "USE_CATALOG USE_SCHEMA SELECT_TABLE", kind="CATALOG", on="main")
+    grant(node, "ana", "USE_SCHEMA SELECT_TABLE", kind="SCHEMA", on="main.a", condition="deny")
+    target, counts = f"{OWN}/metalakes/lake/search?q=flight", list[int]()
+    assert node.done("GET", target, user="ana")["hits"] == []
+
+    async def count() -> None:
+        while True:
+            await asyncio.sleep(0)
+            counts[-1] += 1
+
+    async def story() -> int:
+        counts.append(0)
+        counting = asyncio.create_task(count())
+        await asyncio.sleep(0)
+        with patched_reads(node, counts):
+            answer = await node.answer("GET", target, user="ana")
+        counting.cancel()
+        return answer.status
+
+    assert node.runner.run(story()) == 200
+    assert all(counts[2:-1]), counts
+
+
+@contextmanager
+def patched_reads(node: DriverNode, counts: list[int]) -> Iterator[None]:  # noqa: F811 - not the fixture
+    """Begin a new count at each freshness check of a batch."""
+    gate = node.built.services.gate
+    real = gate.refresh_together
+
+    async def refresh_together(chains: tuple[Zones, ...], reason: str) -> KnownRevisions:
+        counts.append(0)
+        return await real(chains, reason)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gate, "refresh_together", refresh_together)
+        yield

@@ -389,7 +389,9 @@ async def _users(ctx: Context, users: UserRange, *, facts: SubtreeFacts, extra: 
     affected = AffectedUsers(principals)
     count, part = 0, users
     while True:
-        rows: list[UserRow] = await ctx.look_up(partial(users_read, part, roles=roles | named, groups=principals))
+        rows: list[UserRow] = await ctx.look_up(
+            partial(users_read, part, roles=roles | named, groups=principals), aside=True
+        )
         for row in rows:
             affected.add(row)
         count += len(rows)

@@ -222,7 +222,7 @@ async def _page(
     following: str | None = None
     facts = await _facts_load(ctx, target, levels=levels, after=after)
     while True:
-        access, users = await ctx.look_up(partial(_step_read, target, facts, levels=levels, after=after))
+        access, users = await ctx.look_up(partial(_step_read, target, facts, levels=levels, after=after), aside=True)
         for number, user in enumerate(users):
             if number % DECIDED_AT_ONCE == 0:
                 await asyncio.sleep(0)

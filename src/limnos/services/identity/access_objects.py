@@ -306,7 +306,7 @@ class AgreeingReads:
 
     async def read(self, load: Callable[[], Load[T]]) -> T:
         """Read in one snapshot, and let other requests run. Raises AccessMoved if a right changed since the first."""
-        stamps, result = await self._ctx.look_up(partial(_stamped_read, self._zones, load))
+        stamps, result = await self._ctx.look_up(partial(_stamped_read, self._zones, load), aside=True)
         if self.stamps is None:
             self.stamps = stamps
         elif stamps != self.stamps:

@@ -83,7 +83,9 @@ class SubtreeFacts:
                 self._add_container(chain[depth:])
         for start in range(0, len(entry), AT_ONCE):
             part = entry[start : start + AT_ONCE]
-            await ctx.look_up(partial(self._facts_read, {link.id for chain in part for link in chain if link.id > 0}))
+            await ctx.look_up(
+                partial(self._facts_read, {link.id for chain in part for link in chain if link.id > 0}), aside=True
+            )
             self.objects += [SubtreeObject(chain, self.owners.get(chain[0].id)) for chain in part]
             await asyncio.sleep(0)
         opened = [_OpenContainer(chain) for chain in reversed(entry) if _may_hold(chain[0])]
@@ -91,7 +93,7 @@ class SubtreeFacts:
             if len(self.objects) >= objects_max:
                 self.is_bounded = True
                 return
-            await ctx.look_up(partial(self._children_batch_read, opened))
+            await ctx.look_up(partial(self._children_batch_read, opened), aside=True)
             await asyncio.sleep(0)
 
     def _add_container(self, chain: SecurableChain) -> None:
@@ -106,7 +108,7 @@ class SubtreeFacts:
         """
         ids, lost = list(self._parents), set[int]()
         for start in range(0, len(ids), AT_ONCE):
-            lost |= await ctx.look_up(partial(self._containers_read, ids[start : start + AT_ONCE]))
+            lost |= await ctx.look_up(partial(self._containers_read, ids[start : start + AT_ONCE]), aside=True)
             await asyncio.sleep(0)
         if lost:
             self.objects = [each for each in self.objects if lost.isdisjoint([link.id for link in each.chain])]

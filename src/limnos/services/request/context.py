@@ -171,13 +171,13 @@ class Context:
         decided = await self.read(scope, decide) if first is None else first
         return await confirmed(decided, lambda: self.read(scope, decide), work=work, identity=identity)
 
-    async def look_up(self, load: Callable[[], Load[T]]) -> T:
-        """Read uncached data with several statements.
+    async def look_up(self, load: Callable[[], Load[T]], *, aside: bool = False) -> T:
+        """Read uncached data with several statements; `aside`: they may take longer than a few milliseconds.
 
         Data that an access decision covers is read inside of `read_confirmed`, which decides again afterwards. Without
         it, read only what every caller may see, the caller's own data, and immutable data found by the request view.
         """
-        return await self.services.gate.look_up(load)
+        return await self.services.gate.look_up(load, aside=aside)
 
     async def find(self, query: Query) -> list[Row]:
         """Read uncached data with a single statement.

@@ -380,6 +380,7 @@ class _Search:
         """
         size = self._next_count()
         if len(part) > size:
+            await asyncio.sleep(0)  # other requests run, also if everything is cached
             visible = await visible_nodes(self.ctx, self.metalake, home=self.home.usable, candidates=part)
             ordered = sorted(visible.values(), key=place_of)
             by_id = {each.id: each for each in part}
@@ -440,7 +441,7 @@ class _Search:
     ) -> IndexedCandidates:
         """Return the candidates that match the words: from the index, or from the objects of a narrow scope."""
         if self.narrow is None:
-            return await self.ctx.look_up(partial(indexed_read, query, limit=limit, pending=tail))
+            return await self.ctx.look_up(partial(indexed_read, query, limit=limit, pending=tail), aside=True)
         matches = await self.narrow.having_any(self.ctx, query.words, names_only=query.names_only)
         return IndexedCandidates(matches, is_bounded=False)
 

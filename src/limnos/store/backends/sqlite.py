@@ -32,6 +32,7 @@ from limnos.store.backends.mutation_queue import (
     settle_jobs,
     state_unknown_error,
 )
+from limnos.store.backends.sqlite_aside import SqliteAside
 from limnos.store.backends.sqlite_errors import FAILURES, is_busy, is_certain, raise_read_error, write_error
 from limnos.store.backends.sqlite_snapshots import sqlite_snapshot
 from limnos.store.backends.walindex import open_index
@@ -166,6 +167,7 @@ class SqliteStore:
         self._queue = MutationQueue()
         self._drain: asyncio.Task[None] | None = None
         self._thread = BlockingThread("limnos-commit")
+        self._aside = SqliteAside(path, connect)
         self._committing = False
         self._closing = False
         self.time = LocalTime()
@@ -229,6 +231,12 @@ class SqliteStore:
             return self._reader.execute(statement.sqlite, statement.values(params)).fetchall()
         except FAILURES as error:
             raise_read_error(error, self.path)
+
+    async def load_aside(self, load: Callable[[], Load[T]]) -> T:
+        """Read facts with `load` in one snapshot, in a thread: the event loop goes on meanwhile."""
+        result, statements = await self._aside.read(load)
+        self.statements += statements
+        return result
 
     def snapshot(self) -> AbstractAsyncContextManager[StoreSnapshot]:
         """Open a long read of one snapshot, on a separate connection."""
@@ -386,6 +394,7 @@ class SqliteStore:
         if self._drain is not None:
             await self._drain
         self._thread.close()
+        await self._aside.close()
         self._reader.close()
         self._writer.close()
         if self._index is not None:

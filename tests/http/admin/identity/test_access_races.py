@@ -28,13 +28,13 @@ def before_uncached_read(
     numbers: list[int] = []
     real = Context.look_up
 
-    async def look_up(self: Context, load: Callable[[], object]) -> object:
+    async def look_up(self: Context, load: Callable[[], object], **named: bool) -> object:
         numbers.append(len(numbers) + 1)
         if numbers[-1] == number:
             patches.setattr(Context, "look_up", real)
             await act()
             patches.setattr(Context, "look_up", look_up)
-        return await real(self, load)  # type: ignore[arg-type]
+        return await real(self, load, **named)  # type: ignore[arg-type]
 
     with patch.context() as patches:
         patches.setattr(Context, "look_up", look_up)
