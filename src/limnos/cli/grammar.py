@@ -165,7 +165,7 @@ def _check_phrase(lowered: Sequence[str], words: Sequence[str], *, flags: Sequen
         return
     for first in (words[0].lower(), verb):
         if (guess := command_for([first, *words[1:]], least=2)) is not None:
-            raise _guess_error(" ".join(words[:2]), guess, flags=flags)
+            raise guess_error(" ".join(words[:2]), guess, flags=flags)
     if len(words) > most:
         kinds = [word for each in OPERATIONS if each.verb == verb for word in (each.kind, plural(each.kind))]
         near = _nearest(lowered[1], kinds)
@@ -240,7 +240,7 @@ def _operation_words(
     is_plural = lowered[1] != kind and lowered[1].endswith("s")
     if verb == "show" and is_plural and ("list", kind) in BY_VERB_AND_KIND and kind != "restriction":
         arguments = [word for word in words[2:] if word.lower() not in FILLERS]
-        raise _guess_error(
+        raise guess_error(
             "show " + words[1], (["list", lowered[1], *arguments], "'show' is for one object"), flags=flags
         )
     operation = BY_VERB_AND_KIND.get((verb, kind))
@@ -301,7 +301,7 @@ def _unknown_in_group(lowered: Sequence[str], words: Sequence[str], *, flags: Se
         typed = shlex.join(["limnos", *group.split(), commands[0], *flags])
         return UsageError(f"options come after a command of 'limnos {group}': {known}", hint=f"'{typed}'")
     if (guess := command_for([*group.split(), *words[1:]], least=2)) is not None:
-        return _guess_error(f"{group} {words[1]}", guess, flags=flags)
+        return guess_error(f"{group} {words[1]}", guess, flags=flags)
     near = _same_command(lowered[1], commands) or _nearest(lowered[1], [*commands, *_aliases_of(group)])
     if near is None and group in ("tag", "policy") and "." in words[1] and len(words) > 2:
         typed = shlex.join(["limnos", "set", group, words[2], words[1], *_translated(flags)])
@@ -356,7 +356,7 @@ def _unknown_kind(verb: str, lowered: Sequence[str], *, words: Sequence[str], fl
         )
     guess = command_for([verb, *words[1:]]) or command_for([verb, words[1].removesuffix("s"), *words[2:]])
     if guess is not None:
-        return _guess_error(f"{verb} {words[1]}", guess, flags=flags)
+        return guess_error(f"{verb} {words[1]}", guess, flags=flags)
     near = _nearest(lowered[1], kinds)
     if near is not None and near != lowered[1]:
         typed = shlex.join(["limnos", verb, near, *words[2:], *flags])
@@ -399,7 +399,7 @@ def unknown_command(words: Sequence[str], flags: Sequence[str] = ()) -> UsageErr
         return UsageError(f"'add {words[1]} to' does not say to what", hint=f"'{typed}', if {words[3]} is a group")
     guess = command_for(words)
     if guess is not None:
-        return _guess_error(words[0], guess, flags=flags)
+        return guess_error(words[0], guess, flags=flags)
     near = _nearest(words[0].lower(), [*COMMANDS, *VERB_ALIASES, "help"])
     if near is not None:
         return UsageError(
@@ -407,7 +407,7 @@ def unknown_command(words: Sequence[str], flags: Sequence[str] = ()) -> UsageErr
         )
     near = _nearest(words[0].lower(), guessed_words(), cutoff=0.86)
     if near is not None and (guess := command_for([near, *words[1:]])) is not None:
-        return _guess_error(words[0], guess, flags=flags)
+        return guess_error(words[0], guess, flags=flags)
     if "." in words[0] or "`" in words[0]:
         hint = f"'{shlex.join(['limnos', 'show', *words, *flags])}' shows it"
         return UsageError(f"the verb is missing before '{words[0]}'", hint=hint)
@@ -417,7 +417,8 @@ def unknown_command(words: Sequence[str], flags: Sequence[str] = ()) -> UsageErr
     )
 
 
-def _guess_error(typed: str, guess: tuple[list[str], str], *, flags: Sequence[str]) -> UsageError:
+def guess_error(typed: str, guess: tuple[list[str], str], *, flags: Sequence[str]) -> UsageError:
+    """Return the error for words that the table of guesses has; `guess` is what `command_for` returned."""
     command, note = guess
     message = note or f"there is no command '{typed}'"
     return UsageError(

@@ -104,6 +104,10 @@ mask, hide, anonymize, redact = create restriction NAME {} --mask COLUMN=ACTION
 filter, rls, row-level security, row policy = create restriction NAME {} --filter "region = 'EU'"
 ren, move, rename-table, relocate = rename
 rename table, rename view, alter table rename = rename {}
+rename user, rename username, change username = create user {2:NAME} | a user keeps its name, which tokens and the audit have: create the new user, grant it the same roles, delete the former one
+rename group = create group {2:NAME} | a group keeps its name, which grants and the audit have: create the new group with the same users and roles, delete the former one
+rename role = create role {2:NAME} | a role keeps its name, which grants and the audit have: create the new role with the same grants, delete the former one
+list columns, list fields, list schema = show {}
 cp, copy, clone, duplicate, ctas = export lake {-} | tables are copied by engines; a whole metalake by export and import
 alter, edit, modify, change, change object, put, patch, config set, update table, alter table, alter catalog = set
 comment, set comment, comment on, describe as, doc, document = set {1} --comment TEXT

@@ -23,7 +23,8 @@ from cyclopts.exceptions import (
 
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import GUESSED_FLAGS
-from limnos.cli.grammar import typed_as
+from limnos.cli.grammar import guess_error, typed_as
+from limnos.cli.guesses import command_for
 
 if TYPE_CHECKING:
     from cyclopts import App, Token
@@ -60,6 +61,8 @@ def slip_of(error: CycloptsError, *, tokens: Sequence[str], tree: App) -> UsageE
         return _missing(error, command)
     if isinstance(error, UnusedCliTokensError):
         extra = (error.unused_tokens or [""])[0]
+        if (guess := command_for(command.tokens, least=2)) is not None:
+            return guess_error(" ".join(command.tokens[:2]), guess, flags=())
         return UsageError(f"'{extra}' is one argument too many", hint=f"'{command.usage}'")
     if isinstance(error, RepeatArgumentError):
         return UsageError(f"{error.token.keyword} is given twice", hint=f"give it once: '{command.usage}'")
