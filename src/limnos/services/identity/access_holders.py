@@ -379,7 +379,7 @@ async def _access_load(ctx: Context, target: AccessTarget) -> ObjectAccess:
     try:
         return await object_access_load(AgreeingReads(ctx, target.zones), target)
     except AccessMoved:
-        return await ctx.look_up(partial(object_access_read, target))
+        return await ctx.look_up(partial(object_access_read, target), aside=True)
 
 
 async def _rules(
@@ -401,7 +401,7 @@ async def _rules(
             keyed.append((place[rule.object_id], rule.allowed, rule.role, rule.privilege, number))
     keyed.sort()
     page = [access.rows[number] for *_, number in keyed[after : after + limit]]
-    counts = await ctx.look_up(partial(holder_counts_read, {row.role_id for row in page}))
+    counts = await ctx.look_up(partial(holder_counts_read, {row.role_id for row in page}), aside=True)
     rules = [
         AccessRule(
             role=row.role,
