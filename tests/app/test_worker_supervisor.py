@@ -159,12 +159,12 @@ def test_all_serve_and_stop_together(tmp_path: Path) -> None:
 
 PLANTED_ADDRESS = """
 import sys
-from limnos.app import serving
-engine_of = serving.engine_of
+from limnos.rooms.sqlpp import server as room
+engine_of = room.engine_of
 def engine_with_address(settings, bound):
     print("engine at", bound.getsockname()[1], file=sys.stderr, flush=True)
     return engine_of(settings, bound)
-serving.engine_of = engine_with_address
+room.engine_of = engine_with_address
 """
 
 

@@ -162,6 +162,8 @@ def test_groups_equal_those_of_the_parser() -> None:
         ("drop a.b", "delete a.b"),
         ("drop table main.a.t", "delete --kind table main.a.t"),
         ("show schema main.a", "show --kind namespace main.a"),
+        ("ls lance", "list lance"),
+        ("list lance /data", "lance list /data"),
         ("run pipeline p.yaml", "pipeline run p.yaml"),
         ("check storage main", "storage check main"),
         ("trash ls main", "trash list main"),

@@ -316,10 +316,9 @@ def test_lance_guide_gravitino_example_runs(server: LiveServer, seen: Seen) -> N
     """The Gravitino example of docs/guides/lance.md prints the table's location and columns."""
     page = (ROOT / "docs" / "guides" / "lance.md").read_text(encoding="utf-8").partition("\n## Gravitino\n")[2]
     block = page.partition("```python\n")[2].partition("```")[0].replace("ml:text", "grav:text")
-    script = f"import sys\nuri = sys.argv[1]\n{block}"
+    script = f"import sys\nuri, token = sys.argv[1:]\n{block}"
     done = subprocess.run(
-        [str(interpreter()), "-c", script, server.uri],
-        env={**os.environ, "GRAVITINO_USER": "admin"},
+        [str(interpreter()), "-c", script, server.uri, server.token],
         cwd=server.data,
         capture_output=True,
         text=True,
