@@ -29,7 +29,12 @@ QUIET_S = 8
 """The least time in seconds between the arming of a fault and the node's next heartbeat."""
 _MARK = "INSERT INTO access_grant (role_id, object_id, privilege, object_kind, allowed) VALUES (0, -1, 1, 4, TRUE)"
 _MARKED = "SELECT 1 FROM access_grant WHERE object_id = -1"
-_DUE = "SELECT 1 FROM task WHERE ended_at IS NULL AND (due_at <= {now} OR leased_until > {now})"
+FOREIGN_HOLDER = "of another machine"
+"""The holder of a lease that no node of this machine may end."""
+_DUE = (
+    f"SELECT 1 FROM task WHERE ended_at IS NULL AND coalesce(holder, '') <> '{FOREIGN_HOLDER}'"
+    " AND (due_at <= {now} OR leased_until > {now})"
+)
 
 
 def on_backends(cases: Sequence[tuple[Case, str]]) -> list[tuple[str, Case, str]]:
