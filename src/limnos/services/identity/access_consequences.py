@@ -389,9 +389,7 @@ async def _users(ctx: Context, users: UserRange, *, facts: SubtreeFacts, extra: 
     affected = AffectedUsers(principals)
     count, part = 0, users
     while True:
-        rows: list[UserRow] = await ctx.look_up(
-            partial(users_read, part, roles=roles | named, groups=principals), aside=True
-        )
+        rows: list[UserRow] = await ctx.look_up(partial(users_read, part, roles=roles | named, groups=principals))
         for row in rows:
             affected.add(row)
         count += len(rows)

@@ -83,9 +83,7 @@ class SubtreeFacts:
                 self._add_container(chain[depth:])
         for start in range(0, len(entry), AT_ONCE):
             part = entry[start : start + AT_ONCE]
-            await ctx.look_up(
-                partial(self._facts_read, {link.id for chain in part for link in chain if link.id > 0}), aside=True
-            )
+            await ctx.look_up(partial(self._facts_read, {link.id for chain in part for link in chain if link.id > 0}))
             self.objects += [SubtreeObject(chain, self.owners.get(chain[0].id)) for chain in part]
             await asyncio.sleep(0)
         opened = [_OpenContainer(chain) for chain in reversed(entry) if _may_hold(chain[0])]
