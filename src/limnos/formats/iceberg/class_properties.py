@@ -107,10 +107,12 @@ def refuse_catalog_classes(properties: Mapping[str, str]) -> None:
 
 def is_allowed_in_catalog(name: str, value: str) -> bool:
     """Return whether a catalog may have a property: it names no class, or one of Iceberg's own."""
+    if not is_class_property(name, value):
+        return True
     plain = name.strip().lower()
     for wrapper in _WRAPPERS:
         plain = plain.removeprefix(wrapper)
-    return not is_class_property(name, value) or value in ALLOWED_CLASSES.get(plain, ())
+    return value in ALLOWED_CLASSES.get(plain, ())
 
 
 def _refusal(name: str, word: str) -> BadRequest:

@@ -71,6 +71,7 @@ _NO_SECRETS = frozenset(
 _SECRET = re.compile(
     r"secret|passw|passphrase|pwd|token|credential|key|authorization|cookie|connectionstring|signature|jaas"
 )
+_SEPARATORS = re.compile(r"[^a-z0-9]+")
 _USERINFO = re.compile(r"(://[^/?#@\s:]*:)([^/?#@\s]*)(?=@)")
 _PARAMETER = re.compile(
     r"([?&;][^=&;?]*(?:secret|passw|pwd|token|credential|key|sig)[^=&;?]*=)([^&;#]*)", re.IGNORECASE
@@ -82,7 +83,7 @@ def is_secret(name: str) -> bool:
 
     Case and separators are ignored.
     """
-    plain = re.sub(r"[^a-z0-9]", "", name.lower())
+    plain = _SEPARATORS.sub("", name.lower())
     return name not in _NO_SECRETS and _SECRET.search(plain) is not None
 
 
