@@ -80,10 +80,10 @@ def lance_owners(world: NodesWorld) -> Iterator[ChangeTurn]:
     """Transfer a table between two users: the right to read follows the ownership."""
     space(world, "owners")
     declare(world, "owners", "t")
-    lea, lou = (reader(world, name) for name in ("lea", "lou"))
+    lia, lou = (reader(world, name) for name in ("lia", "lou"))
     path = f"{GRAVITINO}/owners/table/lance.owners.t"
     while True:
-        for new, old in ((lea, lou), (lou, lea)):
+        for new, old in ((lia, lou), (lou, lia)):
             yield ChangeTurn(
                 f"make {new} the owner",
                 lambda admin, new=new: admin.do("PUT", path, {"name": new, "type": "USER"}),
