@@ -77,7 +77,7 @@ def test_statements_of_a_load_see_one_snapshot(lab: StoreLab) -> None:
 
 def test_event_loop_runs_during_a_long_read_until_the_store_closes(template: Path, tmp_path: Path) -> None:
     """Other coroutines run while a statement works. When the store closes, that statement and the reads that wait end
-    with an error, and so does the thread.
+    with an error, and so does the thread. A later read is refused, and does not wait for ever.
     """
     started = threading.Event()
 
@@ -93,6 +93,8 @@ def test_event_loop_runs_during_a_long_read_until_the_store_closes(template: Pat
             await asyncio.sleep(0.001)
         assert not any(read.done() for read in reads)
         await store.close()
+        with pytest.raises(ServiceUnavailable, match="The server stops"):
+            await asyncio.wait_for(store.load_aside(endless), 60)
         return list(await asyncio.gather(*reads, return_exceptions=True))
 
     errors = asyncio.run(story())

@@ -24,6 +24,7 @@ from limnos.store.sql import Load, Params, Row, Sql, drive_load
 
 T = TypeVar("T")
 INTERRUPT_EVERY_S: Final = 0.05
+_CLOSED: Final = "The server stops: try again"
 _rows: Final = msgspec.json.Decoder(list[tuple[Any, ...]])
 
 
@@ -39,7 +40,12 @@ class SqliteAside:
         self._is_closed = False
 
     async def read(self, load: Callable[[], Load[T]]) -> tuple[T, int]:
-        """Read values in one snapshot, without columns of bytes. Returns them and the number of statements."""
+        """Read values in one snapshot, without columns of bytes. Returns them and the number of statements.
+
+        Raises ServiceUnavailable once the store closes: its thread would never take the call.
+        """
+        if self._is_closed:
+            raise ServiceUnavailable(_CLOSED)
         if self._thread is None:
             self._thread = BlockingThread("limnos-read")
         results: list[tuple[T, int]] = []
@@ -53,7 +59,7 @@ class SqliteAside:
             nonlocal count
             count += 1
             if self._is_closed:
-                raise ServiceUnavailable("The server stops: try again")
+                raise ServiceUnavailable(_CLOSED)
             text = self._texts.get(statement)
             if text is None:
                 text = self._texts[statement] = _in_one_row(connection, statement)
