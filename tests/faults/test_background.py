@@ -6,8 +6,10 @@ and indexing go on without a restart of the node, readiness says meanwhile what 
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
@@ -42,6 +44,11 @@ LEASED = {
     "node_seen": ("seen_at",),
 }
 """Times that a node with a clock that is ahead writes, by table."""
+
+
+STEPS = re.compile(r'^limnos_background_steps_total\{.*?loop="([^"]+)".*?\} (\S+)$', re.MULTILINE)
+HOURLY = {"store upkeep"}
+"""Loops that pause for longer than the test waits."""
 
 
 class BusyNode(NamedTuple):
@@ -83,6 +90,12 @@ class BusyNode(NamedTuple):
     def is_indexed(self) -> bool:
         """Return whether the search index has all changes."""
         return self.rig.admin.do("GET", f"{OWN}/nodes").body["search"] == {"zones": 0, "changes": 0}
+
+    def steps(self) -> dict[str, float]:
+        """Return the number of successful steps of each loop that has run."""
+        with urllib.request.urlopen(f"{self.rig.node.uri}/metrics", timeout=SETTLED_WITHIN_S) as answer:
+            counts = {name: float(count) for name, count in STEPS.findall(answer.read().decode())}
+        return {name: count for name, count in counts.items() if count and name not in HOURLY}
 
     def is_degraded(self) -> bool:
         """Return whether readiness says that background work, or the store, fails."""
@@ -192,16 +205,19 @@ MAKERS = {
 
 @pytest.mark.parametrize("busy, fault", FAULTS, indirect=["busy"])
 def test_background_work_goes_on_after_the_store_failed(busy: BusyNode, fault: str) -> None:
-    """The store fails for some seconds. Readiness says so, and afterwards an event is delivered, a job runs and names
-    are indexed, without a restart. The node then stops with code 0.
+    """The store fails for some seconds. Readiness says so, and afterwards an event is delivered, a job runs, names are
+    indexed and every loop takes steps, without a restart. The node then stops with code 0.
     """
     busy.require_work()
+    before = busy.steps()
 
     with MAKERS[fault](busy):
         began = time.monotonic()
         busy.wait_for(lambda: busy.is_degraded_by(fault))
         busy.wait_for(lambda: busy.is_degraded_by(fault) and time.monotonic() - began > FAULT_S)
+    during = busy.steps()
     durations = busy.require_work()
+    durations["all_loops"] = busy.wait_for(lambda: all(busy.steps()[name] > during[name] for name in before))
     busy.wait_for(lambda: not busy.is_degraded())
     process = busy.rig.node.running
     busy.rig.reconnect()

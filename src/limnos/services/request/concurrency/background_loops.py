@@ -27,6 +27,7 @@ STEP_S_MAX: Final = 600.0
 """The time after which a step that has neither ended nor made progress is shown, in seconds, unless its loop pauses
 longer.
 """
+STEPS = Counter("limnos_background_steps_total", "Steps of a node's background loops that succeeded.", ("loop",))
 FAILURES = Counter("limnos_background_failures_total", "Failed steps of a node's background loops.", ("loop",))
 FAILING = Gauge(
     "limnos_background_failing",
@@ -69,6 +70,7 @@ class BackgroundLoop:
         self._failures = 0
         self._failing_since = self._next_try = 0.0
         self._reason = ""
+        STEPS[name,] += 0
         FAILING[name,] = 0
 
     @property
@@ -150,6 +152,7 @@ class BackgroundLoop:
 
     def record_success(self) -> None:
         """Record a step without an error, which ends a streak of failures."""
+        STEPS[self.name,] += 1
         if self._failures:
             log.info("background work succeeds again", loop=self.name, failures=self._failures)
             self.reset()
