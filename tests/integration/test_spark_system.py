@@ -7,6 +7,7 @@ import gc
 import json
 import pickle
 from collections.abc import Iterator
+from datetime import UTC, timedelta
 
 import pytest
 from pyspark.sql import SparkSession, datasource
@@ -70,6 +71,22 @@ def test_filters_are_sent_and_left_to_spark(server: LiveServer, admin: Client) -
 
     assert list(reader.pushFilters(filters)) == filters
     assert sorted(path for part in paths(reader) for path in part) == ["main.system_3", "main.system_4"]
+    del admin
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_times_of_changes_are_sent_as_filters(server: LiveServer, admin: Client, spark: SparkSession) -> None:
+    """A comparison of a time selects changes on the server, also with a part of a millisecond."""
+    times = spark.read.format("limnos.system").option("table", "changes").load().where("kind = 'namespace'")
+    last = max(row.occurred_at for row in times.collect()).astimezone(UTC)
+    reader = reader_of(server, "changes", columns="path,occurred_at,kind", parts="2")
+    later = datasource.GreaterThan(("occurred_at",), last - timedelta(microseconds=1))
+
+    assert list(reader.pushFilters([later, datasource.EqualTo(("kind",), "namespace")])) != []
+    assert [path for part in paths(reader) for path in part] == ["main.system_4"]
+    assert times.where(f"occurred_at >= timestamp_millis({round(last.timestamp() * 1000)})").count() == 1
+    gc.collect()  # closes PySpark's sockets, which would warn in another test
     del admin
 
 

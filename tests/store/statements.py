@@ -12,6 +12,7 @@ from pathlib import Path
 
 import limnos.store
 from limnos.store.activity.audit import _FILTERS, _SCANNED, _end, _page, _timed
+from limnos.store.activity.feed import CHANGE_FILTERS, change_page
 from limnos.store.objects.node_reads import _path_statement
 from limnos.store.sql import Sql
 
@@ -23,6 +24,13 @@ BUILT_LATER = {
     "activity.audit:_page(grant)": _page(("metalake_id", "action", "after", "last"), family="grant"),
     "activity.audit:_timed": _timed(("metalake_id", "action")),
     "activity.audit:_timed(few)": _timed(("metalake_id", "user"), is_few=True),
+    "activity.audit:_timed(since)": _timed(("metalake_id", "since", "until", "action"), has_rights=False),
+    **{
+        f"activity.audit:_timed(few {name})": _timed(("metalake_id", name, "since", "until"), is_few=True)
+        for name in ("object_id", "path", "request_id")
+    },
+    "activity.feed:change_page": change_page(()),
+    "activity.feed:change_page(all)": change_page(tuple(CHANGE_FILTERS)),
     "activity.audit:_end": _end(("metalake_id", "before")),
     "objects.node_reads:_path_statement": _path_statement(3),
 }

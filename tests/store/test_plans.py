@@ -35,7 +35,10 @@ ACCEPTED: Mapping[str, str] = {
     "activity.audit_conversion:BEHIND": FEW_ROWS,
     "activity.audit_conversion:NOTES": "reads in the order of ids",
     "activity.audit:_page(path)": "sorts the records of one path, at most 2,000",
-    "activity.audit:_timed(few)": "sorts the records of a user, path or request that has fewer than 2,000",
+    **dict.fromkeys(
+        [f"activity.audit:_timed(few{name})" for name in ("", " object_id", " path", " request_id")],
+        "sorts the records of a user, object, path or request that has fewer than 2,000",
+    ),
     "activity.lineage:COLUMNS_DOWN": ONE_OBJECT,
     "activity.lineage:COLUMNS_UP": ONE_OBJECT,
     "activity.lineage:DOWN": ONE_OBJECT,
@@ -147,6 +150,14 @@ def test_sqlite_reads_neither_a_table_nor_a_zone_to_the_end(file: sqlite3.Connec
         ("objects.storage_locations:LIVE_CONFLICTS", "place_conflicting ((owner_id,location)>(?,?))"),
         ("objects.nodes:HEIGHT", "node_namespace (zone=? AND parent_id=?)"),
         ("objects.trash:IN", "trash_parent (parent_id=?)"),
+        ("activity.audit:_timed(few)", "audit_user (user_name=?)"),
+        ("activity.audit:_timed(few object_id)", "audit_object (object_id=?)"),
+        ("activity.audit:_timed(few path)", "audit_path (path>? AND path<?)"),
+        ("activity.audit:_timed(few request_id)", "audit_request (request_id=?)"),
+        ("activity.audit:_timed(since)", "audit_time (metalake_id=? AND at>? AND at<?)"),
+        ("activity.audit:TIME_END", "COVERING INDEX audit_time (metalake_id=? AND at>? AND at<?)"),
+        ("activity.feed:change_page(all)", "PRIMARY KEY (zone=? AND (revision,ordinal)>(?,?) AND revision<?)"),
+        ("exchange.system_tables:AUDIT_RANGES", "COVERING INDEX audit_time (metalake_id=?)"),
     ],
 )
 def test_sqlite_uses_the_index_made_for_a_statement(file: sqlite3.Connection, name: str, index: str) -> None:

@@ -13,7 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from limnos.model.kinds import ROOT_ID, Kind
+from limnos.model.kinds import ROOT_ID, Kind, ZoneKind
 from limnos.model.privileges import escape_percent
 from limnos.model.restrictions import CLOSED_TO
 from limnos.names.display import render_part
@@ -64,6 +64,12 @@ class ChainLink(msgspec.Struct, frozen=True, gc=False):
 
 SecurableChain = tuple[ChainLink, ...]
 """From the target up: (table, inner namespace, outer namespace, catalog, metalake), or (role, metalake)."""
+
+
+def path_of(chain: SecurableChain) -> tuple[str, ...]:
+    """Return the names of an object and its ancestors, from the catalog down; of a metalake object only its name."""
+    names = tuple([link.name for link in reversed(chain) if link.kind is not Kind.METALAKE])
+    return names[-1:] if chain[0].kind.home is ZoneKind.METALAKE else names
 
 
 KIND_WORDS: Final[Mapping[Kind, str]] = {kind: kind.word for kind in Kind}

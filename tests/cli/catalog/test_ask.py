@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pyarrow as pa
@@ -84,6 +85,9 @@ def test_query_joins_and_counts(ask: Ask) -> None:
         "name < 'zz AND id=5 AND z'",
         "(kind = 'tag' or id = 5) and name > 'a'",
         "created_at < now() and kind > 'catalog'",
+        "created_at > now() - interval '1 day'",
+        "created_at <= timestamptz '2026-01-01 00:00:00.1234567+00'",
+        "created_at between '1900-01-01' and '9999-12-31' and kind = 'tag'",
         "parent_id is null",
         "catalog = 'main' and format is null",
         "properties['warehouse'] is not null",
@@ -116,6 +120,38 @@ def test_only_used_columns_and_rows_are_fetched(ask: Ask, monkeypatch: pytest.Mo
 
     assert [each["columns"] for each in queries] == ["id,kind,name"]
     assert json.loads(queries[0]["where"] or "") == [["kind", "=", "tag"], ["id", ">", 5]]
+
+
+@pytest.mark.parametrize("sign,number", [(">=", 1), ("<", 1), (">", 0), ("<=", 0), ("=", None)])
+def test_times_are_compared_in_milliseconds(sign: str, number: int | None) -> None:
+    """A comparison with a part of a millisecond selects the times in milliseconds that it selects itself."""
+    moment = datetime(1970, 1, 1, 0, 0, 0, 400, tzinfo=UTC)
+    whole = datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)
+
+    assert system_tables.time_condition("t", sign, moment=moment) == (None if number is None else ("t", sign, number))
+    assert system_tables.time_condition("t", sign, moment=whole) == ("t", sign, 1000)
+
+
+def test_activity_is_queried_by_time_and_user(ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Audit records and changes are rows; conditions on times and users are sent to the server."""
+    queries: list[dict[str, str | None]] = []
+    real = system_tables.request
+
+    def spy(method: str, path: str, *, query: dict[str, str | None]) -> object:
+        queries.append(query)
+        return real(method, path, query=query)
+
+    monkeypatch.setattr(system_tables, "request", spy)
+    day = "occurred_at >= now() - interval '1 day'"
+    audited = ask(f"select path from audit where {day} and user_name = 'admin' and change = 'create' and kind = 'tag'")
+    changed = ask(f"select path from changes where {day} and actor = 'admin' and kind = 'tag'")
+
+    assert audited == changed == [{"path": "pii"}]
+    for each, user in zip(queries, ("user_name", "actor"), strict=True):
+        where = json.loads(each["where"] or "")
+        assert [user, "=", "admin"] in where
+        assert [name for name, sign, _ in where if sign == ">="] == ["occurred_at"]
+    assert ask("select path from audit", user="ana") == []
 
 
 def test_tables_and_columns_are_described(ask: Ask) -> None:

@@ -11,11 +11,10 @@ from limnos.model.audit import AuditRecord, rights_of
 from limnos.model.errors import PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.privileges import Privilege
-from limnos.services.activity import audit
 from limnos.services.activity.audit import audit_read
 from limnos.services.identity.owners import owner_set
 from limnos.services.identity.users import user_enable
-from limnos.services.request.context import Context
+from limnos.services.request.audit_lines import AuditLines
 from limnos.store.activity import audit as audit_store
 from limnos.store.activity.audit import AuditFilter
 from tests.inprocess import LAKE
@@ -71,14 +70,14 @@ def test_ownership_lost_during_read_hides_new_records(desk: ServiceDesk, monkeyp
     """
     desk.namespace("a")
     desk.run(owner_set(desk.ctx(), owner="ana", **LAKES))
-    caught_up = audit.audit_catch_up
+    caught_up = AuditLines.catch_up
 
-    async def meanwhile(ctx: Context) -> None:
+    async def meanwhile(audit_lines: AuditLines) -> None:
         await owner_set(desk.ctx("ana"), owner="admin", **LAKES)
-        await caught_up(ctx)
+        await caught_up(audit_lines)
 
     assert "main.a" in [each.path for each in lines(desk, "ana")]
-    monkeypatch.setattr(audit, "audit_catch_up", meanwhile)
+    monkeypatch.setattr(AuditLines, "catch_up", meanwhile)
 
     assert [(each.user, each.kind) for each in lines(desk, "ana")] == [("ana", "metalake")], "own records only"
 

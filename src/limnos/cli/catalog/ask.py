@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
@@ -17,6 +18,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_rows
+from limnos.client.activity.system_tables import time_condition
 
 if TYPE_CHECKING:
     import duckdb
@@ -33,7 +35,11 @@ _TYPES: Final = {
     "texts": "VARCHAR[]",
     "map": "MAP(VARCHAR, VARCHAR)",
 }
-_FILTER: Final = re.compile(r"(?P<column>[a-z_]+)(?P<sign>=|<=|>=|<|>)(?:'(?P<text>[^'\\]*)'|(?P<number>-?\d{1,18}))")
+_FILTER: Final = re.compile(
+    r"(?P<column>[a-z_]+)(?P<sign>=|<=|>=|<|>)"
+    r"(?:'(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?)\+00'::TIMESTAMP WITH TIME ZONE"
+    r"|'(?P<text>[^'\\]*)'|(?P<number>-?\d{1,18}))"
+)
 _FOR_EMPTY_TABLES: Final = "statistics_propagation,empty_result_pullup"
 """Optimizers that leave out the scans of empty tables."""
 _CONFIG: Final = {
@@ -179,11 +185,14 @@ def _need(table: SystemTableInfo, scans: list[Mapping[str, object]]) -> TableNee
 
 
 def _condition(match: re.Match[str], types: Mapping[str, str]) -> Condition | None:
-    column, text, number = match["column"], match["text"], match["number"]
+    column, text, number, time = match["column"], match["text"], match["number"], match["time"]
     if types.get(column) == "text" and text is not None:
         return (column, match["sign"], text)
     if types.get(column) == "int" and number is not None:
         return (column, match["sign"], int(number))
+    if types.get(column) == "time" and time is not None:
+        moment = datetime.fromisoformat(f"{time[:19]}.{time[20:]:0<6}+00:00")
+        return time_condition(column, match["sign"], moment=moment)
     return None
 
 

@@ -7,6 +7,7 @@ Must not know Arrow, because the client has no such library: rows are the bytes 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
 from typing import Final
 
 import msgspec
@@ -21,6 +22,18 @@ READS_MAX: Final = 5
 """The maximum number of times that a table is read from the start."""
 Condition = tuple[str, str, int | str | bool]
 """A column, one of `=`, `<`, `<=`, `>`, `>=`, and a value."""
+_MILLISECOND: Final = timedelta(milliseconds=1)
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def time_condition(column: str, sign: str, *, moment: datetime) -> Condition | None:
+    """Return the condition that compares a column of times, which are in milliseconds, with a time of more digits; None
+    for a time that no row has.
+    """
+    number, rest = divmod(moment - _EPOCH, _MILLISECOND)
+    if rest and sign == "=":
+        return None
+    return column, sign, number + 1 if rest and sign in ("<", ">=") else number
 
 
 class SystemTables(Resource[S]):

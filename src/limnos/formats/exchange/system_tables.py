@@ -23,6 +23,7 @@ ColumnType = Literal["int", "text", "bool", "time", "texts", "map"]
 Cells = tuple[object, ...]
 """The values of a row, in the order of the table's columns."""
 CONDITIONS_MAX: Final = 20
+_NUMBER_MAX: Final = 2**63
 
 
 class SystemColumn(NamedTuple):
@@ -148,6 +149,21 @@ SYSTEM_TABLES: Final[Mapping[str, SystemTable]] = {
             " ended_at time, result text",
             is_activity=True,
         ),
+        _table(
+            "changes",
+            "Committed changes of objects, as in the change feed. A path that is hidden from the reader is empty.",
+            columns=f"{_OBJECT}, old_path text, new_path text, operation text, actor text, request_id text, occurred_at time,"
+            " zone int, revision int, ordinal int",
+            is_activity=True,
+        ),
+        _table(
+            "audit",
+            "Audit records: all for the owner of the metalake and service admins, else those of the reader's own actions.",
+            columns=f"{_OBJECT}, record_id int, occurred_at time, user_name text, outcome text, change text, action text,"
+            " new_path text, detail text, rights text, protocol text, operation text, status int, request_id text,"
+            " client text, peer text, credential text, zone int, revision int, ordinal int",
+            is_activity=True,
+        ),
     )
 }
 """The system tables by name."""
@@ -195,8 +211,12 @@ class RowRequest(NamedTuple):
 
     def id_range(self, first: int, last: int) -> tuple[int, int]:
         """Narrow a range of ids, both inclusive, by the conditions on the column `id`."""
+        return self.range_of("id", first=first, last=last)
+
+    def range_of(self, column: str, *, first: int, last: int) -> tuple[int, int]:
+        """Narrow a range of numbers or times, both inclusive, by the conditions on a column."""
         for each in self.conditions:
-            if each.column != "id" or not isinstance(each.value, int):
+            if each.column != column or not isinstance(each.value, int):
                 continue
             if each.operator in ("=", ">", ">="):
                 first = max(first, each.value + (each.operator == ">"))
@@ -247,6 +267,8 @@ def _conditions(table: SystemTable, where: str | None) -> tuple[Condition, ...]:
         if expected is None or type(value) is not expected:
             kind = "cannot be compared" if expected is None else f"is compared with values of type {expected.__name__}"
             raise BadRequest(f"Column {name} {kind}")
+        if isinstance(value, int) and not -_NUMBER_MAX <= value < _NUMBER_MAX:
+            raise BadRequest(f"The number that column {name} is compared with must have at most 64 bits")
         results.append(Condition(name, sign, value, at))
     return tuple(results)
 

@@ -245,7 +245,7 @@ SOURCE_CASES: Mapping[str, Record] = {
         keys={
             "system": RecordKey(
                 value_schema=Choice(tuple(SYSTEM_TABLES)),
-                description="A system table: the tree, access, lineage, runs; rows that the run's user may see.",
+                description="A system table: the tree, access, lineage, runs, changes, audit; rows that the run's user may see.",
                 example="system: effective_access",
                 required=True,
             ),

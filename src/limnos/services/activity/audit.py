@@ -14,7 +14,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.model.audit import AuditRecord
-from limnos.model.errors import BadRequest, ServiceUnavailable
+from limnos.model.errors import BadRequest
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import refuse_former
 from limnos.services.request.request_scope import RequestScope
@@ -22,8 +22,6 @@ from limnos.services.request.request_view import RequestView
 from limnos.store.activity.audit import AuditFilter, AuditMoment, latest_part_read, lines_part_read
 
 PAGE_MAX: Final = 1_000
-BITES_MAX: Final = 500
-"""The maximum number of batches of changes that one read converts into audit records."""
 
 
 class AuditLinesPage(NamedTuple):
@@ -45,7 +43,7 @@ async def audit_read(ctx: Context, metalake: str | None, *, filters: AuditFilter
     if metalake is None:
         await refuse_former(ctx)
     seen = await _narrow_to_allowed(ctx, metalake, filters=filters)
-    await audit_catch_up(ctx)
+    await ctx.services.audit.catch_up()
     most = max(1, min(limit, PAGE_MAX))
     while True:
         records = await _records(ctx, seen, limit=most + 1)
@@ -62,7 +60,7 @@ async def audit_latest(
     The ids of records are not in the order of times: a refusal is written at once, and a change within half a minute.
     """
     seen = await _narrow_to_allowed(ctx, metalake, filters=filters)
-    await audit_catch_up(ctx)
+    await ctx.services.audit.catch_up()
     most = max(1, min(limit, PAGE_MAX))
     while True:
         records: list[AuditRecord] = []
@@ -116,15 +114,3 @@ def _narrow_to_caller(request_view: RequestView, audit_filter: AuditFilter) -> A
     if request_view.subject.user_id is None:
         request_view.require(Action.AUDIT_READ, request_view.settled.outer)
     return msgspec.structs.replace(within, user_id=request_view.subject.user_id)
-
-
-async def audit_catch_up(ctx: Context) -> None:
-    """Convert all changes that were committed before this call into audit records.
-
-    Raises ServiceUnavailable if too many changes are not converted yet.
-    """
-    await ctx.services.audit.flush()
-    for _ in range(BITES_MAX):
-        if not await ctx.services.audit.collect():
-            return
-    raise ServiceUnavailable("Many changes are not yet in the audit: try again in a minute")

@@ -141,12 +141,12 @@ class HeldSnapshots:
 
     @asynccontextmanager
     async def at(
-        self, metalake_id: int, *, user: str, revision: str | None, is_shared: bool = True
+        self, metalake_id: int, *, user: str, revision: str | None, is_shared: bool = True, is_kept: bool = True
     ) -> AsyncGenerator[HeldSnapshot, None]:
         """Use a snapshot of a metalake: at a revision, or without one at the current revision.
 
         A snapshot that is not `is_shared` gets a revision of its own, which ends with it: for rows that change while
-        the clocks stay the same.
+        the clocks stay the same. If it is not `is_kept` either, it is closed after this use: nobody knows its revision.
 
         Raises RevisionEnded if the revision can no longer be read, ServiceUnavailable if too many are held.
         """
@@ -160,6 +160,8 @@ class HeldSnapshots:
         finally:
             snapshot.users -= 1
             snapshot.used = asyncio.get_running_loop().time()
+            if not (is_shared or is_kept or revision):
+                self._drop([snapshot])
             self._close_old()
 
     def _find(self, metalake_id: int, revision: str) -> HeldSnapshot | None:

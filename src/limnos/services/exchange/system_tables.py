@@ -20,6 +20,8 @@ from limnos.formats.exchange.system_tables import ArrowEncoder, Cells, RowReques
 from limnos.model.errors import BadRequest, PermissionDenied, RevisionEnded
 from limnos.services.exchange.access_rows import AccessRows
 from limnos.services.exchange.activity_rows import ActivityRows
+from limnos.services.exchange.audit_rows import audit_pages
+from limnos.services.exchange.change_rows import change_feeds, change_pages
 from limnos.services.exchange.held_snapshots import HELD_SNAPSHOTS, UNUSED_S, Clocks, HeldSnapshot
 from limnos.services.exchange.part_reads import IdRange
 from limnos.services.exchange.table_access import Caller, TableAccess, catalog_facts
@@ -90,6 +92,7 @@ def _decide(request_view: RequestView) -> _Reader:
         subject=request_view.subject,
         active=request_view.active,
         is_enforced=rules.access_enabled,
+        is_auditor=request_view.decide(Action.AUDIT_READ, outer).allowed,
     )
     return _Reader(caller, dict(request_view.stamps)[metalake.id], frozenset(rules.service_admins))
 
@@ -107,17 +110,34 @@ async def table_scan(ctx: Context, metalake: str, *, table: SystemTable, parts: 
     """
     if not 1 <= parts <= PARTS_MAX:
         raise BadRequest(f"parts must be a number from 1 to {PARTS_MAX}")
-    async with _agreed(ctx, metalake, table=table, revision=None) as rights:
+    async with _agreed(ctx, metalake, table=table, revision=None, is_kept=True) as rights:
         snapshot = rights.snapshot
-        zones = dumps(sorted(snapshot.clocks))
-        rows = await snapshot.rows((statements.RANGES, {"parts": parts, "zones": zones}))
-        return TableScan(snapshot.revision, _ranges([row[0] for row in rows]), UNUSED_S)
+        return TableScan(snapshot.revision, _ranges(await _last_keys(rights, table=table, parts=parts)), UNUSED_S)
+
+
+async def _last_keys(rights: _Rights, *, table: SystemTable, parts: int) -> list[int]:
+    """Return the last keys of ranges with about equal counts of rows."""
+    snapshot, caller = rights.snapshot, rights.reader.caller
+    if table.name == "changes":
+        return (await change_feeds(await _access_of(rights))).last_keys(parts)
+    if table.name == "audit":
+        params = {"parts": parts, "metalake": snapshot.metalake_id}
+        # the times of others' records are unknown to a caller who reads own records, so these are one part
+        rows = await snapshot.rows((statements.AUDIT_RANGES, params)) if caller.is_auditor else []
+    else:
+        rows = await snapshot.rows((statements.RANGES, {"parts": parts, "zones": dumps(sorted(snapshot.clocks))}))
+    return [row[0] for row in rows]
 
 
 def _ranges(lasts: list[int]) -> list[IdRange]:
-    """Return ranges that cover all ids, from the last ids of ranges of objects."""
+    """Return ranges that cover all keys, from the last keys of ranges of rows."""
     firsts = [0, *(last + 1 for last in lasts[:-1])]
     return [IdRange(first, last) for first, last in zip(firsts, [*lasts[:-1], ID_MAX], strict=True)]
+
+
+async def _access_of(rights: _Rights) -> TableAccess:
+    snapshot = rights.snapshot
+    return TableAccess(snapshot, rights.reader.caller, catalogs=await catalog_facts(snapshot))
 
 
 async def table_read(ctx: Context, metalake: str, *, request: PartRequest) -> AsyncGenerator[bytes, None]:
@@ -129,8 +149,7 @@ async def table_read(ctx: Context, metalake: str, *, request: PartRequest) -> As
     """
     encoder = await asyncio.to_thread(ArrowEncoder, request.rows)
     async with _agreed(ctx, metalake, table=request.rows.table, revision=request.revision) as rights:
-        snapshot, reader = rights.snapshot, rights.reader
-        access = TableAccess(snapshot, reader.caller, catalogs=await catalog_facts(snapshot))
+        reader, access = rights.reader, await _access_of(rights)
         turns = PAGE_TURNS.of(ctx.services).turns
         count = 0
         now_ms = ctx.services.store.time.now_ms()
@@ -147,17 +166,24 @@ async def table_read(ctx: Context, metalake: str, *, request: PartRequest) -> As
 
 @asynccontextmanager
 async def _agreed(
-    ctx: Context, metalake: str, *, table: SystemTable, revision: str | None
+    ctx: Context, metalake: str, *, table: SystemTable, revision: str | None, is_kept: bool = False
 ) -> AsyncGenerator[_Rights, None]:
     """Use a snapshot at a revision, or at the current one, with the caller's rights at that revision.
+
+    A snapshot of a table about activity is held for later requests only if it is `is_kept`.
 
     Raises RevisionEnded if the rights have changed since; and as `HeldSnapshots.at`.
     """
     for attempt in range(1, ATTEMPTS_MAX + 1):
         reader = await ctx.read(RequestScope(metalake), _decide)
         user, metalake_id = reader.caller.subject.user_name, reader.caller.metalake.id
+        if table.name == "audit" and revision is None:
+            await ctx.services.audit.catch_up()
         snapshots = HELD_SNAPSHOTS.of(ctx.services)
-        async with snapshots.at(metalake_id, user=user, revision=revision, is_shared=not table.is_activity) as snapshot:
+        is_shared = not table.is_activity
+        async with snapshots.at(
+            metalake_id, user=user, revision=revision, is_shared=is_shared, is_kept=is_kept
+        ) as snapshot:
             rights = _Rights(ctx, RequestScope(metalake), snapshot=snapshot)
             try:
                 await rights.begin()
@@ -170,6 +196,10 @@ async def _agreed(
 
 
 def _pages(access: TableAccess, request: PartRequest, *, admins: frozenset[str], now_ms: int) -> Pages:
+    if request.rows.table.name == "changes":
+        return change_pages(access, request.rows, part=request.part)
+    if request.rows.table.name == "audit":
+        return audit_pages(access, request.rows, part=request.part)
     if request.rows.table.is_activity:
         return ActivityRows(access, request.rows, part=request.part, now_ms=now_ms).pages()
     if request.rows.table.name == "effective_access":
@@ -246,7 +276,7 @@ class _Rights:
 
 def _rights_of(reader: _Reader) -> object:
     caller = reader.caller
-    return (caller.metalake.id, caller.owner_id, caller.subject, caller.active, caller.is_enforced)
+    return (caller.metalake.id, caller.owner_id, caller.subject, caller.active, caller.is_enforced, caller.is_auditor)
 
 
 def _rights_changed() -> RevisionEnded:

@@ -32,8 +32,8 @@ RESTRICTIONS_MAX: Final = 2**31 - 1
 
 
 class Caller(NamedTuple):
-    """The caller of a read: the rights in the metalake, the active roles (None for all), and whether access control is
-    on.
+    """The caller of a read: the rights in the metalake, the active roles (None for all), whether access control is on,
+    and whether the caller may read the audit records of all users.
     """
 
     metalake: Node
@@ -41,6 +41,7 @@ class Caller(NamedTuple):
     subject: Subject
     active: frozenset[str] | None
     is_enforced: bool
+    is_auditor: bool
 
 
 class SnapshotObject(NamedTuple):
@@ -127,6 +128,17 @@ class TableAccess:
                 objects[node_id] = SnapshotObject((ChainLink(node_id, kind, name), *above), owner_id)
         return objects
 
+    async def learn_owners(self, ids: Collection[int]) -> dict[int, int]:
+        """Read the owners of objects, also of dropped ones, and use them in decisions on objects below.
+
+        Must be called before the decisions on a page: it may forget the owners of earlier pages.
+        """
+        if len(self.owners) > CONTAINERS_MAX:
+            self._forget()
+        owners: dict[int, int] = dict(await self.snapshot.rows((statements.OWNERS_AMONG, {"ids": dumps(sorted(ids))})))
+        self.owners.update(owners)
+        return owners
+
     async def _read_containers(self, ids: set[int]) -> None:
         """Read containers, and their ancestors level by level, until all are known or missing."""
         rows: dict[int, tuple[int, Kind, str, int | None]] = {}
@@ -201,8 +213,15 @@ class TableAccess:
 
     def may_load(self, kind: Kind, object_id: int, *, name: str, owner_id: int | None = None) -> bool:
         """Return whether the caller may load a user, group, role, tag or policy of the metalake."""
-        target = SnapshotObject((ChainLink(object_id, kind, name), *self._top), owner_id)
-        if kind.is_node:
+        return self.may_load_at((ChainLink(object_id, kind, name), *self._top), owner_id=owner_id)
+
+    def may_load_at(self, chain: SecurableChain, *, owner_id: int | None) -> bool:
+        """Return whether the caller may load an object at a path, also at a former one.
+
+        The owners of its ancestors must be known: `learn_owners`.
+        """
+        target = SnapshotObject(chain, owner_id)
+        if chain[0].kind.is_node:
             return self.may(Action.METADATA_LOAD, target)
         # the caller's own groups and roles are known by their ids, so equal facts are not enough for a shared decision
         return not self.caller.is_enforced or self._decided(self.caller.subject, Action.METADATA_LOAD, target=target)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Change publishing: selects the changes of a zone that are visible to a caller, and their names, on a current request
-view.
+"""Change publishing: selects the changes of a zone that are visible to a caller, and their names, by the facts of a
+current request view, or by those of another reader.
 
 A change is visible to a caller who may load its object at its current path, or, for a dropped object, at its last path.
 The old and the new path of a move are each visible to callers who may load the object there. So no caller learns the
@@ -9,14 +9,15 @@ name of a hidden container, and callers who saw the object at its old path learn
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 
 import msgspec
 
 from limnos.access.actions import Action
-from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.decisions import ChainLink, SecurableChain, path_of
 from limnos.model.entities import ChangeRow
-from limnos.model.kinds import Kind, ZoneKind
+from limnos.model.kinds import Kind
 from limnos.services.request.request_view import RequestView
 from limnos.store.activity.feed import FeedEntry, NodePosition
 from limnos.view.cache_miss import CacheMiss, require_fact
@@ -61,10 +62,10 @@ def publish_changes(
     Raises CacheMiss if a fact is not cached, ChangesOutdated if an object was dropped or restored since `entries` were
     read.
     """
-    teller = _ChangePublisher(request_view, node_positions)
+    publisher = _CurrentPublisher(request_view, node_positions)
     cached = tuple(entries)
-    teller.gather(cached)
-    return [change for entry in cached if (change := teller.tell(entry)) is not None]
+    publisher.gather(cached)
+    return [change for entry in cached if (change := publisher.publish(entry)) is not None]
 
 
 def publish_dropped_catalog_changes(
@@ -76,6 +77,13 @@ def publish_dropped_catalog_changes(
     """
     if not request_view.decide(Action.METALAKE_ALTER, request_view.settled.outer).allowed:
         return []
+    return dropped_catalog_changes(entries, node_positions)
+
+
+def dropped_catalog_changes(
+    entries: Iterable[FeedEntry], node_positions: Mapping[int, NodePosition]
+) -> list[PublishedChange]:
+    """Return the changes of a dropped catalog, for a caller who may alter the metalake."""
     return [
         _published_change(entry, path=_former_parent(entry.change.node_id, node_positions), old=None, new=None)
         for entry in entries
@@ -111,40 +119,45 @@ def _published_change(
     )
 
 
-class _ChangePublisher:
-    """Selects the changes of one zone that are visible to one caller.
+class ChangePublisher(ABC):
+    """Selects the changes of one zone that are visible to one caller, by the facts that a subclass reads.
 
-    Caches the ancestors and the access decision of each object.
+    Caches the access decision of each object. Must get the ancestors of the zone: the chain of the catalog or metalake.
     """
 
-    def __init__(self, request_view: RequestView, node_positions: Mapping[int, NodePosition]) -> None:
-        self.request_view = request_view
+    def __init__(self, outer: SecurableChain, node_positions: Mapping[int, NodePosition]) -> None:
         self.node_positions = node_positions
-        outer = request_view.settled.outer
         self.chains: dict[int, SecurableChain | None] = {outer[0].id: outer, outer[-1].id: outer[-1:]}
-        self.seen: dict[int, bool] = {}
+        self._metalake = outer[-1:]
+        self._seen: dict[int, bool] = {}
 
-    def gather(self, entries: tuple[FeedEntry, ...]) -> None:
-        """Raise one CacheMiss for all nodes that the view lacks, so that one statement reads them."""
-        zone, requested = self.request_view.zone, set[int]()
-        for entry in entries:
-            change = entry.change
-            ids = (change.node_id, change.old_parent, change.new_parent) if change.kind.is_node else ()
-            requested.update(
-                i for i in ids if i is not None and i in self.node_positions and self.node_positions[i].zone == zone
-            )
-        missing = [i for i in requested - self.chains.keys() if self.request_view.view.get(node_key(i)) is ABSENT]
-        if missing:
-            raise CacheMiss({nodes_key(zone, tuple(sorted(missing))): zone})
+    @abstractmethod
+    def chain(self, node_id: int) -> SecurableChain | None:
+        """Return the chain of a node and its ancestors: the current chain, or for a dropped node its last one.
 
-    def tell(self, entry: FeedEntry) -> PublishedChange | None:
+        None if an ancestor is not in the store any more.
+        """
+
+    @abstractmethod
+    def may_load(self, chain: SecurableChain) -> bool:
+        """Return whether the caller may load the first object of `chain` at its current path."""
+
+    @abstractmethod
+    def may_load_at(self, chain: SecurableChain) -> bool:
+        """Return whether the caller may load an object at an old or new path, which may differ from its current one."""
+
+    @abstractmethod
+    def pipeline_of(self, change: ChangeRow) -> tuple[ChainLink, ...]:
+        """Return the link to a run's pipeline, whose owner may see its runs; empty if the pipeline was dropped."""
+
+    def publish(self, entry: FeedEntry) -> PublishedChange | None:
         """Return the parts of a change that are visible to the caller; None if all parts are hidden."""
         change = entry.change
         if not change.kind.is_node:
             return self._publish_without_node(entry)
         chain = self.chain(change.node_id)
-        old = self._end(change, change.old_parent, change.old_name)
-        new = self._end(change, change.new_parent, change.new_name)
+        old = self._end(change, change.old_parent, name=change.old_name)
+        new = self._end(change, change.new_parent, name=change.new_name)
         is_reported = chain is not None and self._is_visible(chain)
         was = old is not None and change.new_name is not None and self._is_visible_at(old, chain)
         if chain is None and old is not None and change.old_name is not None:
@@ -164,23 +177,59 @@ class _ChangePublisher:
         """
         change = entry.change
         name = change.only_name
-        above = self._pipeline_of(change) if change.kind is Kind.JOB else ()
-        if not self._is_visible(
-            (ChainLink(change.node_id, change.kind, name or ""), *above, *self.request_view.settled.outer[-1:])
-        ):
+        above = self.pipeline_of(change) if change.kind is Kind.JOB else ()
+        if not self._is_visible((ChainLink(change.node_id, change.kind, name or ""), *above, *self._metalake)):
             return None
         return _published_change(entry, path=None if name is None else (name,), old=None, new=None)
 
-    def _pipeline_of(self, change: ChangeRow) -> tuple[ChainLink, ...]:
-        """Return the link to a run's pipeline, whose owner may see its runs; empty if the pipeline was dropped."""
+    def _end(self, change: ChangeRow, parent_id: int | None, *, name: str | None) -> SecurableChain | None:
+        """Return the chain of a changed object at its old or its new path; None if the change has no such path, or an
+        ancestor is not in the store any more.
+        """
+        if parent_id is None or name is None:
+            return None
+        above = self.chain(parent_id)
+        return None if above is None else (ChainLink(change.node_id, change.kind, name), *above)
+
+    def _is_visible(self, chain: SecurableChain) -> bool:
+        """Return whether the caller may load the first object of `chain` at its current path. Cached by object."""
+        is_found = self._seen.get(chain[0].id)
+        if is_found is None:
+            is_found = self._seen[chain[0].id] = self.may_load(chain)
+        return is_found
+
+    def _is_visible_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
+        return self._is_visible(end) if end == chain else self.may_load_at(end)
+
+
+class _CurrentPublisher(ChangePublisher):
+    """Selects changes by the facts of a current request view, for its caller."""
+
+    def __init__(self, request_view: RequestView, node_positions: Mapping[int, NodePosition]) -> None:
+        super().__init__(request_view.settled.outer, node_positions)
+        self.request_view = request_view
+
+    def gather(self, entries: tuple[FeedEntry, ...]) -> None:
+        """Raise one CacheMiss for all nodes that the view lacks, so that one statement reads them."""
+        zone, requested = self.request_view.zone, set[int]()
+        for entry in entries:
+            change = entry.change
+            ids = (change.node_id, change.old_parent, change.new_parent) if change.kind.is_node else ()
+            requested.update(
+                i for i in ids if i is not None and i in self.node_positions and self.node_positions[i].zone == zone
+            )
+        missing = [i for i in requested - self.chains.keys() if self.request_view.view.get(node_key(i)) is ABSENT]
+        if missing:
+            raise CacheMiss({nodes_key(zone, tuple(sorted(missing))): zone})
+
+    def pipeline_of(self, change: ChangeRow) -> tuple[ChainLink, ...]:
+        """Return the link to a run's pipeline; empty if the pipeline was dropped. Raises CacheMiss."""
         pipeline = require_fact(self.request_view.view, node_key(change.object_id), zone=self.request_view.metalake.id)
         return () if pipeline is None else (ChainLink(pipeline.id, Kind.JOB_TEMPLATE, pipeline.name),)
 
     def chain(self, node_id: int) -> SecurableChain | None:
-        """Return the chain of a node and its ancestors: the current chain, or for a dropped node its last one.
-
-        None if an ancestor is not in the store any more. Raises CacheMiss, and ChangesOutdated if the object was
-        dropped or restored since its position was read.
+        """Return the chain of a node. Raises CacheMiss, and ChangesOutdated if the object was dropped or restored since
+        its position was read.
         """
         if node_id in self.chains:
             return self.chains[node_id]
@@ -205,32 +254,10 @@ class _ChangePublisher:
         self.chains[node_id] = chain = None if above is None else (link, *above)
         return chain
 
-    def _end(self, change: ChangeRow, parent_id: int | None, name: str | None) -> SecurableChain | None:
-        """Return the chain of a changed object at its old or its new path; None if the change has no such path, or an
-        ancestor is not in the store any more.
-        """
-        if parent_id is None or name is None:
-            return None
-        above = self.chain(parent_id)
-        return None if above is None else (ChainLink(change.node_id, change.kind, name), *above)
+    def may_load(self, chain: SecurableChain) -> bool:
+        """Decide for the caller. The request view caches the decision."""
+        return self.request_view.decide(Action.METADATA_LOAD, chain).allowed
 
-    def _is_visible(self, chain: SecurableChain) -> bool:
-        """Return whether the caller may load the first object of `chain` at its current path. Cached by object."""
-        is_found = self.seen.get(chain[0].id)
-        if is_found is None:
-            is_found = self.seen[chain[0].id] = self.request_view.decide(Action.METADATA_LOAD, chain).allowed
-        return is_found
-
-    def _is_visible_at(self, end: SecurableChain, chain: SecurableChain | None) -> bool:
-        """Return whether the caller may load the object at an old or new path of a change, which may differ from its
-        current path.
-        """
-        if end == chain:
-            return self._is_visible(end)
-        return self.request_view.decide_for(self.request_view.user, Action.METADATA_LOAD, end).allowed
-
-
-def path_of(chain: SecurableChain) -> ChangePath:
-    """Return the names of an object and its ancestors, from the catalog down; of a metalake object only its name."""
-    names = tuple([link.name for link in reversed(chain) if link.kind is not Kind.METALAKE])
-    return names[-1:] if chain[0].kind.home is ZoneKind.METALAKE else names
+    def may_load_at(self, chain: SecurableChain) -> bool:
+        """Decide for the caller, without caching: the cache is by object, and the object may be elsewhere now."""
+        return self.request_view.decide_for(self.request_view.user, Action.METADATA_LOAD, chain).allowed

@@ -13,12 +13,12 @@ from typing import Final, NamedTuple, cast
 
 from limnos.access.actions import Action
 from limnos.access.filters import list_filter
-from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.decisions import ChainLink, SecurableChain, path_of
 from limnos.model.errors import NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.kinds import Kind
 from limnos.model.records import MetalakeRecord
 from limnos.names.path import Levels
-from limnos.services.lookup.change_publishing import ChangesOutdated, path_of
+from limnos.services.lookup.change_publishing import ChangesOutdated
 from limnos.services.request.browsing import is_permitted
 from limnos.services.request.context import Context
 from limnos.services.request.multi_catalog_reads import read_many_scopes

@@ -33,6 +33,8 @@ log = get_logger("limnos.audit")
 WAITING_MAX: Final = 20_000
 BATCH_MAX: Final = 500
 PAUSE_S: Final = 0.5
+BATCHES_MAX: Final = 500
+"""The maximum number of batches of changes that one read of the audit converts into records."""
 LINES = Counter("limnos_audit_lines_total", "Audit records about reads and refusals, by outcome.", ("outcome",))
 
 
@@ -172,3 +174,14 @@ class AuditLines:
         if not self.rules.changes or not await self.gate.look_up(lines_due):
             return False
         return await self.store.submit(self._permit, lines_collect)
+
+    async def catch_up(self) -> None:
+        """Convert all changes that were committed before this call into audit records.
+
+        Raises ServiceUnavailable if too many changes are not converted yet.
+        """
+        await self.flush()
+        for _ in range(BATCHES_MAX):
+            if not await self.collect():
+                return
+        raise ServiceUnavailable("Many changes are not yet in the audit: try again in a minute")

@@ -12,9 +12,8 @@ from functools import partial
 from typing import NamedTuple
 
 from limnos.access.actions import Action
-from limnos.model.decisions import ChainLink, SecurableChain
+from limnos.model.decisions import ChainLink, SecurableChain, path_of
 from limnos.model.entities import Node
-from limnos.services.lookup.change_publishing import path_of
 from limnos.services.lookup.visibility import UsableCatalogs, chain_of, require_nodes_cached
 from limnos.services.request.browsing import is_permitted
 from limnos.services.request.context import Context

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 import pyarrow as pa
@@ -16,6 +17,7 @@ from pyspark.sql import datasource as spark
 from pyspark.sql import types as kinds
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from limnos.client.activity.system_tables import time_condition
 from limnos.model.errors import BadRequest
 
 if TYPE_CHECKING:
@@ -140,7 +142,7 @@ class SystemReader(spark.DataSourceReader):
         self._where: list[Condition] = []
 
     def pushFilters(self, filters: list[spark.Filter]) -> Iterable[spark.Filter]:  # noqa: N802 - PySpark's name
-        """Send comparisons of numbers and texts to the server. Spark evaluates all filters, too."""
+        """Send comparisons of numbers, texts and times to the server. Spark evaluates all filters, too."""
         for each in filters:
             condition = self._condition(each)
             if condition is not None:
@@ -159,6 +161,8 @@ class SystemReader(spark.DataSourceReader):
             return name, sign, value
         if isinstance(type_, kinds.LongType) and isinstance(value, int) and -_INTEGER_MAX <= value < _INTEGER_MAX:
             return name, sign, int(value)
+        if isinstance(type_, kinds.TimestampType) and isinstance(value, datetime) and value.tzinfo is not None:
+            return time_condition(name, sign, moment=value)
         return None
 
     def partitions(self) -> list[TablePart]:

@@ -6,6 +6,7 @@ Must not know requests. `audit_conversion` creates records from change rows.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Final, NamedTuple
@@ -178,12 +179,13 @@ NEWEST: Final = AuditMoment(2**62, 2**62)
 """The position after all records."""
 _OLDEST: Final = AuditMoment(-1, -1)
 TIME_END = Sql(
-    "SELECT at, id FROM audit WHERE metalake_id = :metalake_id AND (at, id) < (:before_at, :before_id)"
+    "SELECT at, id FROM audit WHERE metalake_id = :metalake_id AND (at, id) < (:before_at, :before_id) AND at >= :since"
     " ORDER BY at DESC, id DESC LIMIT 1 OFFSET :rows"
 )
-FEW = {name: Sql(f"SELECT id FROM audit WHERE {_FILTERS[name]} LIMIT :rows") for name in ("user", "request_id")} | {
-    "path": AT_PATH
-}
+FEW = {
+    name: Sql(f"SELECT id FROM audit WHERE {_FILTERS[name]} LIMIT :rows")
+    for name in ("user", "object_id", "request_id")
+} | {"path": AT_PATH}
 """Statements that tell whether a filter has few records, which are read by its index and sorted."""
 
 
@@ -197,21 +199,26 @@ class AuditTimePart(NamedTuple):
 
 
 @cache
-def _timed(names: tuple[str, ...], *, family: str = "", is_few: bool = False) -> Sql:
-    """Build the SELECT of records between two moments, the latest first. With `is_few`, the filters' index is used and
-    its records are sorted: `at + 0` keeps both stores from reading all records in the order of times.
+def _timed(names: tuple[str, ...], *, family: str = "", is_few: bool = False, has_rights: bool = True) -> Sql:
+    """Build the SELECT of records between two moments, the latest first. Without `has_rights` the access decisions,
+    which are the longest field, are empty.
+
+    With `is_few`, the filters' index is used and its records are sorted: `at + 0` keeps both stores from using the
+    index of the times instead, which has all records.
     """
-    order = "at + 0 DESC, id + 0 DESC" if is_few else "at DESC, id DESC"
-    return Sql(
-        f"SELECT {_NAMES} FROM audit WHERE {_where(names, family=family)}"
-        " AND (at, id) < (:before_at, :before_id) AND (at, id) >= (:from_at, :from_id)"
-        f" ORDER BY {order} LIMIT :limit"
-    )
+    fields = _NAMES if has_rights else _NAMES.replace("rights", "'[]' AS rights")
+    moments = "(at, id) < (:before_at, :before_id) AND (at, id) >= (:from_at, :from_id)"
+    where, order = f"{_where(names, family=family)} AND {moments}", "at DESC, id DESC"
+    if is_few:
+        where, order = (re.sub(r"(?<!:)\b(at|id|metalake_id)\b", r"\1 + 0", text) for text in (where, order))
+    return Sql(f"SELECT {fields} FROM audit WHERE {where} ORDER BY {order} LIMIT :limit")
 
 
-def latest_part_read(audit_filter: AuditFilter, before: AuditMoment, *, limit: int) -> Load[AuditTimePart]:
+def latest_part_read(
+    audit_filter: AuditFilter, before: AuditMoment, *, limit: int, has_rights: bool = True
+) -> Load[AuditTimePart]:
     """Read up to `limit` records of a metalake before a moment, the latest first. At most `SCANNED_AT_ONCE` records are
-    examined. The ids of the filter are ignored.
+    examined. The ids of the filter are ignored. Without `has_rights` the records have no access decisions.
     """
     filters = {name: value for name, value in _filters_of(audit_filter).items() if name not in ("before", "after")}
     params: dict[str, Value] = {**filters, **_path_range(audit_filter.path)}
@@ -222,14 +229,21 @@ def latest_part_read(audit_filter: AuditFilter, before: AuditMoment, *, limit: i
         is_few = is_few or len(rows) < SCANNED_AT_ONCE
     end: AuditMoment | None = None
     if not is_few:
-        ends = yield TIME_END, {"metalake_id": filters["metalake_id"], **moment, "rows": SCANNED_AT_ONCE - 1}
+        params |= {"since": params.get("since", 0)}
+        ends = yield TIME_END, {**params, **moment, "rows": SCANNED_AT_ONCE - 1}
         end = AuditMoment(*ends[0]) if ends else None
     first = end or _OLDEST
     action = str(filters.get("action"))
-    statement = _timed(tuple(filters), family=action if action in _FAMILIES else "", is_few=is_few)
+    family = action if action in _FAMILIES else ""
+    statement = _timed(tuple(filters), family=family, is_few=is_few, has_rights=has_rights)
     rows = yield statement, {**params, **moment, "from_at": first.at, "from_id": first.id, "limit": limit}
     records = [AuditRecord(*row) for row in rows]
     return AuditTimePart(records, end if len(records) < limit else None)
+
+
+def narrows_action(word: str) -> bool:
+    """Return whether the filter `action` finds all records that have a word as action, change or operation."""
+    return word not in _FAMILIES or word in _FAMILIES[word]
 
 
 def _filters_of(audit_filter: AuditFilter) -> dict[str, Value]:

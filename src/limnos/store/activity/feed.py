@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Final, NamedTuple
 
 import msgspec
@@ -86,6 +87,29 @@ FEED_SLICE = Sql(
     f"SELECT {FEED_COLUMNS} FROM change WHERE zone = :zone AND revision > :since AND revision <= :until"
     " ORDER BY revision, ordinal LIMIT :rows"
 )
+CHANGE_FILTERS: Final[Mapping[str, str]] = {
+    "since_at": "at >= :since_at",
+    "until_at": "at <= :until_at",
+    "id": "node_id = :id",
+    "kind": "kind = :kind",
+    "actor": "actor = :actor",
+    "operation": "operation = :operation",
+}
+"""Conditions on changes that the database evaluates, in the order of the primary key."""
+
+
+@cache
+def change_page(names: tuple[str, ...]) -> Sql:
+    """Build the SELECT of the next changes of a zone after `:since` and `:ordinal`, up to the revision `:until`, with
+    the conditions `names`. The statement examines the changes up to `:until` at most.
+    """
+    where = "".join([f" AND {CHANGE_FILTERS[name]}" for name in names])
+    return Sql(
+        f"SELECT {FEED_COLUMNS} FROM change WHERE zone = :zone AND revision <= :until"
+        f" AND (revision, ordinal) > (:since, :ordinal){where} ORDER BY revision, ordinal LIMIT :limit"
+    )
+
+
 _NODES, _NODES_SQLITE = _ids(":nodes")
 _LOTS = (
     "WITH RECURSIVE up (id, zone, parent_id, kind, name, deleted) AS ("

@@ -120,6 +120,21 @@ OPERATIONS = _sql(
     f" FROM maintenance_operation m WHERE {_RANGE.format('m.node_id')} AND (m.node_id, m.id) > (:key, :second)"
     " AND +m.catalog_id {zones} ORDER BY m.node_id, m.id LIMIT :limit"
 )
+FEEDS = Sql(
+    "SELECT k.zone, k.revision, k.pruned_to, '', 0, NULL FROM clock k WHERE k.zone = :metalake"
+    " UNION ALL SELECT k.zone, k.revision, k.pruned_to, c.name, c.deleted, o.principal_id FROM clock k"
+    " JOIN node c ON c.id = k.zone LEFT JOIN owner o ON o.object_id = c.id"
+    f" WHERE c.parent_id = :metalake AND +c.kind = {int(Kind.CATALOG)} ORDER BY 1"
+)
+"""The clocks of a metalake and its catalogs, dropped ones too, with name, time of the drop (0 if it is live) and owner
+of each catalog.
+"""
+OWNERS_AMONG = _sql("SELECT o.object_id, o.principal_id FROM owner o WHERE o.object_id {ids}")
+AUDIT_RANGES = Sql(
+    "SELECT DISTINCT max(x.at) FROM (SELECT a.at, ntile(:parts) OVER (ORDER BY a.at) AS part FROM audit a"
+    " WHERE a.metalake_id = :metalake) x GROUP BY x.part ORDER BY 1"
+)
+"""The last times of ranges that have equal counts of audit records."""
 
 
 def _attached(kind: Kind) -> Sql:

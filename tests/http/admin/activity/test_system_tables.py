@@ -371,6 +371,18 @@ def test_many_scans_share_one_snapshot_and_are_limited(node: DriverNode) -> None
     assert snapshots.count == held_snapshots.OF_USER_MAX
 
 
+def test_whole_reads_of_activity_hold_no_snapshot(node: DriverNode) -> None:
+    """A read of a table about activity in one request closes its snapshot: many readers do not use up the limit."""
+    make_lake(node)
+    snapshots = held_snapshots.HELD_SNAPSHOTS.of(node.built.services)
+    for _ in range(2 * held_snapshots.HELD_MAX):
+        rows_of(node, "lineage")
+        rows_of(node, "changes", user="reader")
+    assert snapshots.count == 0
+    scan(node, "lineage")
+    assert snapshots.count == 1
+
+
 def report_lineage(node: DriverNode) -> None:
     """Report that `main.a.t` was derived from `main.a.inner.u`, from the hidden table, and from a file."""
     sources = (dataset("main.a.inner.u"), dataset("main.b.veiled"), dataset("x.csv", namespace="file"))
