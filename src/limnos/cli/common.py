@@ -154,6 +154,17 @@ class CommonFlags:
             return None, named
         return self._token_of_profile(environ), None
 
+    def credential_source(self, environ: Mapping[str, str]) -> str | None:
+        """Return the flag or environment variable with the caller's credential; None if a profile has it."""
+        flags = [f"--{name.replace('_', '-')}" for name in ("token", "token_file", "user") if getattr(self, name)]
+        variables = [name for name in ("LIMNOS_TOKEN", "LIMNOS_TOKEN_FILE", "LIMNOS_USER") if environ.get(name)]
+        return next(iter([*flags, *variables]), None)
+
+    def profile_name(self, environ: Mapping[str, str]) -> str | None:
+        """Return the name of the profile of the server's URL, or of the current profile; None without one."""
+        result = self._profile(environ)
+        return None if result is None else result[0]
+
     @property
     def server_url(self) -> str:
         """The URL of the server: of the flag or environment, else of the current profile, else the default."""

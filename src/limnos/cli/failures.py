@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from limnos.cli.errors import StoppedError, UsageError
 from limnos.cli.exit_codes import ExitCode
-from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument
+from limnos.cli.hints import TypedCommand, hint_for, hint_for_argument, is_anonymous
 from limnos.cli.output import Format, to_json, visible
 from limnos.client.errors import ArgumentError, ClientError
 from limnos.model import errors as taxonomy
@@ -51,6 +51,13 @@ _BY_KIND = {
     "conflict": ExitCode.CONFLICT,
     "unavailable": ExitCode.UNAVAILABLE,
 }
+
+
+_NOT_SIGNED_IN = "you are not signed in: this command sent no credential"
+
+
+def _names_user(typed: TypedCommand) -> bool:
+    return any(token.partition("=")[0] in {"--user", "--as"} for token in typed.tokens)
 
 
 def usage(error: UsageError) -> CommandFailure:
@@ -157,7 +164,7 @@ def _from_client(error: ClientError, typed: TypedCommand) -> CommandFailure:
     return CommandFailure(
         exit_code=_BY_KIND.get(error.kind, ExitCode.FAILED),
         code=error.code,
-        message=typed.located(error.message),
+        message=_NOT_SIGNED_IN if is_anonymous(error) and not _names_user(typed) else typed.located(error.message),
         hint=hint_for(error, typed),
         details=details,
     )

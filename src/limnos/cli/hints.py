@@ -36,6 +36,9 @@ _NOT_A_MEMBER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\
 _AMBIGUOUS_PATH = re.compile(r" is both a namespace and a (\w+); name its kind")
 """The message about an ambiguous path."""
 
+_DISABLED_CATALOG = re.compile(r"Catalog (\S+) is disabled: enable it first$")
+"""The message about a disabled catalog."""
+
 _FORMER_PARENT = re.compile(r" lay in .+\(id (\d+)\)")
 """The part of a message that names the object to restore first."""
 
@@ -149,22 +152,35 @@ def _path_parts(path: str) -> tuple[str, ...]:
         return ()
 
 
+ANONYMOUS = "anonymous"
+"""The user of requests without a credential."""
+SIGN_IN = (
+    "'limnos login --local' signs in as the admin where your server runs, 'limnos login USER' asks for a password; a token "
+    "of 'limnos create token' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"
+)
+"""How to sign in."""
+
+
+def is_anonymous(error: ClientError) -> bool:
+    """Return whether a server refused a request because it had no credential."""
+    return ANONYMOUS in error.message or error.message.startswith("Authenticate: ")
+
+
 def hint_for(error: ClientError, typed: TypedCommand) -> str | None:
     """Return the hint for a failed call, usually a command to run next; None without one."""
     if isinstance(error, UnavailableError):
         if error.sent:
             return "try again in a moment; the server's log says more"
         return "start a server with 'limnos server start', or give its URL with --uri or LIMNOS_URI"
-    if isinstance(error, UnauthenticatedError) or "anonymous" in error.message:
+    if isinstance(error, UnauthenticatedError) or is_anonymous(error):
         if any(each.partition("=")[0] == "--user" for each in typed.tokens):
             return (
                 "'--user NAME' sends a name instead of a token, which this server does not believe: leave it out; "
                 "to act as another user, a service admin types '--as NAME'; 'limnos audit --who NAME' lists a user's actions"
             )
-        return (
-            "'limnos login --local' signs in as the admin where your server runs, 'limnos login USER' asks for a password; a token "
-            "of 'limnos create token' goes into --token-file FILE or LIMNOS_TOKEN_FILE=FILE"
-        )
+        return SIGN_IN
+    if (disabled := _DISABLED_CATALOG.match(error.message)) is not None:
+        return f"'{typed.command('catalog', 'enable', disabled[1])}' enables it, if you own it"
     if isinstance(error, DeniedError):
         return _denied_hint(error, typed)
     if isinstance(error, NotFoundError) or "does not exist" in error.message:
@@ -261,6 +277,9 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
         if "metalake" in typed.tokens:
             inside = shlex.join(["limnos", "list", "--metalake", typed.words[1]])
             return f"'{inside}' lists its content: drop that first, or all with '{typed.again('-r')}'"
+        if "disable it first" in error.message:
+            first = typed.command("catalog", "disable", path)
+            return f"'{first}', then this again once it is empty; with all its content '{typed.again('-r')}'"
         look = f"'{typed.command('list', path)}' lists its content: drop that first"
         return f"{look}, or all with '{typed.again('-r')}'" if len(typed.path) == 1 else look
     return _PLAIN.get(error.code)
@@ -269,7 +288,7 @@ def _by_code(error: ClientError, typed: TypedCommand) -> str | None:
 _PLAIN = {
     "pruned": "--after oldest continues with the retained changes",
     "commit-conflict": "another request changed it concurrently: load it again and repeat",
-    "not-in-use": "it is disabled: its owner enables it through Gravitino's clients",
+    "not-in-use": "it is disabled: its owner enables it, a catalog by 'limnos catalog enable NAME'",
     "state-unknown": "check whether it was done before you repeat it",
     "unexpected-answer": "check --uri and LIMNOS_URI",
 }

@@ -51,6 +51,7 @@ _KERNEL_COMMANDS: Final[dict[str, CommandEntry]] = {
     ),
     "rename": CommandEntry(OBJECTS, "Rename or move a namespace, table, view and more.", "limnos.cli.catalog.tree:mv"),
     "delete": CommandEntry(OBJECTS, "Delete an object; most can be restored.", "limnos.cli.catalog.removal:drop"),
+    "catalog": CommandEntry(OBJECTS, "Disable or enable a catalog.", "limnos.cli.catalog.catalogs:app"),
     "undrop": CommandEntry(
         OBJECTS, "Restore a deleted namespace, table or other object.", "limnos.cli.catalog.trash:undrop"
     ),
@@ -120,6 +121,7 @@ _KERNEL_COMMANDS: Final[dict[str, CommandEntry]] = {
 
 _KERNEL_GROUPS: Final[dict[str, tuple[str, ...]]] = {
     "create": ("metalake", "catalog", "namespace", "fileset", "model", *DECLARED),
+    "catalog": ("disable", "enable"),
     "trash": ("list", "delete"),
     "table": ("check", "mend"),
     "names": ("check", "plan", "show", "migrate", "undo", "confirm"),

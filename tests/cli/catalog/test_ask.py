@@ -171,6 +171,31 @@ def test_bad_query_is_refused(ask: Ask, query: str) -> None:
     assert error["error"]["code"] == "usage"
 
 
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "delete from nodes",
+        "update nodes set name = 'x'",
+        "drop table nodes",
+        "create table x (a int)",
+        "set threads = 1",
+    ],
+)
+def test_statement_that_is_no_read_is_refused(ask: Ask, statement: str) -> None:
+    """A statement that would change the copies of the tables is refused, since it would change no object."""
+    error = ask(statement, code=2)[0]["error"]
+
+    assert "changes nothing" in error["message"]
+
+
+def test_query_of_a_table_of_the_lake_names_the_command_for_rows(ask: Ask) -> None:
+    """A query of a table by its path is answered by the command that shows rows."""
+    error = ask("select * from main.raw.t where a = 1", code=2)[0]["error"]
+
+    assert "not the rows of main.raw.t" in error["message"]
+    assert error["hint"].startswith("'limnos head main.raw.t' shows rows of it")
+
+
 def test_user_without_rights_sees_own_rows_only(ask: Ask) -> None:
     """A user without rights finds the metalake and the own user."""
     assert ask("select path from nodes", user="ana") == [{"path": "lake"}]

@@ -43,6 +43,18 @@ def test_actions_are_listed_without_a_server(limnos: Run) -> None:
     assert "limnos access explain --actions" in str(nothing.error["hint"])
 
 
+def test_missing_words_are_named_without_a_server(limnos: Run) -> None:
+    """A path in place of an action or a user is answered by the commands for that path; an address is a user."""
+    explain = limnos("access", "explain", "main.raw.t", "--output", "table")
+    what = limnos("access", "what", "main.raw", "--output", "table")
+    address = limnos("access", "what", "ana@example.org")
+
+    assert (explain.code, what.code, address.code) == (2, 2, 3)
+    assert "'limnos access explain table_read main.raw.t'" in explain.err
+    assert "'limnos access who main.raw' lists its users" in what.err
+    assert "'limnos access reach --for main.raw'" in what.err
+
+
 def test_view_path_outside_the_catalog_is_refused(fake: FakeServer, limnos: Run) -> None:
     """`--through` takes full paths, as every flag. A path outside the catalog is refused before a request is sent, with
     the path that is probably meant.

@@ -162,6 +162,49 @@ def run_again(run: Run) -> Run:
     return call
 
 
+def test_logout_ends_no_session_that_commands_do_not_use(
+    fake: FakeServer, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a token of the environment, or another server's URL, `logout` ends no session. With the profile's name it
+    ends that one, and says whose it was.
+    """
+    signed_in(fake, run, "--profile", "one")
+    monkeypatch.setenv("LIMNOS_TOKEN_FILE", str(tmp_path / "token"))
+    with_file = run("logout")
+    monkeypatch.delenv("LIMNOS_TOKEN_FILE")
+    elsewhere = run("logout", "--uri", "http://127.0.0.1:1")
+    left = run("profile", "list").result
+    for token in ("2", "1"):
+        fake.on("DELETE", f"/api/limnos/v1/tokens/{token}", {"revoked": True})
+    monkeypatch.setenv("LIMNOS_TOKEN_FILE", str(tmp_path / "token"))
+    named = run("logout", "--profile", "one", "--output", "table")
+
+    assert (with_file.code, elsewhere.code, len(left)) == (2, 1, 1)  # type: ignore[arg-type]
+    assert "LIMNOS_TOKEN_FILE" in str(with_file.error["message"])
+    assert "'limnos logout --profile NAME'" in str(with_file.error["hint"])
+    assert named.out == f"signed out of {fake.uri}: the session of ana has ended\n"
+    assert run("profile", "list").result == []
+
+
+def test_whoami_without_a_credential_says_how_to_sign_in(fake: FakeServer, run: Run) -> None:
+    """Without a credential `whoami` fails as not signed in, and `console` names the same commands; a name that was
+    given is shown.
+    """
+    fake.on("GET", WHO, {"user": "anonymous"})
+    fake.on("GET", WHO, {"user": "anonymous"})
+    refusal = {"error": {"code": "forbidden", "message": "Authenticate: a session of the console needs a user"}}
+    fake.on("POST", "/api/limnos/v1/console/codes", refusal, status=403)
+
+    nobody = run("whoami", "--uri", fake.uri)
+    named = run("whoami", "--uri", fake.uri, "--user", "anonymous")
+    console = run("console", "--uri", fake.uri)
+
+    assert (nobody.code, named.code, console.code) == (4, 0, 4)
+    assert "you are not signed in" in str(nobody.error["message"])
+    assert "'limnos login --local'" in str(nobody.error["hint"])
+    assert console.error["hint"] == nobody.error["hint"]
+
+
 TOKENS = "/api/limnos/v1/tokens"
 
 

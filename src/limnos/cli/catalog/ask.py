@@ -8,6 +8,7 @@ conditions select. The query itself reads nothing else: no files, and no network
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -40,6 +41,10 @@ _FILTER: Final = re.compile(
     r"(?:'(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(\.\d{1,6})?)\+00'::TIMESTAMP WITH TIME ZONE"
     r"|'(?P<text>[^'\\]*)'|(?P<number>-?\d{1,18}))"
 )
+_READS: Final = frozenset({"SELECT", "EXPLAIN"})
+"""DuckDB's types of statements that only read, those of `show` and `describe` among them."""
+_DATA: Final = re.compile(r"\b(?:from|join)\s+([\w`]+(?:\.[\w`]+){1,})", re.IGNORECASE)
+"""The path of a table of the lake, as a query names it."""
 _FOR_EMPTY_TABLES: Final = "statistics_propagation,empty_result_pullup"
 """Optimizers that leave out the scans of empty tables."""
 _CONFIG: Final = {
@@ -98,6 +103,12 @@ def answer(
         connection.execute(query)
         result = connection.to_arrow_table()
     except duckdb.Error as error:
+        if (path := _DATA.search(query)) is not None:
+            raise UsageError(
+                f"'limnos ask' reads tables about the tree, such as nodes and tags, not the rows of {path[1]}",
+                hint=f"{_command('head', path[1])} shows rows of it, {_command('show', path[1])} its columns; "
+                "'limnos sql' runs statements of SQL++",
+            ) from error
         raise UsageError(
             str(error).splitlines()[0],
             hint='\'limnos ask "show tables"\' lists the tables, and "describe nodes" columns',
@@ -105,6 +116,10 @@ def answer(
     names = _distinct(result.column_names)
     cells = [_cells(column) for column in result.columns]
     return names, [dict(zip(names, row, strict=True)) for row in zip(*cells, strict=True)]
+
+
+def _command(*words: str) -> str:
+    return f"'{shlex.join(['limnos', *words])}'"
 
 
 def _quoted(name: str) -> str:
@@ -148,8 +163,14 @@ def needs_of(
 
     Further conditions of the query are evaluated by DuckDB, on the rows that the server sends.
     """
-    if len(connection.extract_statements(query)) != 1:
+    statements = connection.extract_statements(query)
+    if len(statements) != 1:
         raise UsageError("give one query", hint="'limnos ask \"select count(*) from nodes\"'")
+    if statements[0].type.name not in _READS:
+        raise UsageError(
+            "'limnos ask' reads: its tables are copies of the tree, and a change of them changes nothing",
+            hint="'limnos --help' lists the commands that change objects",
+        )
     connection.execute(f"SET disabled_optimizers = '{_FOR_EMPTY_TABLES}'")
     plans = connection.execute(f"EXPLAIN (FORMAT json) {query}").fetchall()
     connection.execute("RESET disabled_optimizers")

@@ -7,6 +7,7 @@ server has.
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,7 +22,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
 from limnos.cli.failures import StoppedError, UsageError
 from limnos.cli.output import show_done, show_rows, visible
 from limnos.client.activity.exchange import ExportForm, ExportPart, cut_into_parts, drop_first_records, form_of
-from limnos.client.errors import ClientError, UnavailableError
+from limnos.client.errors import ClientError, DeniedError, NotFoundError, UnavailableError
 from limnos.client.values import ImportInfo, MetalakeImportResult
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ def export(
             for piece in client.export(metalake, format=format, secrets=secrets):
                 is_begun = True
                 out.write(piece)
+        except (NotFoundError, DeniedError) as error:
+            if "." in metalake:
+                raise StoppedError(
+                    f"'{metalake}' is no metalake, and an export is of a whole one; a file that a shell made for it is empty",
+                    code=error.kind,
+                    hint=f"'limnos list metalakes' lists them; {rows_hint(metalake)}",
+                ) from error
+            raise
         except UnavailableError as error:
             if is_begun:
                 raise StoppedError(
@@ -70,6 +79,12 @@ def export(
                 ) from error
             raise
     out.flush()
+
+
+def rows_hint(path: str) -> str:
+    """Return the clause of a hint about the rows of a table."""
+    typed = shlex.join(["limnos", "head", path, "--output", "csv", "--rows", "200"])
+    return f"'{typed}' writes a table's first rows, COPY TO of 'limnos sql' all of them"
 
 
 def import_(

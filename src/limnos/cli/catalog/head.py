@@ -6,7 +6,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
@@ -14,8 +14,12 @@ from cyclopts import Parameter
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Row, show_rows, to_json, visible
+from limnos.client.errors import RefusedError
 from limnos.client.values import PreviewColumn
+from limnos.names import display
 
+_NO_NAMESPACE: Final = "as ?table=raw.trips"
+"""The part of the server's message about a path that cannot be a table's."""
 LocationFlag = Annotated[str | None, Parameter(help="The name of the fileset's location; without it the default one.")]
 
 
@@ -47,14 +51,30 @@ def head(
         return
     if location is not None:
         raise UsageError("--location is the name of a fileset's location", hint="name a file in it by --file")
+    if len(display.parse(path)) == 1:
+        raise _too_short(path)
     with common.client() as client:
-        result = client.previews.head(
-            path, rows=rows, columns=[name for name in columns.split(",") if name], snapshot_id=snapshot
-        )
+        try:
+            result = client.previews.head(
+                path, rows=rows, columns=[name for name in columns.split(",") if name], snapshot_id=snapshot
+            )
+        except RefusedError as error:
+            raise (_too_short(path) if _NO_NAMESPACE in error.message else error) from error
     if _shown(result.columns, result.rows, empty="no rows that you may see", common=common):
         return
     for remark in _remarks(result.columns_left_out, is_complete=result.complete, is_restricted=result.restricted):
         print(remark, file=sys.stderr)
+
+
+def _too_short(path: str) -> UsageError:
+    """Return the error for a path that is too short for a table."""
+    if "/" in path and "`" not in path:
+        dotted = shlex.quote(display.render([part for part in path.split("/") if part]))
+        return UsageError("the parts of a path have dots between them, no slashes", hint=f"'limnos head {dotted}'")
+    return UsageError(
+        f"'{path}' is a namespace, or its catalog is missing: a table is catalog.namespace.table",
+        hint=f"'limnos list {shlex.quote(path)}' lists its tables",
+    )
 
 
 def files(

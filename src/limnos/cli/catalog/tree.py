@@ -6,6 +6,7 @@ Without `--kind`, the kind of an object is requested from the server.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -18,7 +19,8 @@ from limnos.cli.catalog.describe import DESCRIBED, fields_of, lance_sizes, table
 from limnos.cli.catalog.governance import GOVERNED, governance_of
 from limnos.cli.catalog.walk import Walk, tree_lines, walk
 from limnos.cli.common import DEFAULTS, CommonFlags, Kind, KindFlag
-from limnos.cli.failures import UsageError
+from limnos.cli.failures import StoppedError, UsageError
+from limnos.cli.hints import ANONYMOUS, SIGN_IN
 from limnos.cli.output import Row, drawable, show_done, show_fields, show_rows, visible
 from limnos.client import ArgumentError, ClientError, DeniedError, NotFoundError, RefusedError
 from limnos.client.catalog.children import ChildInfo
@@ -169,9 +171,15 @@ def _target(source: str, target: str, *, kind: str) -> str:
 
 
 def whoami(*, common: CommonFlags = DEFAULTS) -> None:
-    """Show the user name under which the server authenticates you."""
+    """Show the user name under which the server authenticates you. Exit code 4 if you are not signed in."""
     with common.client() as client:
         user = client.whoami()
+    if user == ANONYMOUS and common.credential_source(os.environ) is None and common.as_user is None:
+        raise StoppedError(
+            f"you are not signed in to {common.server_url}: this command sent no credential, and is {ANONYMOUS}",
+            code="denied",
+            hint=SIGN_IN,
+        )
     show_done(user, {"user": user}, output_format=common.output_format)
 
 

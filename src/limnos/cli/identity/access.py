@@ -7,6 +7,7 @@ The server decides; this module formats the answers.
 
 from __future__ import annotations
 
+import shlex
 from typing import Annotated, Literal, cast
 
 import msgspec
@@ -68,7 +69,13 @@ def explain(
         _list_actions(common)
         return int(ExitCode.OK)
     if action is None:
-        raise UsageError("name the action to explain", hint="limnos access explain --actions")
+        raise UsageError("name the action to explain", hint="'limnos access explain --actions'")
+    if path is None and is_path(action):
+        typed = shlex.join(["limnos", "access", "explain", "table_read", action])
+        raise UsageError(
+            f"the action is missing before '{action}'",
+            hint=f"'{typed}', or another action: 'limnos access explain --actions' lists them",
+        )
     with common.client() as client:
         explanation = client.access.explain(action, path or (), user=for_, kind=kind, through=through)
     if common.output_format == "json":
@@ -76,6 +83,11 @@ def explain(
     else:
         _print(explanation)
     return int(ExitCode.OK if explanation.decision.allowed else ExitCode.REFUSED)
+
+
+def is_path(word: str) -> bool:
+    """Return whether a word can only be a path: actions have no dot, names of users mostly an @ then."""
+    return "." in word.strip(".") and "@" not in word
 
 
 @app.command
@@ -212,6 +224,15 @@ def what(
     user
         The user, such as `ana`.
     """
+    if at is None and is_path(user):
+        users, own, named = (
+            f"'{shlex.join(['limnos', 'access', *words])}'"
+            for words in (("who", user), ("what", "USER", user), ("reach", "--for", user))
+        )
+        raise UsageError(
+            f"'{user}' is a path, and 'access what' takes a user",
+            hint=f"{users} lists its users, {own} what one of them may do there; for a user of that name: {named}",
+        )
     if missing is not None:
         show_missing(MissingQuestion(user, missing, at, kind), common)
         return

@@ -159,16 +159,38 @@ def _print_notice(text: str) -> None:
 
 
 def logout(*, profile: ProfileNameFlag = None, common: CommonFlags = DEFAULTS) -> None:
-    """End a session and delete its profile, by default the current one."""
+    """End a session and delete its profile, by default the one that commands use."""
     known = profiles.read(os.environ)
-    name = profile or known.used
+    name = profile or _profile_in_use(common)
     if name is None or name not in known.profiles:
-        raise StoppedError("no profile is signed in", hint="'limnos list profiles' lists the profiles")
+        raise StoppedError(
+            f"no session of {common.server_url} is stored" if profile is None else f"there is no profile {profile}",
+            hint="'limnos list profiles' lists the profiles",
+        )
     former = profiles.update(os.environ, lambda current: current.without(name))
     ended = former.profiles.get(name, known.profiles[name])
     with suppress(ClientError, StoppedError):
         _end_session(ended, timeout_s=common.timeout)
-    show_done(f"signed out of {ended.uri}", {"profile": name}, output_format=common.output_format)
+    show_done(
+        f"signed out of {ended.uri}: the session of {ended.user} has ended",
+        {"profile": name, "user": ended.user, "uri": ended.uri},
+        output_format=common.output_format,
+    )
+
+
+def _profile_in_use(common: CommonFlags) -> str | None:
+    """Return the name of the profile whose session commands use; None without one.
+
+    Raises UsageError if commands use another credential: its session is not the one that would end.
+    """
+    source = common.credential_source(os.environ)
+    if source is not None:
+        raise UsageError(
+            f"commands use {source} here, which is no session of 'limnos login': nothing was ended",
+            hint="'limnos list profiles' lists the sessions, 'limnos logout --profile NAME' ends one; "
+            "'limnos delete token ID' ends a token",
+        )
+    return common.profile_name(os.environ)
 
 
 def _end_session(ended: Profile, *, timeout_s: float) -> None:

@@ -13,7 +13,7 @@ from cyclopts import App, Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
-from limnos.cli.output import show_done, show_rows
+from limnos.cli.output import Format, show_done, show_rows, table_options
 from limnos.client.values import AuditLine
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def audit(
         "server": server,
     }
     with common.client() as client:
-        rows = [_row(line, whole=common.output_format == "json") for line in _lines(client, expected, limit=limit)]
+        rows = [_row(line, common.output_format) for line in _lines(client, expected, limit=limit)]
     columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]
     show_rows(rows, columns, output_format=common.output_format, empty="no lines")
 
@@ -122,13 +122,16 @@ def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterat
             return
 
 
-def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
-    """Format an audit record: all fields for JSON, a selection that fits on a terminal line for a table."""
-    if whole:
-        return msgspec.to_builtins(line)  # type: ignore[no-any-return]
+def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
+    """Format an audit record: all fields for JSON, a selection that fits on a terminal line for a table, and both for
+    `--columns`, which selects from either.
+    """
+    whole: dict[str, object] = msgspec.to_builtins(line)
+    if output_format == "json" and not table_options.get().columns:
+        return whole
     about, right = line.object, line.rights[0] if line.rights else {}
     path = "" if about is None else about.path
-    return {
+    selection: dict[str, object] = {
         "at": line.at,
         "user": line.user or "",
         "outcome": line.outcome,
@@ -140,6 +143,7 @@ def _row(line: AuditLine, *, whole: bool) -> dict[str, object]:
         "client": line.client or "",
         "request_id": line.request_id or "",
     }
+    return whole | selection if table_options.get().columns else selection
 
 
 def _right_sentence(right: object) -> str:
