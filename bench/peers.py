@@ -28,6 +28,7 @@ from bench.cpu import TreeCpu
 from bench.load import Generator, Load
 from bench.measure import prepare, say
 from bench.operations import OPERATIONS, PREFIX, Case, new_table
+from bench.search import wait_until_idle
 from bench.stores import Place, running_server
 from conformance.kit.jars import cache_directory, class_path
 from conformance.kit.reference import running_reference
@@ -132,6 +133,7 @@ def limnos(stack: ExitStack, shape: seed.Shape, folder: Path) -> Peer:
     place = Place(folder / "limnos", None)
     prepare(place, shape, database_pid=None)
     server = stack.enter_context(running_server(place, database_pid=None))
+    wait_until_idle(server)  # the first index of words, which the reference server has not
     return Peer(LIMNOS, server.port, server.pids[0], PREFIX)
 
 
