@@ -21,7 +21,7 @@ LIFETIME_S = 150
 _OVER_S = 2
 SPACE, TABLE = ["open"], "t"
 BEFORE, AFTER = "a token that will expire reads", "after its token expired"
-MESSAGE = "The token has expired: create a new one with 'limnos create token'"
+MESSAGE = "The token has expired: sign in again, or ask an administrator for a new one ('limnos create token')"
 
 
 def furnish(place: Place, *, uri: str, admin: str) -> float:

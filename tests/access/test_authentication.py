@@ -48,7 +48,7 @@ def test_basic_user_is_refused_in_token_only_mode(scheme: bytes) -> None:
     header = scheme + base64.b64encode(b"admin:x")
 
     assert Authenticator(believes_basic=True).credential(header) == Credential(user="admin")
-    with pytest.raises(AuthenticationFailed, match=r"send a token as 'Bearer lim_…'$"):
+    with pytest.raises(AuthenticationFailed, match=r"send a token as 'Bearer lim_…', or as the password of Basic$"):
         Authenticator(believes_basic=False).credential(header)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -16,6 +17,7 @@ from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.kinds import ROOT_ID, Kind
 from tests.app.test_sealing_keys import settings_of
 from tests.formats.iceberg.samples import appended
+from tests.http.driver import node_at
 from tests.store.backends.test_sqlite_errors import zero_root_page
 
 LAKE_ID = 7
@@ -126,3 +128,21 @@ def test_check_warns_of_documents_that_readers_refuse(tmp_path: Path) -> None:
         ("Some readers refuse lake.odd", "register the table again with another metadata file"),
     ]
     assert "write-default is null" in start_warnings[0].why
+
+
+def test_check_warns_of_catalogs_outside_of_the_allowed_roots(tmp_path: Path) -> None:
+    """A store that was moved to another data directory is reported with the root that its catalogs need. With this root
+    allowed, and in its own directory, nothing is reported.
+    """
+    first, second = tmp_path / "first", tmp_path / "second"
+    with node_at(first):
+        pass
+    shutil.copytree(first, second)
+    needed = f"file://{first}/warehouse"
+
+    (warning,) = check(settings_of(second))
+
+    assert isinstance(warning, StartWarning)
+    assert f"{needed}/main" in warning.message
+    assert f"--allow-root {needed}," in warning.advice
+    assert check(settings_of(second, allowed_roots=needed)) == check(settings_of(first)) == []

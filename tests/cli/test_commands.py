@@ -461,6 +461,7 @@ def test_users_are_listed(fake: FakeServer, limnos: Run) -> None:
     """`user list` shows names, state and roles; `user describe` one of them."""
     fake.on("GET", f"{M}/users?details=true", {"users": [USER, {"name": "eve", "enabled": False}]})
     fake.on("GET", f"{M}/users/ben", {"user": USER})
+    fake.on("GET", f"{OWN}/metalakes/lake/users/ben/groups", {"groups": ["staff"]})
 
     listed = limnos("user", "list")
     table = limnos("user", "list", "--output", "table").out
@@ -471,7 +472,7 @@ def test_users_are_listed(fake: FakeServer, limnos: Run) -> None:
         {"name": "eve", "enabled": False, "roles": []},
     ]
     assert [line.split() for line in table.splitlines()[1:]] == [["ben", "yes", "r"], ["eve", "no"]]
-    assert one.result == {"name": "ben", "enabled": True, "roles": ["r"]}
+    assert one.result == {"name": "ben", "enabled": True, "roles": ["r"], "groups": ["staff"]}
 
 
 def test_groups_are_created_listed_and_deleted(fake: FakeServer, limnos: Run) -> None:

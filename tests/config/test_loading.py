@@ -165,6 +165,22 @@ def test_all_unknown_keys_are_reported_together(tmp_path: Path) -> None:
     assert message.count(str(file)) == 2
 
 
+def test_unknown_keys_and_wrong_values_are_reported_together(tmp_path: Path) -> None:
+    """A file with an unknown key and a wrong value is refused with both."""
+    message = refusal(file=toml(tmp_path, "[server]\nlissen = 1\n[audit]\nreads = 'on'\n"))
+
+    assert "unknown setting 'server.lissen'" in message
+    assert "setting 'audit.reads'" in message
+
+
+def test_data_directory_beside_the_current_one_is_resolved() -> None:
+    """A data directory with `..` is stored without, because locations of tables have none; other texts stay."""
+    loaded = load(flags={"server.data": "../own"}, file=None, environ={})
+
+    assert loaded.settings.server.data == str(Path("../own").resolve())
+    assert load(flags={"server.data": "./own"}, file=None, environ={}).settings.server.data == "./own"
+
+
 def test_key_outside_a_section_is_refused(tmp_path: Path) -> None:
     """A key at the top level of a file is refused with the section to which it belongs."""
     message = refusal(file=toml(tmp_path, 'listen = "127.0.0.1:1"\n'))

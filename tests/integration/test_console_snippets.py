@@ -208,5 +208,5 @@ def test_clients_say_that_their_token_was_revoked(lake: LiveServer) -> None:
                 own.catalogs.list,
                 lambda: engine.execute('SELECT * FROM lake."raw.caf é"."or\'ders"').fetchall(),
             ):
-                with pytest.raises(Exception, match="The token was revoked: create a new one"):
+                with pytest.raises(Exception, match="The token was revoked: sign in again"):
                     call()

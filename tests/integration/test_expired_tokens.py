@@ -26,7 +26,7 @@ from tests.integration.live import LIMNOS, LiveServer, serving
 SCRIPT = Path(__file__).with_name("expired_tokens_script.py")
 LIFETIME_S = 12
 SESSION_S = 4
-EXPIRED = "The token has expired: create a new one with 'limnos create token'"
+EXPIRED = "The token has expired: sign in again, or ask an administrator for a new one ('limnos create token')"
 PASSWORD = "correct horse battery"
 ROWS = pa.table({"id": pa.array([1, 2], pa.int64())})
 

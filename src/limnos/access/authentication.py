@@ -50,6 +50,7 @@ _VOID_REASONS = {
 
 
 EXPIRED = "The token has expired: get a new one from its issuer"
+EXPIRED_API = "The token has expired: sign in again, or ask an administrator for a new one ('limnos create token')"
 
 
 class TimeSource(Protocol):
@@ -151,8 +152,8 @@ class Authenticator:
             if self.believes_basic:
                 return _named_credential(user)
         raise AuthenticationFailed(
-            "The Authorization header is not valid: send a token as 'Bearer lim_…'"
-            + (" or a user as Basic" if self.believes_basic else "")
+            "The Authorization header is not valid: send a token as 'Bearer lim_…', or as the password of Basic"
+            + (", or a user as Basic" if self.believes_basic else "")
         )
 
 
@@ -239,7 +240,7 @@ def user_of(
         # An extension does not advance the access revision, so a cached token may have been extended since.
         token = memo[credential] = _check_token(view, credential, trusts)
     if token.is_over(clock.now_ms()):
-        raise AuthenticationFailed("The token has expired: create a new one with 'limnos create token'", was_right=True)
+        raise AuthenticationFailed(EXPIRED_API, was_right=True)
     return token.user, token.root_id, token if token.table_id is not None or token.second_user_id else None
 
 
@@ -274,7 +275,10 @@ def _check_token(view: StoreView, credential: Credential, trusts: frozenset[Toke
             was_right=True,
         )
     if token.revoked:
-        raise AuthenticationFailed("The token was revoked: create a new one with 'limnos create token'", was_right=True)
+        raise AuthenticationFailed(
+            "The token was revoked: sign in again, or ask an administrator for a new one ('limnos create token')",
+            was_right=True,
+        )
     if credential.is_cookie is not (token.purpose is TokenPurpose.CONSOLE):
         raise AuthenticationFailed(
             "A token of a console session is only valid in its cookie: create a token with 'limnos create token'"

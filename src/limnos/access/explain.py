@@ -26,7 +26,7 @@ def suggest(decision: Decision) -> list[str]:
     if factors and not gaps:
         return [
             escape_percent(
-                f"Read it through scan planning, or have restriction {f.privilege} of {_object(f)} except {decision.user}."
+                f"For all rows and columns: except {decision.user} from restriction {f.privilege} of {_object(f)}."
             )
             for f in factors[:_LINES_MAX]
         ]

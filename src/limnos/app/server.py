@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -35,6 +35,7 @@ from limnos.config.loading import LoadedSettings
 from limnos.config.local_server import TOKEN_FILE, write_address
 from limnos.config.secrets import secrets_of
 from limnos.config.settings import Settings
+from limnos.files import is_within
 from limnos.model.errors import CannotStart, StartWarning
 from limnos.model.permits import upkeep_permit
 from limnos.services.iceberg.unreadable_documents import UnreadableDocuments
@@ -53,6 +54,7 @@ from limnos.telemetry.logs import configure, get_logger
 
 T = TypeVar("T")
 
+_NAMED_MAX = 3
 log = get_logger("limnos.server")
 
 
@@ -171,7 +173,24 @@ def _location_warnings(settings: Settings) -> list[StartWarning]:
         ]
     entries = asyncio.run(_read_store(settings, describe_conflicts))
     released = asyncio.run(_read_store(settings, _released_read))
-    return [*map(_location_warning, entries), *_released_warnings(released)]
+    roots = asyncio.run(_read_store(settings, lambda tx: tx.places.catalog_roots()))
+    return [*map(_location_warning, entries), *_released_warnings(released), *_root_warnings(settings, roots)]
+
+
+def _root_warnings(settings: Settings, roots: Sequence[str]) -> list[StartWarning]:
+    """Return a warning if the server does not allow roots of catalogs, as after a restore into another directory."""
+    allowed = allowed_of(settings).roots
+    outside = [root for root in roots if not is_within(root, allowed)]
+    if not outside:
+        return []
+    return [
+        StartWarning(
+            f"Catalogs have locations that this server does not allow: {', '.join(outside[:_NAMED_MAX])}"
+            f"{', …' if len(outside) > _NAMED_MAX else ''}",
+            why="their tables cannot be read; a restore into another data directory leaves the files where they were",
+            advice=f"start the server with --allow-root {outside[0].rpartition('/')[0]}, or with the former --data",
+        )
+    ]
 
 
 def _released_warnings(locations: ReleasedLocations) -> list[StartWarning]:

@@ -187,6 +187,6 @@ def _from_taxonomy(error: taxonomy.LimnosError) -> CommandFailure:
             exit_code=exit_code, code=error.code, message=error.message, why=error.why, hint=error.advice
         )
     if error.code == "config":
-        hint = "correct it where it was set; 'limnos server config' shows valid settings and their origin"
+        hint = "correct it where it was set; 'limnos server config' lists all settings, without what is wrong here"
         return CommandFailure(exit_code=ExitCode.USAGE, code=error.code, message=error.message, hint=hint)
     return CommandFailure(exit_code=exit_code, code=error.code, message=error.message)

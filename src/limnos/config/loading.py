@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,10 +68,17 @@ def load(*, flags: Mapping[str, object], file: Path | None, environ: Mapping[str
     environment variable counts as not set. Raises ConfigError, which names every wrong setting with its origin.
     """
     layers = [*_file_values(file), *_environment_values(environ), *_flag_values(flags)]
-    _refuse_unknown(layers)
-    winners = {item.key: item for item in layers}
+    known = set(keys())
+    problems = [_unknown_text(item) for item in layers if item.key not in known]
+    winners = {item.key: item for item in layers if item.key in known}
     origins = {key: winners[key].origin if key in winners else "default" for key in keys()}
-    return LoadedSettings(settings=_build(winners, origins), origins=origins)
+    try:
+        settings = _build(winners, origins)
+    except ConfigError as error:
+        raise ConfigError("\n".join([*problems, error.message])) from None
+    if problems:
+        raise ConfigError("\n".join(problems))
+    return LoadedSettings(settings=settings, origins=origins)
 
 
 def _flag_values(flags: Mapping[str, object]) -> Iterator[_SettingValue]:
@@ -112,13 +119,8 @@ def _read_toml(file: Path) -> dict[str, object]:
         raise ConfigError(f"the settings file '{file}' is not valid TOML: {error}") from error
 
 
-def _refuse_unknown(values: Iterable[_SettingValue]) -> None:
-    known = set(keys())
-    wrong = [
-        f"unknown setting '{item.key}' ({item.origin}); {_advice(item.key)}" for item in values if item.key not in known
-    ]
-    if wrong:
-        raise ConfigError("\n".join(wrong))
+def _unknown_text(value: _SettingValue) -> str:
+    return f"unknown setting '{value.key}' ({value.origin}); {_advice(value.key)}"
 
 
 def _advice(key: str) -> str:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Annotated
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
@@ -58,6 +59,11 @@ def _public_url(text: str) -> str:
     return f"{scheme}://{authority.lower()}" + (f"/{path}" if path else "")
 
 
+def _data(text: str) -> str:
+    """Resolve `..`, which locations of tables below the directory may not have."""
+    return str(Path(text).resolve()) if ".." in Path(text).parts else text
+
+
 Listen = Annotated[str, AfterValidator(_listen)]
 HostName = Annotated[str, AfterValidator(_host_name)]
 Origin = Annotated[str, AfterValidator(_origin)]
@@ -67,7 +73,7 @@ PublicUrl = Annotated[str, AfterValidator(_public_url)]
 class ServerSection(SettingsSection):
     """The listen address, the data directory, and the request limits of the server."""
 
-    data: str = Field(default="./limnos-data", min_length=1)
+    data: Annotated[str, AfterValidator(_data)] = Field(default="./limnos-data", min_length=1)
     """Directory of the embedded database, warehouse and admin token."""
     listen: Listen | None = None
     """HOST:PORT to listen on, exclusively. Unset: 127.0.0.1:8090, and the ports 9001, 9101 and 19002 (for

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 
+from limnos.model.restrictions import CLOSED_TO
 from tests.cli.conftest import Run
 from tests.client.fake import FakeServer
 
@@ -41,3 +42,26 @@ def test_ls_refuses_kinds_without_children(fake: FakeServer, limnos: Run, kind: 
 
     assert (done.code, fake.calls) == (2, [])
     assert f"a {kind} has no content to list" in str(done.error["message"])
+
+
+def test_restricted_table_is_shown_without_its_closed_location(fake: FakeServer, limnos: Run) -> None:
+    """A table that is restricted for the reader is named so, and shown without the location, which opens nothing."""
+    metadata = {"format-version": 2, "location": f"file:///{CLOSED_TO}/u", "schemas": [], "current-schema-id": 0}
+    answer = {"metadata-location": f"file:///{CLOSED_TO}/u/m", "metadata": metadata}
+    fake.on("GET", "/iceberg/v1/lake.main/namespaces/raw/tables/t", answer)
+    fake.on(
+        "GET",
+        "/iceberg/v1/lake.main/namespaces/raw/tables/plain",
+        {"metadata-location": "file:///m", "metadata": metadata | {"location": "file:///w"}},
+    )
+
+    part, whole = (limnos("describe", f"main.raw.{name}", "--kind", "table").result for name in ("t", "plain"))
+
+    assert isinstance(part, dict)
+    assert isinstance(whole, dict)
+    assert (part["restricted"], part["location"], part["metadata_location"]) == (
+        "you read a part of its rows or columns",
+        None,
+        None,
+    )
+    assert (whole["restricted"], whole["location"]) == (None, "file:///w")

@@ -141,12 +141,14 @@ def test_reach_is_listed_or_counted(fake: FakeServer, limnos: Run) -> None:
     reach = {
         "user": "ana",
         "counts": {"read": {"table": 2}},
-        "objects": [{"kind": "table", "path": ["m", "t"], "may": ["read"]}],
+        "objects": [{"kind": "table", "path": ["m", "t"], "may": ["read"], "restricted": True}],
     }
     for limit in (1, 1000):
         fake.on("GET", f"{ACCESS}/reach?path=m&limit={limit}", reach)
 
-    assert limnos("access", "reach", "m").result == [{"path": "m.t", "kind": "table", "may": "read"}]
+    assert limnos("access", "reach", "m").result == [
+        {"path": "m.t", "kind": "table", "may": "read", "restricted": True}
+    ]
     assert limnos("access", "reach", "m", "--counts").result == [{"level": "read", "kind": "table", "objects": 2}]
 
 
@@ -270,3 +272,34 @@ def test_kind_of_a_leaf_is_for_missing_only(limnos: Run) -> None:
 
     assert done.code == 2
     assert "--missing" in str(done.error["message"])
+
+
+RESTRICTION = {"kind": "restricted", "privilege": "r", "object": {"kind": "table", "name": "main.raw.t"}}
+GAP = {"kind": "missing", "privilege": "SELECT_TABLE", "object": {"kind": "table", "name": "main.raw.t"}}
+
+
+@pytest.mark.parametrize(
+    "factors,word", [([RESTRICTION], "RESTRICTED"), ([GAP], "REFUSED"), ([RESTRICTION, GAP], "REFUSED")]
+)
+def test_restricted_reads_have_a_verdict_of_their_own(
+    fake: FakeServer, limnos: Run, factors: list[dict[str, object]], word: str
+) -> None:
+    """What nothing but restrictions prevents is RESTRICTED, with exit code 7 as a refusal."""
+    fake.on(
+        "POST", EXPLAIN, {"decision": {"allowed": False, "action": "table_read", "factors": factors}, "suggestions": []}
+    )
+
+    done = limnos("access", "explain", "table_read", "main.raw.t", "--output", "table")
+
+    assert done.code == 7
+    assert done.out.startswith(f"{word}: ")
+
+
+def test_metalake_among_reachable_objects_has_its_name(fake: FakeServer, limnos: Run) -> None:
+    """The metalake, whose path is empty, is listed by its name."""
+    objects = [{"path": [], "kind": "metalake", "may": ["read"]}]
+    fake.on("GET", f"{ACCESS}/reach?user=ana&limit=1000", {"user": "ana", "objects": objects})
+
+    (row,) = limnos("access", "what", "ana").result
+
+    assert row == {"path": "lake", "kind": "metalake", "may": "read", "restricted": False}

@@ -40,3 +40,13 @@ def test_secrets_are_listed_and_ended(fake: FakeServer, limnos: Run) -> None:
     assert limnos("user", "secret", "list", "etl").result == [listed]
     assert limnos("user", "secret", "end", "etl", "7").code == 0
     assert limnos("user", "secret", "end", "etl", "7").code == 3
+
+
+def test_secret_that_ends_earlier_than_requested_is_reported(fake: FakeServer, limnos: Run) -> None:
+    """A note says that a secret ends with the session that created it, and what to do for a later end."""
+    fake.on("POST", SECRETS, MADE | {"expires_at": "2020-01-01T00:00:00Z"})
+
+    done = limnos("user", "secret", "create", "etl", "--expires-in", "90d")
+
+    assert "the secret ends at 2020-01-01T00:00:00Z" in done.err
+    assert "--token-file admin.token" in done.err

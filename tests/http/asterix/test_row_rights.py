@@ -274,3 +274,14 @@ def test_objects_are_defined_over_a_table_by_the_right_to_load(shop: Shop, kind:
 
     assert shop.run(f"select value x from mine.vw{kind}0 x", "writer") == "refused"
     assert shop.run(f"mine.fn{kind}1()", "writer") == "refused"
+
+
+def test_restricted_reader_learns_which_clients_read_the_table(shop: Shop) -> None:
+    """A refusal because of a restriction names what reads the visible part; one for missing rights does not."""
+    texts = {
+        user: str(ask(shop.node, READS["select"].format("shop.plain"), user=user).json()["errors"])
+        for user in ("restricted", "none")
+    }
+
+    assert "'limnos head', PyIceberg and Spark read the visible part" in texts["restricted"]
+    assert "limnos head" not in texts["none"]

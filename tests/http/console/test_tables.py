@@ -7,6 +7,7 @@ import shlex
 import sqlite3
 from contextlib import closing
 
+from limnos.http.console.connect import ICEBERG_CLIENTS, RESTRICTED_READERS
 from limnos.http.console.table_metadata import decode_metadata, type_text
 from limnos.http.console.tables import snapshot_lines
 from limnos.spark.jars import ICEBERG_RUNTIMES
@@ -149,10 +150,12 @@ def test_notice_of_a_restricted_table_names_the_masked_columns(lake: DriverNode)
     grant(lake, "rita", "use_catalog use_schema select_table", kind="catalog", on="main")
     lake.done("PUT", path, {"masks": {column: "replace-with-null"}, "to": {"users": ["rita"]}})
 
-    page = ConsoleVisitor(lake).sign_in("rita").get(FLIGHTS).body.decode()
+    visitor = ConsoleVisitor(lake).sign_in("rita")
+    page, connect = visitor.get(FLIGHTS).body.decode(), visitor.get(f"{FLIGHTS}?tab=connect").body.decode()
 
     assert f"values of {column} are masked" in page
     assert "scan-planning-mode=server" in page
+    assert [name for name in ICEBERG_CLIENTS if f'id="snippet-{name}"' in connect] == [*RESTRICTED_READERS]
 
 
 def test_table_page_links_to_the_dashboards_that_show_it(admin: ConsoleVisitor) -> None:

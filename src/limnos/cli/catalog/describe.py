@@ -16,6 +16,7 @@ from limnos.cli.output import Row, human_size
 from limnos.client import ArgumentError, ClientError, NotFoundError, RefusedError
 from limnos.client.values import AuditInfo, Json, LanceTable, Parts
 from limnos.model.declared_kinds import DECLARED, DeclaredKind
+from limnos.model.restrictions import CLOSED_TO
 from limnos.names import display
 
 if TYPE_CHECKING:
@@ -118,6 +119,8 @@ def _model(client: Client, path: str) -> dict[str, object]:
         "comment": model.comment,
         "properties": model.properties,
         "versions": {str(each.version): each.uris for each in versions},
+        "version_comments": {str(each.version): each.comment for each in versions if each.comment},
+        "version_properties": {str(each.version): each.properties for each in versions if each.properties},
         "aliases": {alias: each.version for each in versions for alias in each.aliases},
         **_audit(model.audit),
     }
@@ -242,15 +245,17 @@ def _table(client: Client, path: str) -> dict[str, object]:
     except NotFoundError:
         return _lance_table(client, path)
     metadata = table.metadata
+    is_restricted = CLOSED_TO in str(metadata.get("location"))
     return {
         "kind": "table",
         "name": display.render(table.path),
         "path": table.path,
         "comment": _comment(metadata),
+        "restricted": "you read a part of its rows or columns" if is_restricted else None,
         "format": f"iceberg v{metadata.get('format-version')}",
         "uuid": metadata.get("table-uuid"),
-        "location": metadata.get("location"),
-        "metadata_location": table.metadata_location,
+        "location": None if is_restricted else metadata.get("location"),
+        "metadata_location": None if is_restricted else table.metadata_location,
         "current_snapshot": metadata.get("current-snapshot-id"),
         "snapshots": len(_items(metadata, "snapshots")),
         **table_contents(metadata),

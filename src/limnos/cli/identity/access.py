@@ -48,7 +48,7 @@ def explain(
     """Explain whether an action is allowed: the roles, ownerships and denials that determine it. The action is not
     performed.
 
-    Exit code 0 if it is allowed, 7 if it is denied. `--actions` lists the actions.
+    Exit code 0 if it is allowed, 7 if it is denied or restricted to a part of the rows. `--actions` lists the actions.
 
     Parameters
     ----------
@@ -164,7 +164,12 @@ def reach(
         while True:
             page = client.access.reach(path or (), user=for_, kind=kind, after=after, limit=1 if counts else 1_000)
             rows += [
-                {"path": display.render(each.path), "kind": each.kind, "may": ", ".join(each.may)}
+                {
+                    "path": display.render(each.path) or common.metalake,
+                    "kind": each.kind,
+                    "may": ", ".join(each.may),
+                    "restricted": each.restricted,
+                }
                 for each in page.objects
             ]
             after = page.after
@@ -180,7 +185,7 @@ def reach(
         show_note(f"only the first {page.looked} objects were checked: name a catalog or namespace")
     if page.hidden:
         show_note(f"{page.hidden} objects are counted only: you may not see them")
-    columns = ["level", "kind", "objects"] if counts else ["path", "kind", "may"]
+    columns = ["level", "kind", "objects"] if counts else ["path", "kind", "may", "restricted"]
     show_rows(rows, columns, output_format=common.output_format, empty="no action is allowed there")
 
 
@@ -336,6 +341,14 @@ def _document(explanation: Explanation) -> Row:
     return {"decision": decision, "suggestions": explanation.suggestions}
 
 
+def _verdict(decision: Decision) -> str:
+    """Return `RESTRICTED` if nothing but read restrictions prevents the action."""
+    if decision.allowed:
+        return "ALLOWED"
+    kinds = {factor.kind for factor in decision.factors}
+    return "RESTRICTED" if "restricted" in kinds and not kinds & {"missing", "deny", "member"} else "REFUSED"
+
+
 def _factor_row(decision: Decision, index: int) -> Row:
     factor = decision.factors[index]
     return {
@@ -349,7 +362,7 @@ def _factor_row(decision: Decision, index: int) -> Row:
 
 def _print(explanation: Explanation) -> None:
     decision = explanation.decision
-    print(visible(f"{'ALLOWED' if decision.allowed else 'REFUSED'}: {decision.sentence or decision.action}"))
+    print(visible(f"{_verdict(decision)}: {decision.sentence or decision.action}"))
     if decision.factors:
         print()
         rows = [_factor_row(decision, index) for index in range(len(decision.factors))]

@@ -56,8 +56,11 @@ def set_owner(
     path
         The object, as `main.raw.nyc`.
     owner
-        The new owner: a user, or with `--group` a group.
+        The new owner: a user, or with `--group` a group; also as `user:ana` or `group:staff`.
     """
+    prefix, _, name = owner.rpartition(":")
+    if prefix in {"user", "group"} and name:
+        owner, group = name, group or prefix == "group"
     with common.client() as client:
         match = kind or client.objects.kind(path)
         client.owners.set(path, owner, kind=match, group=group)

@@ -11,7 +11,7 @@ from cyclopts import App
 
 from limnos.cli.catalog.tree import require
 from limnos.cli.common import DEFAULTS, CommonFlags, YesFlag, confirm
-from limnos.cli.identity.tokens import ExpiresIn, SaveFlag, check_free, lifetime_of, write_secret
+from limnos.cli.identity.tokens import ExpiresIn, SaveFlag, check_free, lifetime_of, note_earlier_end, write_secret
 from limnos.cli.output import show_done, show_fields, show_rows
 
 app = App(name="secret", help="Secrets of service accounts: users that are programs.")
@@ -32,6 +32,7 @@ def create(
     check_free(save)
     with common.client() as client:
         secret = client.service_accounts.create_secret(user, expires_in_s=lifetime_s)
+    note_earlier_end(secret.expires_at, asked_s=lifetime_s, what="secret")
     fields = msgspec.structs.asdict(secret)
     if save is not None:
         write_secret(save, secret.client_secret)

@@ -102,17 +102,18 @@ def lifetime_of(expires_in: str | None) -> int | None:
     return None if expires_in is None else seconds_of(expires_in)
 
 
-def note_earlier_end(expires_at: object, *, asked_s: int | None) -> float | None:
-    """Print a note if a token ends earlier than requested, as one that a session creates does. `asked_s` is the
-    requested lifetime, None for unlimited. Returns the seconds until the end; None if it never ends.
+def note_earlier_end(expires_at: object, *, asked_s: int | None, what: str = "token") -> float | None:
+    """Print a note if a token or secret ends earlier than requested, as one that a session creates does. `asked_s` is
+    the requested lifetime, None for unlimited. Returns the seconds until the end; None if it never ends.
     """
     if not isinstance(expires_at, str):
         return None
     lifetime_s = datetime.fromisoformat(expires_at).timestamp() - time.time()
     if asked_s is None or lifetime_s < asked_s - _CLOCKS_S:
         print(
-            f"note: the token ends at {expires_at}, with the session or token that created it"
-            f"{'' if asked_s is None else ', and not as late as you asked'}",
+            f"note: the {what} ends at {expires_at}, with the session or token that created it"
+            f"{'' if asked_s is None else ', and not as late as you asked'};"
+            " a later end needs a token without one: --token-file admin.token, in the server's data directory",
             file=sys.stderr,
         )
     return lifetime_s

@@ -55,7 +55,7 @@ def list_users(*, common: CommonFlags = DEFAULTS) -> None:
 
 @app.command
 def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
-    """Show a user with their roles.
+    """Show a user with their roles and groups.
 
     Parameters
     ----------
@@ -63,8 +63,8 @@ def describe(name: str, /, *, common: CommonFlags = DEFAULTS) -> None:
         The user's name, as `limnos list users` shows it.
     """
     with common.client() as client:
-        user = client.users.get(name)
-    show_fields(_row(user), output_format=common.output_format)
+        user, groups = client.users.get(name), client.users.groups(name)
+    show_fields({**_row(user), "groups": groups}, output_format=common.output_format)
 
 
 @app.command

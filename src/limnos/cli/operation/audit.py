@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -15,6 +16,9 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.failures import UsageError
 from limnos.cli.output import Format, show_done, show_rows, table_options
 from limnos.client.values import AuditLine
+from limnos.model.audit import OTHER
+from limnos.names import display
+from limnos.names.errors import InvalidName
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -70,7 +74,7 @@ def audit(
     """
     expected: dict[str, object] = {
         "user": who,
-        "path": what,
+        "path": what and _path(what),
         "object_id": id,
         "since": _moment(since),
         "until": _moment(until),
@@ -80,7 +84,11 @@ def audit(
         "server": server,
     }
     with common.client() as client:
-        rows = [_row(line, common.output_format) for line in _lines(client, expected, limit=limit)]
+        newest = list(_lines(client, expected, limit=limit + 1))
+    if len(newest) > limit:
+        print(f"note: the newest {limit} records; --limit {limit * 20} or --since DAY for others", file=sys.stderr)
+    lines = sorted(newest[:limit], key=lambda line: line.at, reverse=True)
+    rows = [_row(line, common.output_format) for line in lines]  # refusals are recorded before changes
     columns = ["at", "user", "outcome", "did", "kind", "path", "detail", "right", "client", "request_id"]
     show_rows(rows, columns, output_format=common.output_format, empty="no lines")
 
@@ -111,6 +119,14 @@ def export(
     )
 
 
+def _path(text: str) -> str:
+    """Return a path in the form of records; a name that needs back-quotes and has none is quoted, such as `svc-etl`."""
+    try:
+        return display.render(display.parse(text))
+    except InvalidName:
+        return display.render(text.split("."))
+
+
 def _lines(client: Client, expected: dict[str, object], *, limit: int) -> Iterator[AuditLine]:
     """Yield up to `limit` audit records, newest first, page by page."""
     before: int | None = None
@@ -135,7 +151,7 @@ def _row(line: AuditLine, output_format: Format) -> dict[str, object]:
         "at": line.at,
         "user": line.user or "",
         "outcome": line.outcome,
-        "did": line.change or line.operation or "",
+        "did": (line.operation if line.change == OTHER else line.change) or line.operation or "",
         "kind": "" if about is None else about.kind,
         "path": f"{path} -> {line.new_path}" if line.new_path else path,
         "detail": line.detail or "" if line.outcome == "done" else "",

@@ -22,6 +22,11 @@ class Users(Resource[S]):
         return call("GET", self.gravitino_url("users", name), answer=User, field="user")
 
     @verb
+    def groups(self, name: str) -> Flow[tuple[str, ...]]:
+        """List the names of a user's groups that the caller may load."""
+        return call("GET", self.own_url("users", name, "groups"), answer=tuple[str, ...], field="groups")
+
+    @verb
     def add(self, name: str) -> Flow[User]:
         """Add a user to the metalake. The name is the name in the user's credentials."""
         return call("POST", self.gravitino_url("users"), answer=User, field="user", body={"name": name})

@@ -29,6 +29,8 @@ ICEBERG_CLIENTS: Final = {
     "limnos": "Command line",
 }
 _DUCKDB_DATABASES: Final = frozenset({"main", "memory", "system", "temp"})
+RESTRICTED_READERS: Final = ("pyiceberg", "spark", "limnos")
+"""The clients that read a restricted table; the others plan all scans themselves."""
 LANCE_CLIENTS: Final = {"lancedb": "LanceDB", "limnos": "Command line"}
 
 
@@ -45,15 +47,17 @@ def _text(name: str) -> str:
     return (files("limnos.http.console") / "snippets" / f"{name}.txt").read_text(encoding="utf-8")
 
 
-def snippets_of(page_request: PageRequest, address: ObjectAddress, *, is_lance: bool = False) -> tuple[Snippet, ...]:
-    """Return the snippets that open an object, one for each client that reads its format."""
+def snippets_of(
+    page_request: PageRequest, address: ObjectAddress, *, is_lance: bool = False, is_restricted: bool = False
+) -> tuple[Snippet, ...]:
+    """Return the snippets that open an object, one for each client that reads its format, and a restricted table."""
     clients = LANCE_CLIENTS if is_lance else ICEBERG_CLIENTS
     words = _words(page_request, address)
     has_sqlpp = sqlpp_query(page_request, address) != ""
     return tuple(
         Snippet(name, title, _filled(_text(name), words))
         for name, title in clients.items()
-        if has_sqlpp or name != "sqlpp"
+        if (has_sqlpp or name != "sqlpp") and (not is_restricted or name in RESTRICTED_READERS)
     )
 
 

@@ -6,6 +6,7 @@ Must not know resources. A page reveals no more than the admin API's error body.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable
 from typing import Final
 from urllib.parse import SplitResult, parse_qsl, urlencode, urlsplit
@@ -78,6 +79,8 @@ class ErrorPage(msgspec.Struct, frozen=True, kw_only=True):
     factors: tuple[DecisionFactorView, ...]
     advice: str
     """Who can grant the caller access; empty if this is unknown."""
+    explain: str
+    """The command that explains the refusal; empty if the refusal is not about an object with a path."""
     ask: AccessAsk | None
     trash: str
     """The URL of the trash, if the page is about an object that may have been dropped; else empty."""
@@ -123,6 +126,7 @@ async def error_page(
         action="" if decision is None else str(decision["action"]),
         factors=factors,
         advice=_advice(factors),
+        explain=_explain_command(decision),
         ask=await ask(page_request) if decision is not None and page_request.user else None,
         trash="" if is_form else _trash_address(page_request, error, frame=frame),
         back=form_url(page_request, is_page=is_page) if is_form else "",
@@ -130,6 +134,13 @@ async def error_page(
     )
     headers = ((b"retry-after", b"%d" % error.retry_after_s),) if isinstance(error, ServiceUnavailable) else ()
     return html_response(page_request.request, render("error.html", view), status=status, headers=headers)
+
+
+def _explain_command(decision: dict[str, object] | None) -> str:
+    target = None if decision is None else decision["target"]
+    if not isinstance(target, dict) or decision is None:
+        return ""
+    return shlex.join(("limnos", "access", "explain", str(decision["action"]), str(target["name"])))
 
 
 def _advice(factors: tuple[DecisionFactorView, ...]) -> str:

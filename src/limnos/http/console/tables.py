@@ -192,7 +192,7 @@ async def _page(
         properties=properties_of(metadata.properties) if tab == "properties" else (),
         partitions=_partitions(metadata),
         sorting=_sorting(metadata),
-        snippets=snippets_of(page_request, address) if tab == "connect" else (),
+        snippets=snippets_of(page_request, address, is_restricted=is_bound) if tab == "connect" else (),
         metadata=text.decode("utf-8", "replace"),
         is_metadata_cut=len(text) == METADATA_BYTES_MAX,
         is_bound=is_bound,

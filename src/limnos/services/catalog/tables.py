@@ -351,7 +351,7 @@ def table_delete(tx: Tx, permit: Permit[TableDrop]) -> None:
             locations_release(tx, node.id)
         else:
             locations_mark_deleting(tx, node.id)
-    tx.nodes.drop(node, keep_ms=command.keep_ms)
+    tx.nodes.drop(node, keep_ms=command.keep_ms, has_purge=command.purge is not None)
 
 
 class TableUnregister(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
-from limnos.services.request.table_formats import ICEBERG, require_format
+from limnos.services.request.table_formats import ICEBERG, LANCE, format_of, require_format
 from limnos.store.tx import Tx
 from limnos.view.cache_miss import require_fact
 from limnos.view.keys import principal_id_key, restrictions_key, rules_key
@@ -258,6 +258,11 @@ def _target(request_view: RequestView, on: RestrictionTarget, *, sets: bool = Tr
     except MissingPlaceholder:
         request_view.require(Action.RESTRICT, request_view.settled.outer)
         raise
+    if sets and format_of(request_view) == LANCE:
+        raise BadRequest(
+            f"A restriction applies to Iceberg tables, and catalog {request_view.catalog.name} contains Lance tables:"
+            " give its users a table of the visible rows instead"
+        )
     if sets:
         require_format(request_view, ICEBERG)
     return target

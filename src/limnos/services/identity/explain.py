@@ -72,7 +72,8 @@ async def access_explain(
         decision = request_view.decide_for(user or request_view.user, action, chain)
         if through and not decision.allowed:
             decision = explain_through(request_view, LoadTarget(expected, path[1:], action, action), through, decision)
-        return decision, _missing(request_view, action, chain) or [*suggest(decision), *_ends(request_view, decision)]
+        advice = _missing(request_view, action, chain) or [*suggest(decision), *_ends(request_view, decision)]
+        return decision, [*_visible_part(request_view, decision, chain=chain), *advice]
 
     return await ctx.read(await scope_of(ctx, metalake, kind=expected, path=path), read)
 
@@ -179,6 +180,23 @@ def _ends(request_view: RequestView, decision: Decision) -> list[str]:
         )
         for factor in decision.factors
         if (name := taken_over_denial(factor, by_object)) is not None
+    ]
+
+
+def _visible_part(request_view: RequestView, decision: Decision, *, chain: SecurableChain) -> list[str]:
+    """Return what a user may read of a table that nothing but read restrictions closes, and by which privileges."""
+    names = [factor.privilege for factor in decision.factors if factor.kind == "restricted"]
+    if decision.allowed or len(names) < len(decision.factors) or chain[0].kind not in Action.TABLE_SCAN.kinds:
+        return []
+    scan = request_view.decide_for(decision.user, Action.TABLE_SCAN, chain)
+    if not scan.allowed:
+        return []
+    return [
+        escape_percent(
+            f"{decision.user} reads the rows and columns that restriction {' and '.join(map(str, names))} leaves, with"
+            " 'limnos head' and engines that let the server plan their scans; SQL++ does not."
+        ),
+        scan.message(),
     ]
 
 

@@ -70,6 +70,8 @@ _FILTERS: Final = {
 _GRANTS: Final = ("grant", "give", "grant-privileges", "grant-roles-to-user", "grant-roles-to-group")
 _REVOCATIONS: Final = ("revoke", "take", "revoke-privileges", "revoke-roles-from-user", "revoke-roles-from-group")
 _RESTRICTIONS: Final = ("restrict", "unrestrict", "set-restriction", "remove-restriction")
+_MEMBERSHIPS: Final = ("join", "leave", "add-members", "remove-member")
+_STATES: Final = ("enable", "disable", "enable-user")
 _FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "grant": (*_GRANTS, "change-access-preset"),
     "revoke": _REVOCATIONS,
@@ -77,7 +79,17 @@ _FAMILIES: Final[Mapping[str, tuple[str, ...]]] = {
     "restriction": _RESTRICTIONS,
     "attachment": ("attach", "detach"),
     "protection": ("protect", "unprotect"),
-    "access": (*_GRANTS, *_REVOCATIONS, "own", "set-owner", *_RESTRICTIONS, "change-access-preset"),
+    "membership": _MEMBERSHIPS,
+    "access": (
+        *_GRANTS,
+        *_REVOCATIONS,
+        "own",
+        "set-owner",
+        *_RESTRICTIONS,
+        *_MEMBERSHIPS,
+        *_STATES,
+        "change-access-preset",
+    ),
 }
 """Families of actions: for a word of `--action`, the changes, and the operations of refused requests."""
 _SCANNED: Final = frozenset({"user_id", "since", "until", "action", "outcome"})

@@ -248,7 +248,7 @@ class PrincipalWrites(Writes):
     def enable(self, principal: Principal, *, enabled: bool) -> None:
         """Enable or disable a user. All requests of a disabled user are refused."""
         self.tx.count(ENABLE, {"id": principal.id, "enabled": enabled, "actor": self.tx.actor, "now": self.tx.now_ms})
-        self._changed("alter", principal, old=True)
+        self._changed("alter", principal, old=True, audit_word="enable" if enabled else "disable")
 
     def drop(self, principal: Principal) -> None:
         """Delete a user or group with its memberships and its role assignments."""
@@ -309,8 +309,11 @@ class PrincipalWrites(Writes):
         new: bool = False,
         old: bool = False,
         group: Principal | None = None,
+        audit_word: str = "",
     ) -> None:
-        """Write the change row. For a membership it also has the group: `ChangeRow.group_id`."""
+        """Write the change row. For a membership it also has the group: `ChangeRow.group_id`, and its name for the
+        audit.
+        """
         home = principal.metalake_id if new else None
         self.tx.changed(
             ChangeDraft(
@@ -322,5 +325,7 @@ class PrincipalWrites(Writes):
                 new_parent=home if group is None else group.id,
                 new_name=principal.name if new else None,
                 moves_access=True,
+                detail=None if group is None else f"group {group.name}",
+                audit_word=audit_word,
             )
         )

@@ -303,7 +303,7 @@ class NodeWrites(Writes):
         """
         self._changed("commit", node, new_name=DATA_ONLY if keeps_words else None)
 
-    def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False) -> None:
+    def drop(self, node: Node, *, keep_ms: int = 0, purges: bool = False, has_purge: bool = False) -> None:
         """Drop the node. Raises ProtectedObject if it, or any object in a dropped catalog or metalake, is protected.
 
         With `keep_ms` (milliseconds) it is moved to the trash with its owner; otherwise its owner is deleted, too.
@@ -313,9 +313,11 @@ class NodeWrites(Writes):
             node: The node, as confirmed in this transaction.
             keep_ms: The retention time in the trash, in milliseconds; 0 deletes it immediately.
             purges: Whether its files are deleted when it leaves the trash.
+            has_purge: Whether a task of this transaction deletes its files, for the audit.
         """
         ProtectionWrites(self.tx).refuse_within(node)
-        detail = FormerNameWrites(self.tx).leave(node, keep_ms=keep_ms)
+        details = "with its files" if has_purge else None, FormerNameWrites(self.tx).leave(node, keep_ms=keep_ms)
+        detail = "; ".join(filter(None, details)) or None
         if not self.tx.count(SET_DROPPED, {"id": node.id, **self._stamp()}):
             ProtectionWrites(self.tx).refuse(node)
         if keep_ms > 0:

@@ -147,6 +147,11 @@ well.
 MARK = Sql("UPDATE place SET conflicting = :conflicting WHERE owner_id = :id AND location = :place")
 IS_OWNER = Sql("SELECT 1 FROM owner WHERE object_id = :id AND principal_id = :actor")
 NAMED = Sql("SELECT parent_id, name FROM node WHERE id = :id")
+CATALOG_ROOTS = Sql(
+    "SELECT p.location FROM node m CROSS JOIN node n CROSS JOIN place p WHERE m.parent_id = 0 AND m.name_space = 'metalake'"
+    " AND m.deleted = 0 AND n.parent_id = m.id AND n.name_space = 'catalog' AND n.deleted = 0 AND p.owner_id = n.id"
+    f" AND p.kind IN ({', '.join(str(int(kind)) for kind in sorted(ROOTS))}) ORDER BY p.location"
+)
 UNSETTLED = Sql("SELECT 1 FROM place WHERE location = ''")
 SETTLED = Sql("DELETE FROM place WHERE location = ''")
 """The statement that deletes the row that the migration creates for the first start."""
@@ -410,6 +415,10 @@ class LocationWrites(Writes):
             names.append(rows[0][1])
             node_id = rows[0][0]
         return ".".join(reversed(names))
+
+    def catalog_roots(self) -> list[str]:
+        """Read the warehouses and other roots of all catalogs, sorted."""
+        return [row[0] for row in self.tx.rows(CATALOG_ROOTS, {})]
 
     def is_unsettled(self) -> bool:
         """Return whether the register is incomplete, as after the upgrade of a store from an earlier release."""

@@ -11,6 +11,7 @@ from tests.http.driver import API, OWN, DriverNode, grant
 
 pytestmark = pytest.mark.slow
 
+SCHEMA = {"type": "struct", "fields": [{"id": 1, "name": "id", "type": "long", "required": False}]}
 EXPLAIN = f"{OWN}/metalakes/lake/access/explain"
 ACCESS = f"{OWN}/metalakes/lake/access"
 ICEBERG = "/iceberg/v1/lake.main"
@@ -265,3 +266,24 @@ def test_missing_privileges_of_a_preset_are_listed(node: DriverNode) -> None:
     assert node.done("GET", f"{ACCESS}/missing?path=main.a.t&preset=reader", user="ana")["missing"] == []
     assert node.ask("GET", f"{ACCESS}/missing?path=main.a.t&preset=king").status == 400
     assert node.ask("GET", f"{ACCESS}/diff?path=main.a.t&user=ana").status == 400
+
+
+def test_restricted_read_is_explained_by_its_privileges(node: DriverNode) -> None:
+    """A read that nothing but a restriction prevents is refused, with the privileges by which the visible part is read
+    and with the exception that would open the rest. Without these privileges only they are named.
+    """
+    node.done("POST", SCHEMAS, {"name": "raw", "comment": None, "properties": {}})
+    node.done("POST", f"{ICEBERG}/namespaces/raw/tables", {"name": "t", "schema": SCHEMA})
+    grant(node, "ana", "use_catalog use_schema select_table", kind="catalog", on="main")
+    grant(node, "ben", "use_catalog", kind="catalog", on="main")
+    path = f"{OWN}/metalakes/lake/objects/TABLE/main.raw.t/restrictions/r"
+    node.done("PUT", path, {"masks": {"id": "replace-with-null"}})
+    question = {"action": "table_read", "path": ["main", "raw", "t"]}
+
+    restricted, refused = (node.done("POST", EXPLAIN, question | {"user": user}) for user in ("ana", "ben"))
+
+    visible, privileges, exception = restricted["suggestions"]
+    assert "ana reads the rows and columns that restriction r leaves" in visible
+    assert "SELECT_TABLE on main" in privileges
+    assert exception == "For all rows and columns: except ana from restriction r of table main.raw.t."
+    assert not any("leaves" in line for line in refused["suggestions"])

@@ -50,3 +50,19 @@ def test_disabling_needs_manage_users(node: DriverNode) -> None:
 
     assert answer.status == 403
     assert "MANAGE_USERS" in answer.json()["error"]["message"]
+
+
+def test_groups_of_a_user_are_those_that_the_caller_may_load(node: DriverNode) -> None:
+    """A user sees their own groups, sorted, and those of others with the right to manage users and groups."""
+    for name in ("ana", "ben"):
+        node.done("POST", f"{API}/lake/users", {"name": name})
+    for group in ("staff", "finance", "other"):
+        node.done("POST", f"{API}/lake/groups", {"name": group})
+    for group in ("staff", "finance"):
+        node.done("POST", f"{OWN}/metalakes/lake/groups/{group}/members", {"users": ["ana"]})
+    path = f"{OWN}/metalakes/lake/users/ana/groups"
+
+    assert node.get(path).json() == {"groups": ["finance", "staff"]}
+    assert node.get(path, user="ana").json() == {"groups": ["finance", "staff"]}
+    assert node.get(path, user="ben").status == 403
+    assert node.get(f"{OWN}/metalakes/lake/users/none/groups").status == 404

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Final, TypeVar, cast
 
 from limnos.access.actions import Action
+from limnos.model.decisions import Decision
 from limnos.model.entities import MetadataDocument, Node
 from limnos.model.errors import BadRequest, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
@@ -200,7 +201,18 @@ def source_find(request_view: RequestView, levels: Levels, *, actions: Mapping[K
         request_view.look_up(Kind.TABLE, levels, actions[Kind.TABLE], probe=Action.TABLE_MAY_PROBE)
     except (NotFound, InvalidName):
         return None
+    except PermissionDenied as error:
+        raise _restricted_error(error) from None
     return None
+
+
+def _restricted_error(error: PermissionDenied) -> PermissionDenied:
+    """Return a refusal with the clients that read a table which is closed by read restrictions alone."""
+    decision = error.decision
+    if not isinstance(decision, Decision) or any(factor.kind != "restricted" for factor in decision.factors):
+        return error
+    text = f"{error}. SQL++ reads no restricted tables: 'limnos head', PyIceberg and Spark read the visible part"
+    return PermissionDenied(text, decision=decision)
 
 
 def view_body(request_view: RequestView, node: Node) -> tree.Expression:
