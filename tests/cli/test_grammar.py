@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,7 @@ import pytest
 from cyclopts import CycloptsError
 from cyclopts.exceptions import CoercionError
 
-from limnos.cli import grammar, guesses, output
+from limnos.cli import grammar, guesses, output, sentences
 from limnos.cli.command_tree import build
 from limnos.cli.errors import UsageError
 from limnos.cli.operations import COMMANDS, GROUPS, OPERATIONS
@@ -41,6 +42,8 @@ def read_wrong_commands() -> list[WrongCommand]:
     return [WrongCommand(first.removeprefix("$ limnos "), message, hint.strip()) for first, message, hint in blocks]
 
 
+ELSEWHERE = frozenset({"cp", "create", "grant"})
+"""Words for what other programs do, where the path is of no use; the answer to `grant` names what is missing."""
 WRONG = read_wrong_commands()
 
 
@@ -53,6 +56,14 @@ def first_command(hint: str) -> str:
             except ValueError:  # a quote of an argument
                 continue
     return ""
+
+
+def commands_in(text: str) -> list[str]:
+    """Return each command that a message or a hint proposes, without the program's name."""
+    if text.startswith("limnos "):  # a command with quotes of the shell itself stands alone
+        return [text.removeprefix("limnos ")]
+    starts = [at for at in range(len(text)) if text.startswith("'limnos ", at)]
+    return [command for at in starts if (command := first_command(text[at:]))]
 
 
 def problem_of(command: str) -> str | None:
@@ -83,8 +94,20 @@ def test_wrong_command_is_answered_by_the_command_to_type(
         with Path(file).open("a", encoding="utf-8") as answers:
             answers.write(f"$ limnos {wrong.typed}\n{message}\n  {hint}\n\n")
     assert (done.code, message, hint) == (2, wrong.message, wrong.hint)
-    if hint.startswith("'limnos"):
-        assert problem_of(first_command(hint)) is None
+    assert {each: problem_of(each) for each in commands_in(hint) if problem_of(each)} == {}
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: wrong.typed)
+def test_answer_keeps_the_paths_that_were_typed(wrong: WrongCommand) -> None:
+    """Each path that was typed is in the answer, whole or below its catalog: no proposal is about another object."""
+    paths = [word for word in shlex.split(wrong.typed) if re.fullmatch(r"(?:main|models)\.[\w.]+", word)]
+    answer = f"{wrong.message} {wrong.hint}".replace("`", "")
+
+    if "--help' explains" in wrong.hint or wrong.typed.split()[0] in ELSEWHERE:
+        return
+    lost = [path for path in paths if path.rstrip(".").partition(".")[2] not in answer]
+
+    assert lost == []
 
 
 def test_corpus_has_200_commands_and_no_text_of_the_parser() -> None:
@@ -113,6 +136,33 @@ def test_guess_table_has_150_words_and_names_commands_that_exist() -> None:
 
     assert len(guesses.guess_table()) >= 150
     assert refused == {}
+
+
+@pytest.mark.parametrize("line", sentences.typed_lines(), ids=" ".join)
+def test_line_of_another_tool_is_no_command_and_its_proposal_is_one(
+    monkeypatch: pytest.MonkeyPatch, line: list[str]
+) -> None:
+    """Each line of the table is refused without the table, so that no command is taken away; its proposal is taken,
+    and has each argument of the line.
+    """
+    proposal = sentences.proposal_for(line)
+    assert proposal is not None
+    problem = problem_of(shlex.join(proposal.command))
+    answer = f"{proposal.note} {' '.join(proposal.command)}"
+    with monkeypatch.context() as patch:
+        patch.setattr(grammar, "check_sentence", lambda _: None)
+        refusal = problem_of(shlex.join(line))
+
+    assert (problem, refusal is None) == (None, False)
+    assert [each for each in line if "." in each and "://" not in each and each not in answer] == []
+
+
+@pytest.mark.parametrize(
+    "word,known", [("mask", "task"), ("denied", "done"), ("--tail", "--until"), ("--mask", "--as")]
+)
+def test_words_of_another_meaning_are_not_similar(word: str, known: str) -> None:
+    """Words that differ in their first letter, or in most, are no misspellings of one another."""
+    assert grammar.close_words(word, [known], cutoff=0.7) == []
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda each: f"{each.verb} {each.kind}")
@@ -181,6 +231,8 @@ def test_groups_equal_those_of_the_parser() -> None:
         ("help", "--help"),
         ("help list", "list --help"),
         ("list -h", "list --help"),
+        ("set owner main.raw ana --kind namespace", "owner set main.raw ana --kind namespace"),
+        ("disable catalog finance", "catalog disable finance"),
         ("list users --help", "user list --help"),
         ("user", "user --help"),
     ],

@@ -30,6 +30,8 @@ from limnos.cli.operations import (
     absence_of,
     plural,
 )
+from limnos.cli.sentences import proposal_for, quoted
+from limnos.cli.sql_grants import grant_for
 from limnos.manifests.switches import VARIABLE
 
 HELP: Final = ("--help", "-h")
@@ -91,7 +93,19 @@ def resolve(tokens: Sequence[str]) -> list[str]:
     if any(token in HELP for token in _before_dashes(typed)) or typed[0] == "help":
         rest = [token for token in typed[typed[0] == "help" :] if token not in HELP]
         return [*_command(rest, is_help=True), "--help"]
+    check_sentence(typed)
     return _command(typed, is_help=False)
+
+
+def check_sentence(tokens: Sequence[str]) -> None:
+    """Raise UsageError for a whole line of another tool's habit, with the command to type."""
+    words, flags = take_words(tokens)
+    proposal = proposal_for(words) or grant_for(words)
+    if proposal is not None and not any(flag in proposal.command for flag in flags if flag.startswith("-")):
+        command = [*proposal.command, *_translated(flags)]
+        raise UsageError(
+            proposal.note or f"there is no command '{' '.join(words[:2])}'", hint=f"{quoted(command)}{proposal.more}"
+        )
 
 
 def _split_quoted(tokens: Sequence[str]) -> list[str]:
@@ -235,7 +249,8 @@ def _operation_words(
             or f"{lowered[0]} {lowered[1]}" in GROUP_ALIASES
         ):
             return None
-    if kind is None or any(flag.partition("=")[0] == "--kind" for flag in flags):
+    names_kind = any(flag.partition("=")[0] == "--kind" for flag in flags)
+    if kind is None or (names_kind and len(words) <= (3 if verb == "rename" else 2)):
         return None
     is_plural = lowered[1] != kind and lowered[1].endswith("s")
     if verb == "show" and is_plural and ("list", kind) in BY_VERB_AND_KIND and kind != "restriction":
@@ -433,8 +448,17 @@ def guess_error(typed: str, guess: tuple[list[str], str], *, flags: Sequence[str
     )
 
 
+def close_words(word: str, known: Sequence[str], *, cutoff: float) -> list[str]:
+    """Return the known words that a misspelt one may be, the nearest first: they begin with the same letter, since
+    words that differ in it, such as `mask` and `task`, are different words.
+    """
+    start = word.lstrip("-")[:1]
+    same = [each for each in known if each.lstrip("-")[:1] == start]
+    return difflib.get_close_matches(word, same, n=3, cutoff=cutoff)
+
+
 def _nearest(word: str, known: Sequence[str], *, cutoff: float = 0.72) -> str | None:
-    close = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+    close = close_words(word, known, cutoff=cutoff)
     if close:
         return close[0]
     longer = [each for each in known if len(word) > 4 and each.startswith(word)]

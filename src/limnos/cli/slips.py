@@ -6,7 +6,6 @@ The parser's own texts are not shown, except the choices of a value.
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +22,7 @@ from cyclopts.exceptions import (
 
 from limnos.cli.errors import UsageError
 from limnos.cli.flags import GUESSED_FLAGS
-from limnos.cli.grammar import guess_error, typed_as
+from limnos.cli.grammar import close_words, guess_error, take_words, typed_as
 from limnos.cli.guesses import command_for
 
 if TYPE_CHECKING:
@@ -93,13 +92,16 @@ class _Command:
 
     @property
     def usage(self) -> str:
-        """The command with its arguments, and the flags that it needs."""
+        """The command with its arguments, those that were typed as they are, and the flags that it needs."""
         words = [self.name]
+        typed, _ = take_words(self.rest)
         for argument in self.arguments:
             if argument.name == "*":
                 continue
             if argument.name.startswith("-"):
                 words += [f"{argument.name} {_value_name(argument.name)}"] if argument.required else []
+            elif typed and not argument.token_count()[1]:
+                words.append(shlex.quote(typed.pop(0)))
             else:
                 words.append(argument.name if argument.required else f"[{argument.name}]")
         return " ".join(words)
@@ -123,6 +125,27 @@ class _Command:
             else:
                 rest.append("..." if rest and rest[-1] == "--token" else token)
         return shlex.join([*self.name.split(), *rest])
+
+
+_INSTEAD: Final = {
+    ("policy create", "--mask"): (
+        "masks are of restrictions",
+        "'limnos create restriction {0} PATH --mask {1}=ACTION'",
+    ),
+    ("policy create", "--filter"): (
+        "filters are of restrictions",
+        "'limnos create restriction {0} PATH --filter CONDITION'",
+    ),
+    ("audit", "--tail"): (
+        "it shows the newest lines first",
+        "'limnos changes --follow' follows changes as they are committed",
+    ),
+    ("audit", "--follow"): (
+        "it shows the newest lines first",
+        "'limnos changes --follow' follows changes as they are committed",
+    ),
+}
+"""Flags of other tools for what another command does: the reason, and the command."""
 
 
 def _typed_value(tokens: Sequence[str], flag: str) -> str:
@@ -153,9 +176,10 @@ def _unknown_flag(error: UnknownOptionError, command: _Command) -> UsageError:
     for guess in GUESSED_FLAGS.get(typed, "").split("|"):
         if guess and guess.split()[0] in {*known, "--columns", "--wide"}:
             return UsageError(message, hint=f"'{command.again(typed, guess)}'")
-    if near := difflib.get_close_matches(
-        typed, [name for name in known if not name.startswith("--no-")], n=1, cutoff=0.75
-    ):
+    if (instead := _INSTEAD.get((" ".join(command.words), typed))) is not None:
+        words = [token for token in command.rest if not token.startswith("-")]
+        return UsageError(f"{message}: {instead[0]}", hint=instead[1].format(*words, "NAME", "VALUE"))
+    if near := close_words(typed, [name for name in known if not name.startswith("--no-")], cutoff=0.75):
         return UsageError(message, hint=f"'{command.again(typed, near[0])}'")
     own = [flag for flag in known if flag not in _CONNECTION and not flag.startswith("--no-")]
     listed = f"its own flags are {', '.join(own)}; " if own else "it has no flags of its own; "
@@ -177,10 +201,21 @@ def _wrong_value(error: CoercionError, token: Token, *, command: _Command) -> Us
     label = token.keyword or ("" if error.argument is None else error.argument.name)
     choices = [str(each) for each in get_args(error.target_type)] if get_origin(error.target_type) is Literal else []
     takes = f"one of {', '.join(choices)}" if choices else _VALUE_WORDS.get(error.target_type, "another value")
-    near = difflib.get_close_matches(token.value, choices, n=1, cutoff=0.6)
+    meant = _MEANT.get(token.value.lower(), "")
+    near = [meant] if meant in choices else close_words(token.value, choices, cutoff=0.7)
     again = f"'{command.again(token.value, near[0])}'" if near else f"'{command.name} --help' explains its arguments"
     source = "" if token.source in {"", "cli"} else f" from {token.source}"
     return UsageError(f"{label} takes {takes}, not '{token.value}'{source}", hint=again)
 
 
+_MEANT: Final = {
+    word: choice
+    for choice, words in {
+        "refused": "denied deny forbidden rejected unauthorized",
+        "failed": "error errors failure fail failing",
+        "done": "success succeeded ok allowed completed",
+    }.items()
+    for word in words.split()
+}
+"""Others' words for the choices of a flag."""
 _VALUE_WORDS: Final[dict[object, str]] = {int: "a whole number", float: "a number", Path: "a file"}

@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole lines of other tools' habits, and the command to type instead.
+
+Unlike a word of `guesses`, a line here is matched from its first word to its last, so that no name or path that was
+typed gets lost or becomes another thing. Words in lower case are typed as they stand, in any case, `a|b` is either, and
+`[a]` may be missing. Words in upper case are arguments: PATH and TARGET have a dot or a back-quote, FILE a dot or a
+slash, DATABASE ends as a file of SQLite does, others are any word. The command repeats the arguments of its line; other
+words in upper case are places to fill.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+_LINES: Final = """
+create|new token NAME, token create|new|add NAME = create token --for NAME
+alter user NAME disable|disabled|off, user deactivate|offboard|ban|suspend|block NAME, deactivate|offboard|suspend user NAME = user disable NAME
+alter user NAME enable|enabled|on, user activate|reactivate|unban NAME, activate|reactivate user NAME = user enable NAME
+alter table|view|schema|namespace|database PATH [set] owner to [user] NAME, alter table|view|schema|namespace|database PATH set owner NAME = set PATH --owner NAME
+alter table|view|schema|namespace|database PATH [set] owner to role|group NAME = set PATH --owner group:NAME
+alter catalog CATALOG [set] owner to [user] NAME = set CATALOG --owner NAME
+alter table|view|schema|namespace|database PATH rename to NAME = rename PATH NAME
+alter table|view PATH set tags|tag NAME = set PATH --tag NAME
+revoke all [privileges] from [user] NAME = show user NAME | there is no revoke of everything: this shows the roles, and 'limnos revoke role ROLE --from NAME' takes one away
+[show] grants for|to|of|on user NAME, [show] grants for|to|of NAME, list grants for|of NAME = access what NAME
+show grants for|to|of|on role NAME, list grants of role NAME = show role NAME
+show grants on table|view|schema|namespace|database|catalog PLACE, list grants on PLACE = access holders PLACE
+config set KEY VALUE, set config KEY VALUE = server config | settings are set in the configuration file, by variables LIMNOS__ or by flags of 'limnos server start'; this shows them
+restrict PATH, restrict table|view PATH = create restriction NAME PATH --filter CONDITION
+restrict PATH to WHO = create restriction NAME PATH --filter CONDITION --to WHO
+mask PATH COLUMN, mask column COLUMN of|in|on PATH, mask column PATH COLUMN = create restriction NAME PATH --mask COLUMN=ACTION
+show mask|masks|filter|filters [of|on|for] PATH, list masks|filters PATH = show restriction PATH
+recover|restore|undelete|undrop table|view|schema|namespace|database|fileset|model PATH = undrop PATH
+restore|recover DATABASE = server restore DATABASE | a copy of the store is restored while no server uses the store; a deleted object by 'limnos undrop PATH'
+group rename NAME NEW = create group NEW | a group keeps its name, which grants and the audit have: create the new group with the same users and roles, delete the former one
+user rename NAME NEW = create user NEW | a user keeps its name, which tokens and the audit have: create the new user, grant it the same roles, delete the former one
+role rename NAME NEW = create role NEW | a role keeps its name, which grants and the audit have: create the new role with the same grants, delete the former one
+group members|users NAME, list members|users of|in NAME, list members NAME, list group members NAME, members of NAME = show group NAME
+user groups|roles NAME, list groups|roles of NAME, groups|roles of NAME = show user NAME
+access why|check|ask|request PATH, request access to|on PATH = access explain table_read PATH
+access can|why|check USER PATH = access explain table_read PATH --for USER
+[access] can|check USER read|select PATH = access explain table_read PATH --for USER
+[access] can|check USER write|insert|update PATH = access explain table_commit PATH --for USER
+[access] can [i] read|select PATH = access explain table_read PATH
+[access] can [i] write|insert|update PATH = access explain table_commit PATH
+access me|mine|list|show = access reach
+access user USER, access of USER = access what USER
+storage list|show|ls = list keys | locations belong to catalogs, and 'limnos show CATALOG' has each; this lists the keys of their secrets
+pipeline compile|debug|parse|render FILE = pipeline plan FILE
+pipeline backfill FILE = pipeline run FILE --backfill NAME=FIRST..LAST
+pipeline logs|log|history FILE = list runs | runs are listed for FILE and the others: 'limnos show run RUN' has the steps and findings of one
+audit PATH, audit table|view|of|for|on PATH = audit --path PATH
+audit user USER, audit of|for|by user USER = audit --who USER
+drop schema|namespace|database|catalog PLACE cascade = delete PLACE -r
+drop table|view PATH cascade = delete PATH
+rename namespace|schema|database|table|view|fileset|model PATH to TARGET, rename PATH to TARGET = rename PATH TARGET
+rename catalog|metalake|tag KIND_NAME to NEW = rename KIND_NAME NEW
+token rotate|renew|refresh = create token | a token is not renewed: create another one, and revoke the former by 'limnos delete token ID'
+token show|describe|info = list tokens | the secret of a token is shown once; this lists your tokens
+metrics, server metrics = list nodes | the server has its metrics at /metrics, for Prometheus; this lists its nodes
+status, ping, health, healthcheck, health check, server status|ping|health = list nodes | this asks the running server for its nodes, 'limnos whoami' for your user; 'limnos server check' checks a server before its start
+who am i = whoami
+download|fetch|pull PATH = head PATH --output csv --rows 200 | rows of a table are written as CSV; files of a fileset are read by its clients, and listed by 'limnos files PATH'
+put|upload|push FILE PATH, upload|put FILE to PATH = files PATH | files of a fileset, such as FILE, are written by its clients (gvfs, S3); this lists them
+cp|copy|get|put SOURCE GVFS, cp|copy|get|put GVFS SOURCE = spark jars | files of a fileset are copied by its clients, such as Hadoop's with the file system gvfs; this fetches Spark's jars
+model|models register PATH, register model PATH = create model PATH
+model|models register NAME, register model NAME = create model CATALOG.NAMESPACE.NAME
+list access requests, access requests = console | requests for access are answered in the console, at the page of their object
+history|snapshots|log PATH, show history|snapshots|log [of|for] PATH = show PATH | this shows the number of snapshots, the console's page of the table lists them; 'limnos audit --path PATH' shows who changed it
+comment on table|view|schema|namespace|database PATH is TEXT = set PATH --comment TEXT
+"""
+_FORMS: Final = {
+    "PATH": re.compile(r".*[.`].*"),
+    "TARGET": re.compile(r".*[.`].*"),
+    "FILE": re.compile(r".*[./].*"),
+    "DATABASE": re.compile(r".*\.(?:db|sqlite3?|bak|backup)"),
+    "GVFS": re.compile(r"gvfs://.*"),
+}
+"""The form of some arguments."""
+_ARGUMENT: Final = re.compile(r"[A-Z]+(?:_[A-Z]+)*")
+_STATEMENTS: Final = frozenset({"query", "sql", "exec", "execute", "run"})
+"""Words before a statement."""
+_READS: Final = re.compile(r"\s*(?:explain\s+)?(?:select|with|values)\s.*", re.IGNORECASE | re.DOTALL)
+_WRITES: Final = re.compile(r"\s*(?:insert\s+into|upsert\s+into|update|delete\s+from)\s.*", re.IGNORECASE | re.DOTALL)
+_FROM: Final = re.compile(
+    r"(?<![\w`'\"])(from|join|into|update)(\s+)((?:\w+|`[^`]+`)(?:\.(?:\w+|`[^`]+`))+)", re.IGNORECASE
+)
+_SQLPP_CATALOG: Final = "main"
+"""The catalog whose namespaces are dataverses, by default: names in statements begin below it."""
+
+
+class Proposal(NamedTuple):
+    """A command to type, a sentence about what was typed, and what follows the command in the hint; empty without."""
+
+    command: tuple[str, ...]
+    note: str
+    more: str = ""
+
+
+class _Line(NamedTuple):
+    words: tuple[str, ...]
+    command: tuple[str, ...]
+    note: str
+
+
+def proposal_for(words: Sequence[str]) -> Proposal | None:
+    """Return the command for a whole line of words, without its flags; None if no line has them."""
+    if (statement := _statement(words)) is not None:
+        return statement
+    for line in _lines():
+        values: dict[str, str] = {}
+        if _matches(line.words, words, values=values):
+            return Proposal(
+                tuple(_filled(word, values) for word in line.command),
+                _filled(line.note, {name: shlex.quote(value) for name, value in values.items()}),
+            )
+    return None
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    return _ARGUMENT.sub(lambda match: values.get(match[0], match[0]), text)
+
+
+@functools.cache
+def _lines() -> tuple[_Line, ...]:
+    """Return the lines of the table, in its order."""
+    lines = []
+    for row in _LINES.strip().splitlines():
+        typed, _, meant = row.partition(" = ")
+        command, _, note = meant.partition(" | ")
+        lines += [_Line(tuple(line.split()), tuple(command.split()), note) for line in typed.split(", ")]
+    return tuple(lines)
+
+
+def _matches(line: Sequence[str], words: Sequence[str], *, values: dict[str, str]) -> bool:
+    """Return whether typed words are a line; `values` then has its arguments."""
+    if not line:
+        return not words
+    first, rest = line[0], line[1:]
+    if first.startswith("["):
+        return _matches([first[1:-1], *rest], words, values=values) or _matches(rest, words, values=values)
+    if not words:
+        return False
+    if first.isupper():
+        form = _FORMS.get(first)
+        if form is not None and form.fullmatch(words[0]) is None:
+            return False
+        if not _matches(rest, words[1:], values=values):
+            return False
+        values[first] = words[0]
+        return True
+    return words[0].lower() in first.split("|") and _matches(rest, words[1:], values=values)
+
+
+def typed_lines() -> list[list[str]]:
+    """Return each line of the table with all of its words and an example for each argument, for tests."""
+    examples = {"PATH": "main.raw.t", "TARGET": "main.raw.u", "FILE": "p.yaml", "DATABASE": "lake.db"}
+    examples |= {"GVFS": "gvfs://fileset/main/raw/f", "CATALOG": "finance"}
+    return [
+        [
+            examples.get(word, word.lower()) if word.isupper() else word.strip("[]").partition("|")[0]
+            for word in line.words
+        ]
+        for line in _lines()
+    ]
+
+
+def _statement(words: Sequence[str]) -> Proposal | None:
+    """Return the command for a statement, with the names as SQL++ has them; None for other words."""
+    if not words:
+        return None
+    text = " ".join(words[1:] if words[0].lower() in _STATEMENTS and len(words) > 1 else words)
+    if words[0].lower() == "count" and len(words) == 2 and "." in words[1]:
+        text = f"select count(*) from {words[1]}"  # noqa: S608 - proposed, not run
+    note = "statements are run by 'limnos sql', in SQL++"
+    if words[0].lower() == "truncate" and len(words) == 2 and "." in words[1]:
+        text, note = f"delete from {words[1]}", "rows are deleted by engines and SQL++, the table by 'limnos delete'"  # noqa: S608
+    elif _WRITES.fullmatch(text) is not None:
+        note = "rows are written by engines and SQL++"
+    elif _READS.fullmatch(text) is None:
+        return None
+    text = f"{_FROM.sub(_dataset, text).strip().rstrip(';')};"
+    return Proposal(("sql", "-c", text), note)
+
+
+def _dataset(match: re.Match[str]) -> str:
+    """Return FROM or JOIN with a path as SQL++ names a dataset: below the catalog, reserved words in back-quotes."""
+    from limnos.names import display
+    from limnos.names.errors import InvalidName
+    from limnos.sqlpp import identifier
+
+    try:
+        parts = list(display.parse(match[3]))
+    except InvalidName:
+        return match[0]
+    below = parts[1:] if len(parts) > 2 and parts[0] == _SQLPP_CATALOG else parts
+    return f"{match[1]}{match[2]}{'.'.join(map(identifier, below))}"
+
+
+def quoted(command: Sequence[str]) -> str:
+    """Return a command with the program's name: in quotes, unless it has quotes of the shell itself."""
+    text = shlex.join(["limnos", *command])
+    return text if "'" in text else f"'{text}'"

@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`GRANT` and `REVOKE` as SQL has them, and the command to type instead.
+
+A privilege is given to a role here. A preset is given to a user, a group or a role, so that it is proposed where SQL
+gives a right to a name; the server knows which of them the name is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from limnos.cli.sentences import Proposal, quoted
+
+_KINDS: Final = frozenset(
+    {"table", "view", "schema", "namespace", "database", "catalog", "fileset", "model", "topic", "metalake"}
+)
+_HOLDERS: Final = ("user", "group", "role")
+_SQL: Final = {
+    "select": "select_table",
+    "read": "select_table",
+    "insert": "modify_table",
+    "update": "modify_table",
+    "delete": "modify_table",
+    "modify": "modify_table",
+    "write": "modify_table",
+    "create": "create_table",
+}
+_LINE: Final = re.compile(
+    r"(?P<what>.+?) on (?P<place>\S+(?: \S+)?) (?P<way>to|from) (?P<who>\S+(?: \S+)?)", re.IGNORECASE
+)
+_NOTE: Final = "'{}' takes options where SQL has words, and privileges are held by roles"
+
+
+def grant_for(words: Sequence[str]) -> Proposal | None:
+    """Return the command for `grant PRIVILEGE on [KIND] PATH to [user|group|role] NAME`, or `revoke … from`; None for
+    other words.
+    """
+    verb = words[0].lower() if words else ""
+    if verb not in {"grant", "revoke"}:
+        return None
+    match = _LINE.fullmatch(" ".join(words[1:]))
+    if match is None or (match["way"].lower() == "to") != (verb == "grant"):
+        return None
+    *kinds, path = match["place"].split()
+    *holders, name = match["who"].split()
+    privileges = [
+        each for each in re.split(r"[\s,]+", match["what"].lower()) if each not in {"privilege", "privileges"}
+    ]
+    if not (set(map(str.lower, kinds)) <= _KINDS and set(map(str.lower, holders)) <= set(_HOLDERS)):
+        return None
+    return _command(verb, privileges, path=path, holder=(holders[0].lower() if holders else "", name))
+
+
+def _command(verb: str, privileges: Sequence[str], *, path: str, holder: tuple[str, str]) -> Proposal | None:
+    kind, name = holder
+    word, _, rest = name.partition(":")
+    if not kind and word in _HOLDERS and rest:
+        kind, name = word, rest
+    option = "--to" if verb == "grant" else "--from"
+    named = f"{kind}:{name}" if kind else name
+    note = _NOTE.format(verb)
+    if list(privileges) == ["ownership"]:
+        return Proposal(("set", "owner", path, f"group:{name}" if kind == "group" else name), "an object has one owner")
+    preset = {"all": "admin", "select": "reader", "read": "reader", "reader": "reader", "writer": "writer"}
+    preset |= {"admin": "admin"}
+    usages = [_privilege(each, path) for each in privileges]
+    exact = (verb, *usages, "--on", path, option)
+    if len(privileges) == 1 and privileges[0] in preset and kind != "role":
+        command = (verb, "--preset", preset[privileges[0]], path, option, named)
+        own = "" if privileges[0] not in _SQL else f"; to a role alone: {quoted((*exact, name))}"
+        if verb == "revoke":
+            own = own.replace("to a role alone", "from a role alone")
+        more = own if kind else f"; several may have this name: user:{name}, group:{name}, role:{name}{own}"
+        return Proposal(command, f"{note}; a preset is for users, groups and roles", more)
+    if list(privileges) == ["all"]:
+        return Proposal((verb, "--preset", "admin", path, option, named), f"{note}; all of them are a preset")
+    if kind == "role":
+        return Proposal((*exact, name), note)
+    role = quoted((verb, "role", "ROLE", option, named))
+    then = f", then {role}" if verb == "grant" else f"; {role} takes a whole role away"
+    return Proposal((*exact, "ROLE"), note, f"{then}; if {name} is a role: {quoted((*exact, name))}")
+
+
+def _privilege(word: str, path: str) -> str:
+    if word in {"usage", "use"}:
+        return "use_schema" if "." in path else "use_catalog"
+    return _SQL.get(word, word)
