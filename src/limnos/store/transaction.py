@@ -69,7 +69,7 @@ class StoreTransaction:
         self.outer_drafts: tuple[int, list[ChangeDraft]] | None = None
         """The metalake's zone, and the change drafts in it; None if there are none."""
         self.note_detail = ""
-        """What a mutation without a change row did, in words for the audit."""
+        """What a mutation did, in words for the audit: for its first change row, or its record if it has none."""
         self.looked_below = 0
         """The number of nodes that were read to compute heights of subtrees."""
         self.rows = session.rows

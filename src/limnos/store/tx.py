@@ -230,6 +230,10 @@ class MutationBatch:
         result = mutation(tx)
         fault_point("written")
         self._ran = True
+        if tx.note_detail and tx.drafts:
+            first = tx.drafts[0]
+            text = tx.note_detail if first.detail is None else f"{first.detail}, {tx.note_detail}"
+            tx.drafts[0] = msgspec.structs.replace(first, detail=text)
         parts = [each for each in (tx, *more) if each.drafts] if more else [tx] if tx.drafts else []
         for each in parts:
             self._keep(each.zone, each, drafts=each.drafts, account=permit.account)

@@ -24,6 +24,7 @@ from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
 from limnos.http.response import Response
 from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable
+from limnos.model.presets import PRESETS, PresetName
 
 _TRASHED: Final = frozenset({*KINDS, "object"}) - {"catalog"}
 """The kinds of missing objects in a catalog: their error page links to the trash."""
@@ -40,6 +41,7 @@ _TITLES: Final = {
 _FORM_TITLE: Final = "This was not done"
 _NOT_OF_FORMS: Final = frozenset({401, 403, 429})
 """Statuses below 500 whose own titles are also used for errors of forms."""
+_PRESETS_ASKED_FOR: Final[tuple[PresetName, ...]] = ("reader", "writer")
 
 
 class DecisionFactorView(msgspec.Struct, frozen=True):
@@ -52,7 +54,8 @@ class DecisionFactorView(msgspec.Struct, frozen=True):
 
 
 class AccessAsk(msgspec.Struct, frozen=True):
-    """Whom a refused caller can ask: the owner of the object, or of the nearest container that the caller may see.
+    """Whom a refused caller can ask: the owner of the object, or of the nearest container or metalake that the caller
+    may see.
 
     `on` names what they own; `link` is the URL of the page on which they grant the access, and `form` sends them a
     request.
@@ -95,10 +98,10 @@ async def error_page(
     failure: LimnosError,
     *,
     is_page: Callable[[str], bool],
-    ask: Callable[[PageRequest], Awaitable[AccessAsk | None]],
+    ask: Callable[[PageRequest, PresetName], Awaitable[AccessAsk | None]],
 ) -> Response:
     """Render the page for an error with its HTTP status. `is_page` returns whether a path, without a proxy's prefix,
-    has a page; `ask` whom a caller without a right can ask for it.
+    has a page; `ask` whom a caller can ask for a preset on the object of the page.
     """
     error = hidden_metalake(failure)
     status = status_of(error)
@@ -114,6 +117,7 @@ async def error_page(
             frame = plain_frame(page_request, heading)
     decision = visible_decision_json(error)
     factors = factors_of(decision)
+    preset = None if decision is None else _helpful_preset(decision)
     view = ErrorPage(
         frame=frame,
         status=status,
@@ -127,7 +131,7 @@ async def error_page(
         factors=factors,
         advice=_advice(factors),
         explain=_explain_command(decision),
-        ask=await ask(page_request) if decision is not None and page_request.user else None,
+        ask=await ask(page_request, preset) if preset is not None and page_request.user else None,
         trash="" if is_form else _trash_address(page_request, error, frame=frame),
         back=form_url(page_request, is_page=is_page) if is_form else "",
         forms=_forms(page_request, status),
@@ -192,6 +196,27 @@ def _trash_address(page_request: PageRequest, error: LimnosError, *, frame: Fram
     if not isinstance(error, NotFound) or error.kind not in _TRASHED or not frame.metalake:
         return ""
     return f"{page_request.base}/trash?{urlencode({'metalake': frame.metalake})}"
+
+
+def _helpful_preset(decision: dict[str, object]) -> PresetName | None:
+    """Return the smallest preset that users ask for and that gives all missing rights of a refusal.
+
+    None if none gives them, such as ownership or rights on a whole metalake, and for read restrictions and denials,
+    which no preset lifts.
+    """
+    clauses: dict[int, set[str]] = {}
+    for each in msgspec.convert(decision["factors"], list[_FactorFields]):
+        if each.kind in ("restricted", "deny"):
+            return None
+        if each.kind == "missing" and each.object is not None and each.object.kind not in ("server", "metalake"):
+            clauses.setdefault(each.clause, set()).add(each.privilege or "")
+        elif each.kind == "missing":
+            clauses.setdefault(each.clause, set())
+    for preset in _PRESETS_ASKED_FOR:
+        names = {each.name for each in PRESETS[preset]}
+        if clauses and all(names & alternatives for alternatives in clauses.values()):
+            return preset
+    return None
 
 
 def factors_of(decision: dict[str, object] | None) -> tuple[DecisionFactorView, ...]:

@@ -23,7 +23,7 @@ from limnos.model.entities import Node
 from limnos.model.errors import LimnosError
 from limnos.names import display
 from limnos.services.activity.audit import audit_read
-from limnos.services.governance.access_requests import access_requests_list
+from limnos.services.identity.presets.access_requests import access_requests_list
 from limnos.services.maintenance.reports import findings_list
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.runs.run_access import RunView

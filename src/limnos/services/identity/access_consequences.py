@@ -31,13 +31,6 @@ from limnos.services.identity.access_changes import (
     decided_levels,
 )
 from limnos.services.identity.access_objects import AccessQuestion
-from limnos.services.identity.access_presets import (
-    PresetChange,
-    PresetRequest,
-    preset_decide,
-    preset_scope,
-    revoked_grants,
-)
 from limnos.services.identity.access_subtrees import SubtreeFacts
 from limnos.services.identity.explain import scope_of
 from limnos.services.identity.grants import (
@@ -46,6 +39,13 @@ from limnos.services.identity.grants import (
     grant_scope,
     roles_decide,
     rules_decide,
+)
+from limnos.services.identity.presets.access_presets import (
+    PresetChange,
+    PresetRequest,
+    preset_decide,
+    preset_scope,
+    revoked_grants,
 )
 from limnos.services.request.context import Context
 from limnos.services.request.name_codecs import codec_of
@@ -90,18 +90,25 @@ async def privilege_request_at(
     Raises BadRequest for a path that is too short.
     """
     kind, path = question.kind or Kind.TABLE, question.path
-    if kind in (Kind.METALAKE, Kind.CATALOG) or kind.home is not ZoneKind.CATALOG:
+    if _is_apart(kind):
         name = path[0] if path else question.metalake
         return PrivilegeRequest(kind, _catalog_name(name) if kind is Kind.CATALOG else name, privileges)
     if len(path) < 2:
         raise BadRequest(f"A {kind.word} needs a path of its catalog and name")
-    levels, leaf = (path[1:], None) if kind is Kind.NAMESPACE else (path[1:-1], path[-1])
-
-    def spell(request_view: RequestView) -> str:
-        return render_quoted(FullName(path[0], levels, leaf), codec=codec_of(request_view))
-
     scope = await scope_of(ctx, question.metalake, kind=kind, path=path)
-    return PrivilegeRequest(kind, await ctx.read(scope, spell), privileges)
+    return PrivilegeRequest(kind, await ctx.read(scope, partial(full_name_of, kind=kind, path=path)), privileges)
+
+
+def _is_apart(kind: Kind) -> bool:
+    return kind in (Kind.METALAKE, Kind.CATALOG) or kind.home is not ZoneKind.CATALOG
+
+
+def full_name_of(request_view: RequestView, *, kind: Kind, path: tuple[str, ...]) -> str:
+    """Return the full name of a catalog or of an object in it, as encoded by the catalog's codec."""
+    if _is_apart(kind):
+        return _catalog_name(path[0])
+    levels, leaf = (path[1:], None) if kind is Kind.NAMESPACE else (path[1:-1], path[-1])
+    return render_quoted(FullName(path[0], levels, leaf), codec=codec_of(request_view))
 
 
 def _catalog_name(name: str) -> str:

@@ -29,6 +29,7 @@ PUT = Sql(
     " VALUES (:metalake, :user, :kind, :path, :preset, :asked) ON CONFLICT (metalake_id, user_id, kind, path)"
     " DO UPDATE SET preset = excluded.preset, asked_at = excluded.asked_at"
 )
+FIND = Sql(f"SELECT preset FROM access_request WHERE {_KEY} AND asked_at > :since")
 DROP = Sql(f"DELETE FROM access_request WHERE {_KEY}")
 PRUNE = Sql("DELETE FROM access_request WHERE metalake_id = :metalake AND asked_at <= :since")
 SWEEP = Sql(
@@ -83,6 +84,11 @@ class AccessRequestWrites(Writes):
         self.tx.count(PRUNE, {"metalake": metalake_id, "since": self.tx.now_ms - KEPT_MS})
         rows: int = self.tx.rows(COUNT, {"metalake": metalake_id, "user": user_id})[0][0]
         return rows
+
+    def preset_of(self, key: AccessRequestKey) -> str | None:
+        """Read the preset of an open request; None if there is none."""
+        rows = self.tx.rows(FIND, {**key.params, "since": self.tx.now_ms - KEPT_MS})
+        return str(rows[0][0]) if rows else None
 
     def put(self, key: AccessRequestKey, *, preset: str) -> None:
         """Write a request; it replaces an earlier one of the user for the same object."""

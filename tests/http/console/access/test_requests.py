@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from limnos.services.governance.access_requests import OPEN_MAX
+from limnos.services.identity.presets.access_requests import OPEN_MAX
 from tests.http.console.access.test_objects import add_reader
 from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import API, OWN, DriverNode, grant
@@ -79,6 +79,93 @@ def test_owner_declines_a_request(lake: DriverNode, ana: ConsoleVisitor) -> None
     assert "1 request" not in admin.read("/console/").text
     assert not may_read(lake, "ana")
     assert records(lake, "declined the request of user ana for table main.raw.flights")
+
+
+@pytest.fixture
+def dora(lake: DriverNode, ana: ConsoleVisitor) -> ConsoleVisitor:
+    """The owner of the namespace of the table, who manages no grants of the metalake, and whom ana asked."""
+    grant(lake, "dora", "use_catalog", kind="catalog", on="main")
+    body = {"name": "dora", "type": "USER"}
+    lake.done("PUT", f"{API}/lake/owners/schema/main.raw", body)
+    assert ana.post(ASK, {"preset": "reader"}).status == 303
+    return ConsoleVisitor(lake).sign_in("dora")
+
+
+def test_owner_of_the_namespace_answers_without_rights_on_the_metalake(lake: DriverNode, dora: ConsoleVisitor) -> None:
+    """The request is the user's consent: its owner grants it from the list, and gets no role of their own by it. The
+    privileges on the catalog, which the owner may not grant, stay as they were.
+    """
+    assert ("post", GRANT) in dora.read(LIST).actions
+    preview = dora.read(f"{GRANT}?change=grant&user=ana&privileges=reader")
+    assert "1 user gains read" in preview.text
+
+    assert dora.post(GRANT, GIVES).status == 303
+
+    assert may_read(lake, "ana")
+    assert "No user asks for access" in dora.read(LIST).text
+    role = lake.done("GET", f"{API}/lake/roles/user:ana")["role"]
+    rights = {(each["fullName"], right["name"]) for each in role["securableObjects"] for right in each["privileges"]}
+    assert rights == {("main.raw.flights", "select_table"), ("main.raw", "use_schema")}
+    assert "owner" not in lake.done("GET", f"{API}/lake/owners/role/user:ana")
+    assert dora.post(GRANT, GIVES).status == 404
+
+
+def test_answers_give_only_what_was_asked_for(lake: DriverNode, dora: ConsoleVisitor) -> None:
+    """Another preset, object, user or an answered request are refused, and give nothing."""
+    lake.ask("POST", f"{API}/lake/users", {"name": "bob"})
+    others = (
+        (GRANT, {**GIVES, "privileges": "admin"}),
+        (GRANT, {**GIVES, "user": "bob"}),
+        (GRANT, {**GIVES, "user": "nobody"}),
+        ("/console/grant/namespace/lake/main/raw", GIVES),
+    )
+
+    assert [dora.post(path, fields).status for path, fields in others] == [404] * 4
+    without = [dora.post(path, {**fields, "request": ""}).status for path, fields in others]
+    assert without == [403] * 4
+    assert not may_read(lake, "ana")
+
+
+def test_foreign_role_of_the_name_is_not_assigned_by_an_answer(lake: DriverNode, dora: ConsoleVisitor) -> None:
+    """A role `user:ana` that ana does not have, or that others have, too, may hold anything: the list has the reason
+    in place of the button, and the answer is refused.
+    """
+    lake.done("POST", f"{API}/lake/roles", {"name": "user:ana", "properties": {}, "securableObjects": []})
+
+    page = dora.read(LIST)
+    assert ("post", GRANT) not in page.actions
+    assert "it needs MANAGE_GRANTS on metalake lake" in page.text
+    refused = dora.post(GRANT, GIVES)
+    assert refused.status == 403
+    assert "Ask for access" not in text_of(refused)
+
+    lake.ask("POST", f"{API}/lake/users", {"name": "eve"})
+    for name in ("ana", "eve"):
+        lake.done("PUT", f"{API}/lake/permissions/users/{name}/grant", {"roleNames": ["user:ana"]})
+    assert dora.post(GRANT, GIVES).status == 409
+    assert not may_read(lake, "ana")
+
+
+def test_owner_who_may_not_grant_the_way_sees_why(lake: DriverNode, dora: ConsoleVisitor) -> None:
+    """A user without use of the catalog is not granted a table by the owner of its namespace: the grant would give
+    nothing. The list says what is needed, and the catalog's owner has the button.
+    """
+    lake.ask("POST", f"{API}/lake/users", {"name": "bob"})
+    bob = ConsoleVisitor(lake).sign_in("bob")
+    refused = PageReader(text_of(bob.get(f"/console/o/{PATH}")))
+    assert ("post", ASK) in refused.actions
+    assert "admin owns metalake lake and can grant it" in refused.text
+    assert bob.post(ASK, {"preset": "reader"}).status == 303
+
+    page = dora.read(LIST)
+
+    assert page.actions.count(("post", GRANT)) == 1
+    assert page.actions.count(("post", DECLINE)) == 2
+    assert "it needs MANAGE_GRANTS on catalog main" in page.text
+    assert dora.post(GRANT, {**GIVES, "user": "bob"}).status == 403
+    admin = ConsoleVisitor(lake).sign_in()
+    assert admin.post(GRANT, {**GIVES, "user": "bob"}).status == 303
+    assert may_read(lake, "bob")
 
 
 def test_others_neither_see_nor_answer_requests(lake: DriverNode, ana: ConsoleVisitor) -> None:

@@ -27,9 +27,9 @@ from limnos.services.identity import access_consequences, access_holders, access
 from limnos.services.identity.access_consequences import Consequence
 from limnos.services.identity.access_differences import DiffRequest, OwnRights, access_diff
 from limnos.services.identity.access_objects import AccessQuestion
-from limnos.services.identity.access_presets import PresetOutcome, PresetRequest, named_grants, preset_change
 from limnos.services.identity.explain import access_explain
-from limnos.services.identity.missing_privileges import missing_privileges
+from limnos.services.identity.presets.access_presets import PresetOutcome, PresetRequest, named_grants, preset_change
+from limnos.services.identity.presets.missing_privileges import missing_privileges
 from limnos.services.lookup.definer_rights import check_view_chain
 from limnos.services.lookup.securables import parse_kind
 from limnos.services.request.context import Context

@@ -12,6 +12,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.access.objects import grant_url
+from limnos.http.console.access.requests import question_of
 from limnos.http.console.addresses import ObjectAddress, parse_address, part_of
 from limnos.http.console.errors import AccessAsk
 from limnos.http.console.frame import Frame, frame_of
@@ -23,10 +24,9 @@ from limnos.http.console.tabs import access_path, object_frame
 from limnos.http.response import Response
 from limnos.model.errors import BadRequest, LimnosError, NotFound
 from limnos.model.kinds import Kind
-from limnos.model.presets import PRESETS, parse_preset
+from limnos.model.presets import PRESETS, PresetName, parse_preset
 from limnos.model.privileges import GrantCondition, Privilege, parse_condition, parse_privilege
 from limnos.names import display
-from limnos.services.governance.access_requests import access_request_close
 from limnos.services.governance.details import details_load
 from limnos.services.identity.access_consequences import (
     Consequence,
@@ -38,9 +38,10 @@ from limnos.services.identity.access_consequences import (
     roles_consequence,
     rules_consequence,
 )
-from limnos.services.identity.access_objects import AccessQuestion
-from limnos.services.identity.access_presets import PresetRequest, named_grants, preset_change
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant, roles_give
+from limnos.services.identity.presets.access_presets import PresetOutcome, PresetRequest, named_grants, preset_change
+from limnos.services.identity.presets.access_requests import access_request_grant, answer_of
+from limnos.services.request.request_scope import RequestScope
 
 _GRANT_FIELDS = ("change", "role", "user", "privileges", "condition")
 _PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
@@ -97,40 +98,44 @@ def _holder_text(fields: Mapping[str, str]) -> str:
     return f"the user {fields['user']}" if fields.get("user") else f"the role {fields['role']}"
 
 
-async def access_ask(page_request: PageRequest) -> AccessAsk | None:
-    """Return whom the caller of a refused page can ask: the owner of the object, or of the nearest container.
+async def access_ask(page_request: PageRequest, preset: PresetName) -> AccessAsk | None:
+    """Return whom the caller of a refused page can ask for a preset: the owner of the object, or of the nearest
+    container or metalake.
 
-    Only objects that the caller may load count. None for pages without an object, and without such an owner.
-
-    The answer is the same for hidden and for missing objects. The link asks for the preset `reader`, or `writer` for a
-    refused form.
+    Only objects that the caller may load count. None for pages without an object, and without such an owner. The
+    answer is the same for hidden and for missing objects.
     """
     try:
         address = parse_address(page_request.request.params)
     except (LimnosError, IndexError):
         return None
     at: ObjectAddress | None = address
-    while at is not None:
-        owner = await _visible_owner(page_request, at)
-        if owner is not None:
-            preset = "reader" if page_request.request.method == "GET" else "writer"
-            query = urlencode({"change": "grant", "user": page_request.user, "privileges": preset})
-            origin = page_request.site.own_origin(page_request.request.headers)
-            on = f"{at.kind.word} {display.render((at.catalog, *at.levels))}"
-            form = FormView(
-                action=f"{page_request.base}/ask{address.path.removeprefix('/o')}",
-                button=f"Ask {owner}",
-                fields=hidden_fields(preset=preset),
-            )
-            return AccessAsk(owner, on, f"{origin}{grant_url(page_request, address)}?{query}", form)
+    owner, on = None, ""
+    while at is not None and owner is None:
+        owner = await _visible_owner(page_request, at.scope, kind=at.kind, levels=at.levels)
+        on = f"{at.kind.word} {display.render((at.catalog, *at.levels))}"
         at = at.parent
-    return None
+    if owner is None:
+        owner = await _visible_owner(page_request, RequestScope(address.metalake), kind=Kind.METALAKE, levels=())
+        on = f"metalake {display.render((address.metalake,))}"
+    if owner is None:
+        return None
+    query = urlencode({"change": "grant", "user": page_request.user, "privileges": preset})
+    origin = page_request.site.own_origin(page_request.request.headers)
+    form = FormView(
+        action=f"{page_request.base}/ask{address.path.removeprefix('/o')}",
+        button=f"Ask {owner}",
+        fields=hidden_fields(preset=preset),
+    )
+    return AccessAsk(owner, on, f"{origin}{grant_url(page_request, address)}?{query}", form)
 
 
-async def _visible_owner(page_request: PageRequest, at: ObjectAddress) -> str | None:
+async def _visible_owner(
+    page_request: PageRequest, scope: RequestScope, *, kind: Kind, levels: tuple[str, ...]
+) -> str | None:
     """Return the owner's name of an object that the caller may load; None if the caller may not, or there is none."""
     try:
-        details = await page_request.ctx.read(at.scope, lambda view: details_load(view, at.kind, levels=at.levels))
+        details = await page_request.ctx.read(scope, lambda view: details_load(view, kind, levels=levels))
     except LimnosError:
         return None
     return None if details.owner is None else details.owner.name
@@ -208,7 +213,7 @@ async def _privileges_change(
         raise BadRequest("Choose a role and privileges on the object's access page")
     condition = parse_condition(fields.get("condition") or "allow")
     privileges = tuple((parse_privilege(each), condition) for each in fields["privileges"].split(","))
-    on = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
+    on = question_of(address)
     privilege_request: PrivilegeRequest = await privilege_request_at(page_request.ctx, on, privileges=privileges)
     return RulesQuestion(address.metalake, fields["role"], privilege_request, fields["change"] == "grant")
 
@@ -216,7 +221,10 @@ async def _privileges_change(
 async def _preset_change(
     page_request: PageRequest, address: ObjectAddress, *, fields: Mapping[str, str]
 ) -> PresetRequest:
-    """Parse a change by a preset in a form. Raises BadRequest for an invalid field, or a denial."""
+    """Parse a change by a preset in a form, which may be the answer to an open request of the user.
+
+    Raises BadRequest for an invalid field, or a denial.
+    """
     change, preset, user = fields.get("change"), parse_preset(fields["privileges"]), fields.get("user")
     holder = user or fields.get("role")
     if (
@@ -226,7 +234,12 @@ async def _preset_change(
         or (fields.get("condition") or "allow") != "allow"
     ):
         raise BadRequest("Choose a role on the object's access page; a preset is allowed, never denied")
-    on = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
+    on = question_of(address)
+    answer = None
+    if user and change == "grant":
+        answer = await answer_of(page_request.ctx, question=on, user=user, preset=preset)
+    if answer is not None:
+        return answer
     privilege_request = await privilege_request_at(page_request.ctx, on, privileges=())
     kind = Kind.USER if user else Kind.ROLE
     return PresetRequest(
@@ -239,16 +252,26 @@ async def _preset_change(
     )
 
 
+async def _preset_apply(
+    page_request: PageRequest, address: ObjectAddress, *, fields: Mapping[str, str]
+) -> tuple[PresetRequest, PresetOutcome]:
+    """Make a change by a preset in a form. A grant that a user asked for ends the request. Raises as `_preset_change`,
+    and NotFound if the form answers a request that is not open.
+    """
+    preset = await _preset_change(page_request, address, fields=fields)
+    if not preset.is_answer and fields.get("request") != "granted":
+        return preset, await preset_change(page_request.ctx, preset)
+    question = question_of(address)
+    outcome = await access_request_grant(page_request.ctx, question=question, user=preset.holder, preset=preset.preset)
+    return preset, outcome
+
+
 async def grant_change(page_request: PageRequest) -> Response:
     """Grant privileges on an object to a role, or revoke them, and redirect to the object's access page."""
     address = parse_address(page_request.request.params)
     fields = await page_request.form()
     if fields.get("privileges") in PRESETS:
-        preset = await _preset_change(page_request, address, fields=fields)
-        outcome = await preset_change(page_request.ctx, preset)
-        if preset.holder_kind is Kind.USER and fields.get("request") == "granted":
-            question = AccessQuestion(address.metalake, address.kind, (address.catalog, *address.levels))
-            await access_request_close(page_request.ctx, question=question, user=preset.holder, answer="granted")
+        preset, outcome = await _preset_apply(page_request, address, fields=fields)
         words = f"the preset {preset.preset} ({', '.join(f'{privilege} on {kind.word} {name}' for privilege, kind, name in named_grants(outcome, outcome.changed)) or 'no change'})"
         role, grants_them = outcome.role, preset.grants_them
     else:

@@ -26,14 +26,14 @@ from limnos.http.response import Response
 from limnos.model.errors import BadRequest
 from limnos.model.presets import parse_preset
 from limnos.names import display
-from limnos.services.governance.access_requests import (
+from limnos.services.identity.access_objects import AccessQuestion
+from limnos.services.identity.presets.access_requests import (
     SHOWN_MAX,
     OpenRequest,
-    access_request_close,
     access_request_create,
+    access_request_decline,
     access_requests_list,
 )
-from limnos.services.identity.access_objects import AccessQuestion
 
 
 def question_of(address: ObjectAddress) -> AccessQuestion:
@@ -67,7 +67,7 @@ async def requests_page(page_request: PageRequest) -> Response:
         frame=frame,
         title="Requests for access",
         intro="Users ask for a preset on an object from the page that refused them. Granting gives the preset with what "
-        "it needs above the object. Both answers are in the audit. A request without an answer ends after thirty days.",
+        "it needs above the object, to a role of the user's own. Both answers are in the audit. A request without an answer ends after thirty days.",
         sheets=(
             Sheet(
                 title="",
@@ -105,7 +105,7 @@ def _row(page_request: PageRequest, metalake: str, *, request: OpenRequest) -> t
         SheetCell(text=request.preset, href=effect),
         SheetCell(text=f"{request.kind.word.replace('_', ' ')} {path}", href=page_request.base + address.path),
         SheetCell(at_ms=request.asked_at),
-        SheetCell(form=grant),
+        SheetCell(text=request.refusal) if request.refusal else SheetCell(form=grant),
         SheetCell(form=decline),
     )
 
@@ -116,7 +116,7 @@ async def decline(page_request: PageRequest) -> Response:
     user = (await page_request.form()).get("user", "")
     if not user:
         raise BadRequest("The form names no user: open the list of requests again")
-    existed = await access_request_close(page_request.ctx, question=question_of(address), user=user, answer="declined")
+    existed = await access_request_decline(page_request.ctx, question=question_of(address), user=user)
     done = f"The request of {user} is declined" if existed else f"{user} has no such request any more"
     return redirect(f"{page_request.base}/requests?{urlencode({'metalake': address.metalake, 'done': done})}")
 

@@ -2,25 +2,35 @@
 """Requests for access: a user asks for a preset on an object, and who may grant it there grants or declines it.
 
 Must not know any wire format. A request reveals nothing: it is the same for an object that exists, that is hidden or
-missing, and its audit record is about the nearest container that the caller may load. Decision record 0282.
+missing, and its audit record is about the nearest container that the caller may load. Decision records 0282, 0300.
 """
 
 from __future__ import annotations
 
 from functools import partial
-from typing import Final, Literal, NamedTuple
+from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
 from limnos.access.subjects import principal_of
-from limnos.model.decisions import SecurableChain
+from limnos.model.decisions import Decision, SecurableChain
 from limnos.model.entities import Principal
-from limnos.model.errors import BadRequest
+from limnos.model.errors import BadRequest, LimnosError, NotFound, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.model.permits import Permit
-from limnos.model.presets import PresetName
+from limnos.model.presets import PresetName, parse_preset
 from limnos.names import display
 from limnos.names.path import check_part
+from limnos.services.identity.access_consequences import full_name_of, privilege_request_at
 from limnos.services.identity.access_objects import AccessQuestion, scope_of_question, target_of
+from limnos.services.identity.grants import PrivilegeRequest, grants_write
+from limnos.services.identity.presets.access_presets import (
+    PresetChange,
+    PresetOutcome,
+    PresetRequest,
+    preset_apply,
+    preset_decide,
+    preset_scope,
+)
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
 from limnos.services.request.request_view import RequestView
@@ -34,19 +44,20 @@ OPEN_MAX: Final = 20
 READ_MAX: Final = 500
 """The number of the newest requests of a metalake among which a caller's are looked for."""
 SHOWN_MAX: Final = 100
-Answer = Literal["granted", "declined"]
+_NOT_OPEN: Final = "There is no such request any more: it was answered, or changed, or is too old"
 
 
 class OpenRequest(NamedTuple):
     """A request that the caller may answer: user, preset, the object's kind and path, which begins with the catalog's
-    name, and its time in milliseconds since 1970.
+    name, and its time in milliseconds since 1970. `refusal` is why the caller cannot grant it; empty if they can.
     """
 
     user: str
-    preset: str
+    preset: PresetName
     kind: Kind
     path: tuple[str, ...]
     asked_at: int
+    refusal: str
 
 
 class RequestCreate(NamedTuple):
@@ -54,6 +65,15 @@ class RequestCreate(NamedTuple):
 
     key: AccessRequestKey
     preset: PresetName
+    text: str
+
+
+class RequestGrant(NamedTuple):
+    """The command to grant a request and to delete it; `text` says it in words."""
+
+    key: AccessRequestKey
+    preset: PresetName
+    change: PresetChange
     text: str
 
 
@@ -152,21 +172,120 @@ async def access_requests_list(ctx: Context, metalake: str) -> list[OpenRequest]
 
 def _answerable(request_view: RequestView, *, metalake: str, rows: list[AccessRequestRow]) -> list[OpenRequest]:
     """Return the requests of one catalog that the caller may answer, without those of dropped users."""
-    results = []
+    results: list[OpenRequest] = []
     for (_, user_id, kind, path), preset, asked_at in rows:
+        if len(results) == SHOWN_MAX:
+            break
         chain = target_of(request_view, AccessQuestion(metalake, kind, path)).chain
         if not request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
             continue
         user: Principal | None = require_fact(
             request_view.view, principal_id_key(user_id), zone=request_view.metalake.id
         )
-        if user is not None:
-            results.append(OpenRequest(user=user.name, preset=preset, kind=kind, path=path, asked_at=asked_at))
+        if user is None:
+            continue
+        request = OpenRequest(
+            user=user.name, preset=parse_preset(preset), kind=kind, path=path, asked_at=asked_at, refusal=""
+        )
+        results.append(request._replace(refusal=_refusal_of(request_view, request, metalake=metalake)))
     return results
 
 
-async def access_request_close(ctx: Context, *, question: AccessQuestion, user: str, answer: Answer) -> bool:
-    """Delete a user's request for an object, after its grant or to decline it. Returns whether it existed.
+def _refusal_of(request_view: RequestView, request: OpenRequest, *, metalake: str) -> str:
+    """Return why the caller cannot grant a request; empty if they can."""
+    try:
+        full_name = full_name_of(request_view, kind=request.kind, path=request.path)
+        preset_decide(
+            request_view,
+            _preset_request(
+                metalake,
+                PrivilegeRequest(request.kind, full_name, ()),
+                user=request.user,
+                preset=request.preset,
+            ),
+        )
+    except PermissionDenied as error:
+        factors = error.decision.factors if isinstance(error.decision, Decision) else ()
+        missing = [
+            f"{each.privilege} on {each.object_kind} {each.object_name}" for each in factors if each.kind == "missing"
+        ]
+        needed = " or ".join(dict.fromkeys(missing))
+        return f"You may not grant this: it needs {needed}" if needed else str(error)
+    except LimnosError as error:
+        return str(error)
+    return ""
+
+
+def _preset_request(
+    metalake: str, privilege_request: PrivilegeRequest, *, user: str, preset: PresetName
+) -> PresetRequest:
+    return PresetRequest(
+        metalake=metalake,
+        preset=preset,
+        privilege_request=privilege_request,
+        holder_kind=Kind.USER,
+        holder=user,
+        grants_them=True,
+        is_answer=True,
+    )
+
+
+async def answer_of(ctx: Context, *, question: AccessQuestion, user: str, preset: PresetName) -> PresetRequest | None:
+    """Return the grant that answers a user's open request for a preset on an object, for its preview; None if the
+    caller has no such request to answer. Raises as `access_requests_list`.
+    """
+    key = (user, preset, question.kind, question.path)
+    rows = await access_requests_list(ctx, question.metalake)
+    if all((each.user, each.preset, each.kind, each.path) != key for each in rows):
+        return None
+    privilege_request = await privilege_request_at(ctx, question, privileges=())
+    return _preset_request(question.metalake, privilege_request, user=user, preset=preset)
+
+
+async def access_request_grant(
+    ctx: Context, *, question: AccessQuestion, user: str, preset: PresetName
+) -> PresetOutcome:
+    """Grant the preset that a user asked for, to the user's own role, and delete the request, in one transaction.
+
+    The request is the user's consent: a caller who may grant on the object need not be able to assign or create roles.
+
+    Raises:
+        PermissionDenied: The caller may not grant on the object, or on a container of which the user has no use; or
+            the user's own role exists, the user does not have it, and the caller may not assign roles.
+        NotFound: The object, the user, or an open request of the user for this preset is missing.
+        InUse: Others have the user's own role, too.
+        IllegalPrivilege: The role denies one of the privileges on the same object.
+    """
+    kind = _require_object(question)
+    request = await answer_of(ctx, question=question, user=user, preset=preset)
+    if request is None:
+        scope = await scope_of_question(ctx, question)
+        await ctx.read(scope, lambda view: view.require(Action.PRIVILEGE_GRANT, target_of(view, question).chain))
+        raise NotFound(_NOT_OPEN, kind="request")
+
+    def decide(request_view: RequestView) -> Permit[RequestGrant]:
+        change, decisions = preset_decide(request_view, request)
+        key = AccessRequestKey(request_view.metalake.id, _user(request_view, user).id, kind, question.path)
+        text = f"granted the request of user {user} for {_words(kind, question.path)}"
+        command = RequestGrant(key, preset, change, text)
+        return request_view.permit(command, *decisions, zone=request_view.metalake.id)
+
+    return await grants_write(ctx, preset_scope(request), decide=decide, mutation=request_apply)
+
+
+def request_apply(tx: Tx, permit: Permit[RequestGrant]) -> PresetOutcome:
+    """Write the grants and delete the request. Raises NotFound if it is not open or asks for another preset."""
+    command = permit.command
+    if tx.access_requests.preset_of(command.key) != command.preset:
+        raise NotFound(_NOT_OPEN, kind="request")
+    outcome = preset_apply(tx, command.change)
+    tx.access_requests.drop(command.key)
+    tx.note_detail = command.text
+    return outcome
+
+
+async def access_request_decline(ctx: Context, *, question: AccessQuestion, user: str) -> bool:
+    """Delete a user's request for an object without a grant. Returns whether it existed.
 
     Raises PermissionDenied for a caller who may not grant on the object, NotFound for a missing user, NotInUse.
     """
@@ -177,7 +296,7 @@ async def access_request_close(ctx: Context, *, question: AccessQuestion, user: 
         request_view.require_in_metalake_use()
         principal = _user(request_view, user)
         key = AccessRequestKey(request_view.metalake.id, principal.id, kind, question.path)
-        text = f"{answer} the request of user {user} for {_words(kind, question.path)}"
+        text = f"declined the request of user {user} for {_words(kind, question.path)}"
         return request_view.permit(RequestClose(key, text), decision, zone=request_view.metalake.id)
 
     scope = await scope_of_question(ctx, question)

@@ -14,10 +14,10 @@ from limnos.model.presets import PresetName
 from limnos.model.privileges import GrantCondition, Privilege
 from limnos.services.identity.access_consequences import privilege_request_at
 from limnos.services.identity.access_objects import AccessQuestion
-from limnos.services.identity.access_presets import PresetRequest, preset_change
 from limnos.services.identity.grants import PrivilegeRequest, privileges_grant
-from limnos.services.identity.missing_privileges import MissingPrivileges, missing_privileges
 from limnos.services.identity.owners import owner_set
+from limnos.services.identity.presets.access_presets import PresetRequest, preset_change
+from limnos.services.identity.presets.missing_privileges import MissingPrivileges, missing_privileges
 from tests.inprocess import ADMIN, LAKE
 from tests.services.conftest import ServiceDesk
 from tests.services.identity.drawn_rights import PEOPLE, draw_rights, may_any

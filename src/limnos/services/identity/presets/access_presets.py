@@ -14,6 +14,7 @@ import msgspec
 
 from limnos.access.actions import Action
 from limnos.access.principal_names import check_new_name
+from limnos.access.rules import DecisionCase, OwnerRule, PrivilegeRule, UseSchemaRule
 from limnos.model.decisions import Decision, SecurableChain, display_names
 from limnos.model.entities import Grant, Node, Principal, RoleEntity, RoleWithRules
 from limnos.model.errors import BadRequest, InUse
@@ -40,12 +41,14 @@ from limnos.store.tx import Tx
 
 _WAY_KINDS: Final = ((Privilege.USE_SCHEMA, Kind.NAMESPACE), (Privilege.USE_CATALOG, Kind.CATALOG))
 """The privileges on containers, the innermost first, each with the kind of the container."""
+_CONTAINER_OWNERS: Final = OwnerRule(frozenset({Kind.METALAKE, Kind.CATALOG, Kind.NAMESPACE}))
 
 
 class PresetRequest(NamedTuple):
     """A request to grant a preset on an object to a user, group or role, or to revoke it.
 
-    `privilege_request` names the object, without privileges.
+    `privilege_request` names the object, without privileges. `is_answer` is whether it answers the user's own open
+    request, which the mutation must check (decision record 0300).
     """
 
     metalake: str
@@ -54,13 +57,15 @@ class PresetRequest(NamedTuple):
     holder_kind: Kind
     holder: str
     grants_them: bool
+    is_answer: bool = False
 
 
 class PresetChange(msgspec.Struct, frozen=True, kw_only=True):
     """The command to change the grants of a preset.
 
     `role` is None for a role that is created. `principal` is the user or group whose own role it is, None for a role
-    that the request names. `grants` are to be granted or revoked, those of the innermost object first.
+    that the request names. `grants` are to be granted or revoked, those of the innermost object first. `is_assigned`
+    is whether the principal must have the role already, because the caller may not assign it.
     """
 
     metalake_id: int
@@ -73,6 +78,7 @@ class PresetChange(msgspec.Struct, frozen=True, kw_only=True):
     chain: SecurableChain
     grants_them: bool
     owner_id: int | None
+    is_assigned: bool = False
 
 
 class PresetOutcome(NamedTuple):
@@ -127,7 +133,7 @@ def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[Pr
     target = grants.target
     decision = request_view.require(Action.PRIVILEGE_GRANT, target.chain)
     holder = _role_holder(request_view, request)
-    way = _way(request_view, grants, rules=holder.rules, grants_them=request.grants_them)
+    way = _way(request_view, grants, rules=holder.rules, request=request)
     changed = (*grants.grants, *way.grants)
     nodes = [target.node, target.parent, request_view.catalog if request_view.settled.catalog is not None else None]
     by_id = {node.id: node for node in nodes if node is not None}
@@ -141,18 +147,23 @@ def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[Pr
         kept=way.kept,
         chain=target.chain,
         grants_them=request.grants_them,
-        owner_id=request_view.maker_id,
+        owner_id=None if request.is_answer else request_view.maker_id,
+        is_assigned=holder.is_assigned,
     )
     return command, (decision, *holder.decisions, *way.decisions)
 
 
 class _RoleHolder(NamedTuple):
-    """The role of a request, None if it is to be created; the user or group that gets it; and the decisions on both."""
+    """The role of a request, None if it is to be created; the user or group that gets it; and the decisions on both.
+
+    `is_assigned` as in `PresetChange`.
+    """
 
     name: str
     rules: RoleWithRules | None
     principal: Principal | None
     decisions: tuple[Decision, ...]
+    is_assigned: bool = False
 
 
 def _role_holder(request_view: RequestView, request: PresetRequest) -> _RoleHolder:
@@ -160,6 +171,8 @@ def _role_holder(request_view: RequestView, request: PresetRequest) -> _RoleHold
     principal: Principal | None = None
     decisions: list[Decision] = []
     name = request.holder if kind is Kind.ROLE else own_role_name(kind, request.holder)
+    if request.is_answer:
+        return _asking_user(request_view, request.holder, role_name=name)
     if request.grants_them and kind is not Kind.ROLE:
         decisions.append(request_view.require(Action.ROLE_ASSIGN, outer))
         principal = principal_require(request_view, kind, request.holder)
@@ -170,6 +183,24 @@ def _role_holder(request_view: RequestView, request: PresetRequest) -> _RoleHold
         decisions.append(request_view.require(Action.ROLE_CREATE, outer))
         check_new_name(name, Kind.ROLE)
     return _RoleHolder(name, rules, principal, tuple(decisions))
+
+
+def _asking_user(request_view: RequestView, user: str, *, role_name: str) -> _RoleHolder:
+    """Return a user who asked, with the user's own role. The request is the user's consent to a role of their own.
+
+    A role that exists and that the user does not have may hold anything: to assign it takes the right to assign roles.
+    """
+    principal = principal_require(request_view, Kind.USER, user)
+    rules = find_role_rules(request_view, role_name)
+    if rules is None:
+        check_new_name(role_name, Kind.ROLE)
+        return _RoleHolder(role_name, None, principal, ())
+    outer = request_view.settled.outer[-1:]
+    if request_view.decide(Action.ROLE_ASSIGN, outer).allowed:
+        return _RoleHolder(role_name, rules, principal, (request_view.require(Action.ROLE_ASSIGN, outer),))
+    if all(each.rules.id != rules.role.id or each.via is not None for each in request_view.subject_of(user).roles):
+        request_view.require(Action.ROLE_ASSIGN, outer)
+    return _RoleHolder(role_name, rules, principal, (), is_assigned=True)
 
 
 def _with_preset(grants: ResolvedGrants, preset: PresetName) -> ResolvedGrants:
@@ -191,11 +222,15 @@ class _Way(NamedTuple):
     decisions: tuple[Decision, ...]
 
 
-def _way(request_view: RequestView, grants: ResolvedGrants, *, rules: RoleWithRules | None, grants_them: bool) -> _Way:
+def _way(
+    request_view: RequestView, grants: ResolvedGrants, *, rules: RoleWithRules | None, request: PresetRequest
+) -> _Way:
     """Return the grants on containers that an object needs beside its own.
 
     A grant is left out if the role has the privilege there or above, a revocation if the caller may not grant there.
+    An answer leaves out what the caller may not grant, if the user has it by another role.
     """
+    grants_them = request.grants_them
     role_grants = () if rules is None else rules.grants
     allowed = {_key(each) for each in role_grants if each.allowed}
     changed: list[Grant] = []
@@ -210,6 +245,8 @@ def _way(request_view: RequestView, grants: ResolvedGrants, *, rules: RoleWithRu
         grant = Grant(chain[0].id, kind, int(privilege), allowed=True)
         if grants_them and any((grant.privilege, link.id) in allowed for link in chain):
             unchanged.append(grant)
+        elif request.is_answer and _has_way(request_view, request.holder, privilege=privilege, chain=chain):
+            continue
         elif grants_them or request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
             decisions.append(request_view.require(Action.PRIVILEGE_GRANT, chain))
             changed.append(grant)
@@ -218,9 +255,22 @@ def _way(request_view: RequestView, grants: ResolvedGrants, *, rules: RoleWithRu
     return _Way(tuple(changed), tuple(unchanged), tuple(decisions))
 
 
+def _has_way(request_view: RequestView, user: str, *, privilege: Privilege, chain: SecurableChain) -> bool:
+    """Return whether a user may use a container on which the caller may not grant."""
+    if request_view.decide(Action.PRIVILEGE_GRANT, chain).allowed:
+        return False
+    case = DecisionCase(request_view.subject_of(user), chain, request_view.owner_of)
+    rule = UseSchemaRule() if privilege is Privilege.USE_SCHEMA else PrivilegeRule(privilege)
+    return _CONTAINER_OWNERS.is_met(case) or rule.is_met(case)
+
+
 def preset_write(tx: Tx, permit: Permit[PresetChange]) -> PresetOutcome:
     """Write the grants, the role and its assignment, if the objects still exist. Raises InUse, IllegalPrivilege."""
-    command = permit.command
+    return preset_apply(tx, permit.command)
+
+
+def preset_apply(tx: Tx, command: PresetChange) -> PresetOutcome:
+    """Write a change on which the caller of a permit decided. Raises as `preset_write`."""
     for node in command.securables:
         tx.nodes.confirm(node)
     if command.grants_them:
@@ -244,6 +294,8 @@ def _grant(tx: Tx, command: PresetChange) -> PresetOutcome:
                 f" {principal.kind.word}",
                 kind="role",
             )
+        if command.is_assigned and role.name not in tx.roles.held_by(principal):
+            tx.stale()
     changed: list[Grant] = []
     unchanged = list(command.kept)
     for grants in _by_object(command.grants):
