@@ -22,6 +22,15 @@ NOW = 1_800_000_000_000
         (86_400 * 3, "3 d ago"),
         (86_400 * 70, "2 mo ago"),
         (86_400 * 800, "2 y ago"),
+        (-60, "just now"),
+        (-90, "in 2 min"),
+        (-3_599, "in 1 h"),
+        (-7_200, "in 2 h"),
+        (-86_400, "in 24 h"),
+        (-86_400 * 30 + 1, "in 30 days"),
+        (-86_400 * 90, "in 90 days"),
+        (-86_400 * 365, "in 12 months"),
+        (-86_400 * 800, "in 2 years"),
     ],
 )
 def test_durations_are_shown_in_the_largest_unit(ago_s: int, words: str) -> None:

@@ -23,7 +23,8 @@ from limnos.http.console.sheets import FormView
 from limnos.http.error_statuses import status_of
 from limnos.http.refusals import hidden_metalake, unescape_percent, visible_decision_json
 from limnos.http.response import Response
-from limnos.model.errors import LimnosError, NotFound, ServiceUnavailable
+from limnos.model.decisions import Decision
+from limnos.model.errors import LimnosError, NotFound, PermissionDenied, ServiceUnavailable
 from limnos.model.presets import PRESETS, PresetName
 
 _TRASHED: Final = frozenset({*KINDS, "object"}) - {"catalog"}
@@ -196,6 +197,12 @@ def _trash_address(page_request: PageRequest, error: LimnosError, *, frame: Fram
     if not isinstance(error, NotFound) or error.kind not in _TRASHED or not frame.metalake:
         return ""
     return f"{page_request.base}/trash?{urlencode({'metalake': frame.metalake})}"
+
+
+def is_only_restricted(error: PermissionDenied) -> bool:
+    """Return whether read restrictions alone are the reason of a refusal."""
+    factors = error.decision.factors if isinstance(error.decision, Decision) else ()
+    return bool(factors) and all(each.kind == "restricted" for each in factors)
 
 
 def _helpful_preset(decision: dict[str, object]) -> PresetName | None:

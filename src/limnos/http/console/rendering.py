@@ -24,6 +24,15 @@ STATIC: Final = {
 }
 """The static files, and their content types."""
 _STEPS: Final = ((60, "s"), (60, "min"), (24, "h"), (30, "d"), (12, "mo"))
+_DAY: Final = 86_400
+_UNITS: Final = (
+    (730 * _DAY, 365 * _DAY, "years"),
+    (91 * _DAY, 30 * _DAY, "months"),
+    (2 * _DAY - 1800, _DAY, "days"),
+    (3570, 3600, "h"),
+    (0, 60, "min"),
+)
+"""Units of times to come: the least number of seconds that is told in the unit, its size in seconds, and its name."""
 _SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
@@ -46,9 +55,13 @@ def _template(name: str) -> str | None:
 
 
 def time_ago(at_ms: int | None, now_ms: int) -> str:
-    """Format a time as an age in one unit, such as `4 min ago`."""
+    """Format a time as an age in one unit, such as `4 min ago`; a time to come as `in 30 days`, but one
+    of the next minute as now: clocks of nodes differ.
+    """
     if at_ms is None:
         return "never"
+    if at_ms - now_ms > 60_000:
+        return _time_until((at_ms - now_ms + 500) // 1000)
     left = max(now_ms - at_ms, 0) // 1000
     if left < 5:
         return "just now"
@@ -57,6 +70,12 @@ def time_ago(at_ms: int | None, now_ms: int) -> str:
             return f"{left} {unit} ago"
         left //= step
     return f"{left} y ago"
+
+
+def _time_until(seconds: int) -> str:
+    """Format a duration, rounded, in the largest unit of which it has about two or more."""
+    size, unit = next((size, unit) for least, size, unit in _UNITS if seconds >= least)
+    return f"in {(seconds + size // 2) // size} {unit}"
 
 
 def exact_time(at_ms: int | None) -> str:

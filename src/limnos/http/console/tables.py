@@ -176,7 +176,7 @@ async def _page(
         tab=tab,
         chips=tuple(chips),
         comment=metadata.properties.get("comment", ""),
-        query=query_url(page_request, address, details=state.details),
+        query="" if is_bound else query_url(page_request, address, details=state.details),
     )
     text = msgspec.json.format(body, indent=2)[:METADATA_BYTES_MAX] if tab == "metadata" else b""
     return TablePage(

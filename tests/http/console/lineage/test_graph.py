@@ -8,7 +8,7 @@ import pytest
 from limnos.http.console.pictures import NODES_MAX
 from tests.http.admin.activity.test_lineage import dataset, event, link
 from tests.http.console.conftest import ICEBERG, add_table
-from tests.http.console.visitor import ConsoleVisitor, text_of
+from tests.http.console.visitor import ConsoleVisitor, PageReader, text_of
 from tests.http.driver import OWN, DriverNode, grant
 
 PAGE = "/console/lineage/table/lake/main/raw/flights"
@@ -132,16 +132,31 @@ def restrict(node: DriverNode, table: str) -> None:
     assert ConsoleVisitor(node).sign_in().post(page, fields).status == 303
 
 
-def test_refusal_for_a_restricted_table_reveals_no_column_name(linked: DriverNode) -> None:
-    """The lineage page of a restricted table is refused without any column name, for existing and missing columns."""
+def _queries(page: PageReader) -> list[str]:
+    """Return the links of a page to a query in the worksheet."""
+    return [href for href in page.hrefs if "/worksheet?text=" in href]
+
+
+def test_note_on_a_restricted_table_reveals_no_column_name(linked: DriverNode) -> None:
+    """The lineage tab of a restricted table has a note in place of the graph, without any column name, for existing and
+    missing columns. It offers neither a request for access nor a query, which SQL++ would refuse.
+    """
     restrict(linked, "flights")
     ana = ConsoleVisitor(linked).sign_in("ana")
 
     for answer in (ana.get(PAGE), ana.get(f"{PAGE}?column=id&depth=3"), ana.get(f"{PAGE}?column=nothing")):
-        assert answer.status == 403
-        assert "place.town" not in text_of(answer)
+        assert answer.status == 200
+        page = PageReader(text_of(answer))
+        assert page.faults == []
+        assert "A read restriction on this object applies to you" in page.text
+        assert not {"place.town", "clean", "files/2026.csv", "nothing"} & set(page.text.split())
         assert 'value="place"' not in text_of(answer)
-    assert "place" in ana.read("/console/o/table/lake/main/raw/flights").text
+        assert not [action for _, action in page.actions if "/ask/" in action]
+        assert not _queries(page)
+    table = "/console/o/table/lake/main/raw/flights"
+    assert "place" in ana.read(table).text
+    assert not _queries(ana.read(table))
+    assert _queries(ConsoleVisitor(linked).sign_in().read(table))
 
 
 def test_former_columns_of_a_restricted_source_are_hidden(lake: DriverNode) -> None:

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 import msgspec
 
 from limnos.http.console.addresses import ObjectAddress, parse_address
+from limnos.http.console.errors import is_only_restricted
 from limnos.http.console.frame import Frame, Link, icon_of
 from limnos.http.console.navigation.heading_words import HeadingWords, further_heading, heading_words
 from limnos.http.console.page_requests import ConsoleRoute, PageRequest
@@ -22,7 +23,7 @@ from limnos.http.console.responses import html_response
 from limnos.http.console.table_metadata import COLUMNS_MAX, decode_metadata
 from limnos.http.console.tabs import ObjectHeading, object_frame
 from limnos.http.response import Response
-from limnos.model.errors import BadRequest, LimnosError
+from limnos.model.errors import BadRequest, LimnosError, PermissionDenied
 from limnos.model.kinds import Kind
 from limnos.names import display
 from limnos.services.activity.lineage_graph import (
@@ -77,6 +78,8 @@ class LineagePage(msgspec.Struct, frozen=True, kw_only=True):
     opens: tuple[OpenLink, ...]
     hidden_count: int
     is_whole: bool
+    is_restricted: bool
+    """Whether a read restriction hides the lineage from the caller."""
 
 
 class _Graph:
@@ -86,6 +89,7 @@ class _Graph:
         self.vertices: dict[str, LineageVertex] = {}
         self.arcs: dict[tuple[str, str], LineageArc] = {}
         self.is_whole = True
+        self.is_restricted = False
         self.root = ""
 
     def add(self, part: LineageGraphPart, *, walk: str) -> None:
@@ -102,15 +106,22 @@ class _Graph:
 
 
 async def lineage_page(page_request: PageRequest) -> Response:
-    """Show the lineage of a table or view, or of a `column`, upstream and downstream up to a depth."""
+    """Show the lineage of a table or view, or of a `column`, upstream and downstream up to a depth; a note for a
+    caller from whom a read restriction hides it.
+    """
     address = parse_address(page_request.request.params)
     if address.kind not in (Kind.TABLE, Kind.VIEW):
         raise BadRequest("Lineage is shown for tables and views")
     depth = _depth_of(page_request)
     column = page_request.request.query("column") or ""
     graph = _Graph()
-    for path in ((address.catalog, *address.levels), *_open_paths(page_request)):
-        await _walk(page_request, graph, metalake=address.metalake, path=path, column=column, depth=depth)
+    try:
+        for path in ((address.catalog, *address.levels), *_open_paths(page_request)):
+            await _walk(page_request, graph, metalake=address.metalake, path=path, column=column, depth=depth)
+    except PermissionDenied as error:
+        if not is_only_restricted(error):
+            raise
+        graph.is_restricted = True
     view = await _page(page_request, address, graph=graph, column=column, depth=depth)
     return html_response(page_request.request, render("lineage.html", view))
 
@@ -169,8 +180,8 @@ async def _page(
         frame=await object_frame(page_request, address),
         heading=further_heading(page_request, address, details=details, words=words, tab="lineage"),
         name=display.render((address.catalog, *address.levels)),
-        column=column,
-        columns=columns,
+        column="" if graph.is_restricted else column,
+        columns=() if graph.is_restricted else columns,
         picture=graph_picture(_title(graph), nodes, edges=list(graph.arcs), dashed=dashed),
         lines=lines,
         lines_count=len(arcs),
@@ -178,6 +189,7 @@ async def _page(
         opens=_expansion_links(graph, base=base, query=fields | {"depth": str(depth)}),
         hidden_count=hidden,
         is_whole=graph.is_whole,
+        is_restricted=graph.is_restricted,
     )
 
 

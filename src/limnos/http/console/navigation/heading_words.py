@@ -29,6 +29,7 @@ class HeadingWords(NamedTuple):
     - `may_create`: whether the caller may create a namespace in the object.
     - `is_iceberg`: whether the object is an Iceberg table of this server.
     - `is_lance`: whether its catalog has Lance tables.
+    - `is_bound`: whether a read restriction applies to the caller.
     """
 
     chips: tuple[Chip, ...]
@@ -36,6 +37,7 @@ class HeadingWords(NamedTuple):
     may_create: bool = False
     is_iceberg: bool = False
     is_lance: bool = False
+    is_bound: bool = False
 
 
 def format_chip(version: int) -> Chip:
@@ -64,7 +66,7 @@ def heading_words(view: RequestView, address: ObjectAddress, *, details: ObjectD
     chip = format_chip(metadata.format_version)
     if visible.bound is not None:
         return HeadingWords(
-            chips=(chip, Chip("You see only a part of it", "warn", "alert")), comment="", is_iceberg=True
+            chips=(chip, Chip("You see only a part of it", "warn", "alert")), comment="", is_iceberg=True, is_bound=True
         )
     return HeadingWords(chips=(chip,), comment=metadata.properties.get("comment", ""), is_iceberg=True)
 
@@ -103,5 +105,5 @@ def further_heading(
         chips=words.chips,
         comment=words.comment,
         create=page_request.base + creation_path(address) if words.may_create else "",
-        query=query_url(page_request, address, details=details) if words.is_iceberg else "",
+        query=query_url(page_request, address, details=details) if words.is_iceberg and not words.is_bound else "",
     )
