@@ -32,7 +32,7 @@ _UNITS: Final = (
     (3570, 3600, "h"),
     (0, 60, "min"),
 )
-"""Units of times to come: the least number of seconds that is told in the unit, its size in seconds, and its name."""
+"""Units of times to come: the least number of seconds that is shown in the unit, its size in seconds, and its name."""
 _SIZES: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
