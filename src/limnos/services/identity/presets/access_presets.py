@@ -148,22 +148,18 @@ def preset_decide(request_view: RequestView, request: PresetRequest) -> tuple[Pr
         chain=target.chain,
         grants_them=request.grants_them,
         owner_id=None if request.is_answer else request_view.maker_id,
-        is_assigned=holder.is_assigned,
+        is_assigned=request.is_answer and holder.rules is not None and not holder.decisions,
     )
     return command, (decision, *holder.decisions, *way.decisions)
 
 
 class _RoleHolder(NamedTuple):
-    """The role of a request, None if it is to be created; the user or group that gets it; and the decisions on both.
-
-    `is_assigned` as in `PresetChange`.
-    """
+    """The role of a request, None if it is to be created; the user or group that gets it; and the decisions on both."""
 
     name: str
     rules: RoleWithRules | None
     principal: Principal | None
     decisions: tuple[Decision, ...]
-    is_assigned: bool = False
 
 
 def _role_holder(request_view: RequestView, request: PresetRequest) -> _RoleHolder:
@@ -200,7 +196,7 @@ def _asking_user(request_view: RequestView, user: str, *, role_name: str) -> _Ro
         return _RoleHolder(role_name, rules, principal, (request_view.require(Action.ROLE_ASSIGN, outer),))
     if all(each.rules.id != rules.role.id or each.via is not None for each in request_view.subject_of(user).roles):
         request_view.require(Action.ROLE_ASSIGN, outer)
-    return _RoleHolder(role_name, rules, principal, (), is_assigned=True)
+    return _RoleHolder(role_name, rules, principal, ())
 
 
 def _with_preset(grants: ResolvedGrants, preset: PresetName) -> ResolvedGrants:
