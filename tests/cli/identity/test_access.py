@@ -183,6 +183,16 @@ def test_short_commands_list_holders_and_reach(fake: FakeServer, limnos: Run) ->
     assert len(fake.calls) == 2
 
 
+def test_notes_about_missing_objects_are_printed(fake: FakeServer, limnos: Run) -> None:
+    """The server's notes, such as a misspelled path or user, are printed beside the rows."""
+    page = {"kind": "table", "asked": [], "holders": [], "notes": ["There is no table main.raw.x: check it."]}
+    fake.on("GET", f"{ACCESS}/holders?path=main.raw.x&limit=1000", page)
+    fake.on("GET", f"{ACCESS}/reach?user=nobody&limit=1000", {"user": "nobody", "notes": ["There is no user nobody."]})
+
+    assert "There is no table main.raw.x: check it." in limnos("access", "who", "main.raw.x", "--output", "table").err
+    assert "There is no user nobody." in limnos("access", "what", "nobody", "--output", "table").err
+
+
 OWN_LINE = {"level": "read", "kind": "table", "gains": True, "users": 7, "objects": 3, "names": ["ana", "ben"]}
 
 

@@ -117,6 +117,8 @@ def holders(
             after = page.after
             if after is None:
                 break
+    for each in page.notes:
+        show_note(each)
     if not page.enforced:
         show_note("access control is off: every request is allowed")
     show_rows(
@@ -181,6 +183,8 @@ def reach(
             for level, by_kind in page.counts.items()
             for kind, count in by_kind.items()
         ]
+    for each in page.notes:
+        show_note(each)
     if page.bounded:
         show_note(f"only the first {page.looked} objects were checked: name a catalog or namespace")
     if page.hidden:

@@ -48,6 +48,7 @@ class HoldersPage(msgspec.Struct, frozen=True, kw_only=True):
     holders: tuple[AccessHolder, ...]
     after: str | None = None
     enforced: bool = True
+    notes: tuple[str, ...] = ()
 
 
 class AccessOwner(msgspec.Struct, frozen=True):
@@ -99,7 +100,7 @@ class AccessReach(msgspec.Struct, frozen=True, kw_only=True):
     """The accessible objects of a user below an object: counts by level and kind, and a page of objects by path.
 
     `hidden` objects are only counted, since the caller may not load them. `bounded`: more objects exist that were not
-    examined.
+    examined. `notes` says that the object or the user does not exist, if the caller may know it.
     """
 
     user: str
@@ -110,6 +111,7 @@ class AccessReach(msgspec.Struct, frozen=True, kw_only=True):
     hidden: int = 0
     bounded: bool = False
     enforced: bool = True
+    notes: tuple[str, ...] = ()
 
 
 class OwnRights(msgspec.Struct, frozen=True):

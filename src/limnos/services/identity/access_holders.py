@@ -34,6 +34,7 @@ from limnos.services.identity.access_objects import (
     scope_of_question,
     target_of,
 )
+from limnos.services.identity.explain import absence_notes
 from limnos.services.request.browsing import is_permitted
 from limnos.services.request.context import Context
 from limnos.services.request.request_scope import RequestScope
@@ -83,7 +84,7 @@ class HoldersPage(NamedTuple):
     """A page of holders. `following` is the name after which the next page begins; None at the end.
 
     `asked` contains the requested access levels, or the requested action. `is_enforced` is False if access control is
-    off.
+    off. `notes` says that the object does not exist.
     """
 
     kind: Kind
@@ -91,6 +92,7 @@ class HoldersPage(NamedTuple):
     holders: list[AccessHolder]
     following: str | None
     is_enforced: bool
+    notes: tuple[str, ...] = ()
 
 
 class HoldersRequest(NamedTuple):
@@ -142,13 +144,16 @@ class AccessRules(NamedTuple):
 class _AskerView(NamedTuple):
     target: AccessTarget
     sees_roles: bool
+    notes: tuple[str, ...]
 
 
 async def _ask(ctx: Context, question: AccessQuestion, *, scope: RequestScope) -> _AskerView:
     def read(request_view: RequestView) -> _AskerView:
         request_view.require_in_metalake_use()
         target = target_of(request_view, question)
-        return _AskerView(target, require_holder_list_access(request_view, target.chain))
+        sees_roles = require_holder_list_access(request_view, target.chain)
+        notes = absence_notes(request_view, target.chain, actions=(Action.EXPLAIN_OTHERS, Action.PRIVILEGE_GRANT))
+        return _AskerView(target, sees_roles, tuple(notes))
 
     return await ctx.read(scope, read)
 
@@ -170,6 +175,7 @@ async def access_holders(ctx: Context, question: AccessQuestion, *, request: Hol
         now = await _ask(ctx, question, scope=scope)
         if now.target.chain != answer.target.chain:
             continue
+        page = page._replace(notes=now.notes)
         if now.sees_roles:
             return page
         seen = await _visible_roles(ctx, scope, roles=roles)

@@ -20,10 +20,12 @@ from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.errors import BadRequest
 from limnos.model.kinds import CONTAINERS, Kind
 from limnos.model.principals import Subject
+from limnos.model.privileges import escape_percent
 from limnos.model.restrictions import Restriction
 from limnos.services.identity.access_changes import decided_levels
 from limnos.services.identity.access_objects import AccessQuestion, AccessTarget, scope_of_question, target_of
 from limnos.services.identity.access_subtrees import SubtreeFacts, object_path
+from limnos.services.identity.explain import absence_notes
 from limnos.services.request.context import Context
 from limnos.services.request.request_view import RequestView
 
@@ -58,7 +60,7 @@ class Reach(NamedTuple):
     `counts` maps access level and kind to the count of objects. `hidden` is the count of objects that the caller may
     not load. `looked` is the count of examined objects if the caller manages grants there, else only of those that the
     user may access. `following` is the path after which the next page begins; None at the end. `is_bounded` is true if
-    more objects exist that were not examined.
+    more objects exist that were not examined. `notes` says that the object or the user does not exist.
     """
 
     user: str
@@ -69,6 +71,7 @@ class Reach(NamedTuple):
     hidden: int
     is_bounded: bool
     is_enforced: bool
+    notes: tuple[str, ...] = ()
 
 
 class _ReachView(NamedTuple):
@@ -76,6 +79,7 @@ class _ReachView(NamedTuple):
     user: Subject
     caller: Subject
     is_manager: bool
+    notes: tuple[str, ...]
 
 
 async def access_reach(ctx: Context, question: AccessQuestion, *, request: ReachRequest) -> Reach:
@@ -96,7 +100,17 @@ async def access_reach(ctx: Context, question: AccessQuestion, *, request: Reach
         if user != request_view.user:
             request_view.require(Action.EXPLAIN_OTHERS, target.chain)
         is_manager = request_view.decide(Action.EXPLAIN_OTHERS, target.chain).allowed
-        return _ReachView(target, request_view.subject_of(user), request_view.subject_of(request_view.user), is_manager)
+        subject = request_view.subject_of(user)
+        notes = absence_notes(request_view, target.chain, actions=(Action.EXPLAIN_OTHERS, Action.PRIVILEGE_GRANT))
+        if not subject.member:
+            notes.append(escape_percent(f"There is no user {user} in this metalake: check the spelling of the name."))
+        return _ReachView(
+            target=target,
+            user=subject,
+            caller=request_view.subject_of(request_view.user),
+            is_manager=is_manager,
+            notes=tuple(notes),
+        )
 
     async def walk(reach_view: _ReachView) -> SubtreeFacts:
         facts = SubtreeFacts(with_rules=False)
@@ -170,6 +184,7 @@ async def _reach(reach_view: _ReachView, facts: SubtreeFacts, *, request: ReachR
         hidden=reached - sum(each.size for each in classes.values() if each.is_visible),
         is_bounded=facts.is_bounded,
         is_enforced=reach_view.target.is_enforced,
+        notes=reach_view.notes,
     )
 
 

@@ -7,6 +7,8 @@ ancestors.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from limnos.access.actions import Action, require_kind
 from limnos.access.explain import suggest
 from limnos.access.restrictions import taken_over_denial
@@ -72,7 +74,10 @@ async def access_explain(
         decision = request_view.decide_for(user or request_view.user, action, chain)
         if through and not decision.allowed:
             decision = explain_through(request_view, LoadTarget(expected, path[1:], action, action), through, decision)
-        advice = _missing(request_view, action, chain) or [*suggest(decision), *_ends(request_view, decision)]
+        advice = absence_notes(request_view, chain, actions=(action, Action.EXPLAIN_OTHERS)) or [
+            *suggest(decision),
+            *_ends(request_view, decision),
+        ]
         return decision, [*_visible_part(request_view, decision, chain=chain), *advice]
 
     return await ctx.read(await scope_of(ctx, metalake, kind=expected, path=path), read)
@@ -200,16 +205,15 @@ def _visible_part(request_view: RequestView, decision: Decision, *, chain: Secur
     ]
 
 
-def _missing(request_view: RequestView, action: Action, chain: SecurableChain) -> list[str]:
-    """Return advice that names the outermost missing object of `chain`; empty if the caller may not know that it is
-    missing.
+def absence_notes(request_view: RequestView, chain: SecurableChain, *, actions: Iterable[Action]) -> list[str]:
+    """Return a note that names the outermost missing object of `chain`; empty if the caller may not know that it is
+    missing, which takes the right to one of the actions.
     """
     if is_sourced(request_view):
         return []  # the existence of external objects is not checked
     absent = [position for position, link in enumerate(chain) if link.id == ABSENT_ID]
-    request = (action, Action.EXPLAIN_OTHERS)
     if not absent or not any(
-        request_view.decide(each, chain).allowed for each in request if chain[0].kind in each.kinds
+        request_view.decide(each, chain).allowed for each in actions if chain[0].kind in each.kinds
     ):
         return []
     kind, name = chain[absent[-1]].kind, display_names(chain)[absent[-1]]

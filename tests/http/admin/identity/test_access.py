@@ -134,6 +134,27 @@ def test_holders_and_rules_are_listed(node: DriverNode) -> None:
         assert node.ask("GET", f"{ACCESS}/{name}?path=main.a.t", user="ana").status == 403
 
 
+@pytest.mark.parametrize(
+    "query, note",
+    [
+        ("holders?path=main.a.typo", "There is no table main.a.typo"),
+        ("holders?path=mian.a.t", "There is no catalog mian"),
+        ("reach?path=main.b", "There is no namespace main.b"),
+        ("reach?path=main.b&user=ana", "There is no namespace main.b"),
+        ("reach?path=main&user=nobody", "There is no user nobody in this metalake"),
+    ],
+)
+def test_lists_of_missing_objects_and_users_say_so(node: DriverNode, query: str, note: str) -> None:
+    """Lists about an object or a user that does not exist have a note; a caller who may not know it gets none."""
+    _reader(node)
+
+    assert [each.partition(":")[0] for each in node.done("GET", f"{ACCESS}/{query}")["notes"]] == [note]
+    hidden = node.ask("GET", f"{ACCESS}/{query}", user="ana")
+    assert hidden.status == 403 or hidden.json()["notes"] == []
+    for known in ("holders?path=main.a.t", "reach?path=main.a&user=ana"):
+        assert node.done("GET", f"{ACCESS}/{known}")["notes"] == []
+
+
 def test_owner_who_may_grant_lists_holders_without_loading_the_table(node: DriverNode) -> None:
     """The owner of a table who may not use the catalog may grant on the table, and so list its holders; the path alone
     tells its kind.

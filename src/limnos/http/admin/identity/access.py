@@ -107,6 +107,7 @@ async def holders(request: Request, ctx: Context) -> Response:
             ],
             "after": page.following,
             "enforced": page.is_enforced,
+            "notes": [unescape_percent(each) for each in page.notes],
         }
     )
 
@@ -179,6 +180,7 @@ async def reach(request: Request, ctx: Context) -> Response:
             "hidden": page.hidden,
             "bounded": page.is_bounded,
             "enforced": page.is_enforced,
+            "notes": [unescape_percent(each) for each in page.notes],
         }
     )
 
