@@ -171,6 +171,18 @@ def test_hint_without_decision_refers_to_callers_identity() -> None:
             "'limnos list' lists the existing objects",
         ),
         (
+            "head lake.main.a.t --rows 3",
+            "Catalog lake does not exist in metalake lake",
+            "not-found",
+            "'limnos head main.a.t --rows 3': paths begin with a catalog, below the metalake",
+        ),
+        (
+            "head raw.weather.orders",
+            "Catalog raw does not exist in metalake lake",
+            "not-found",
+            "'limnos list' lists the catalogs: a path begins with one, as main.raw.weather.orders",
+        ),
+        (
             "grant select_table --on main.a.t --to bob",
             "Role bob does not exist in metalake lake: create it first",
             "not-found",

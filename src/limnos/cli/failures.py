@@ -56,6 +56,12 @@ _BY_KIND = {
 _NOT_SIGNED_IN = "you are not signed in: this command sent no credential"
 
 
+def _of_reads(message: str, typed: TypedCommand) -> str:
+    """Return a message without the advice to create what a command only reads or deletes."""
+    is_grant = typed.words[:1] in {("grant",), ("create",), ("set",)}
+    return message if is_grant else message.removesuffix(": create it first").removesuffix(": add it first")
+
+
 def _names_user(typed: TypedCommand) -> bool:
     return any(token.partition("=")[0] in {"--user", "--as"} for token in typed.tokens)
 
@@ -164,7 +170,9 @@ def _from_client(error: ClientError, typed: TypedCommand) -> CommandFailure:
     return CommandFailure(
         exit_code=_BY_KIND.get(error.kind, ExitCode.FAILED),
         code=error.code,
-        message=_NOT_SIGNED_IN if is_anonymous(error) and not _names_user(typed) else typed.located(error.message),
+        message=_NOT_SIGNED_IN
+        if is_anonymous(error) and not _names_user(typed)
+        else _of_reads(typed.located(error.message), typed),
         hint=hint_for(error, typed),
         details=details,
     )

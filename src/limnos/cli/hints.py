@@ -36,6 +36,9 @@ _NOT_A_MEMBER = re.compile(r"Current user (\S+) doesn't exist in the metalake (\
 _AMBIGUOUS_PATH = re.compile(r" is both a namespace and a (\w+); name its kind")
 """The message about an ambiguous path."""
 
+_NO_CATALOG = re.compile(r"Catalog (\S+) does not exist in metalake (\S+)$")
+"""The message about a path whose first part is no catalog."""
+
 _DISABLED_CATALOG = re.compile(r"Catalog (\S+) is disabled: enable it first$")
 """The message about a disabled catalog."""
 
@@ -220,6 +223,8 @@ def _decision_parts(error: DeniedError) -> tuple[str, str, str]:
 
 def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
     path = typed.path
+    if (missing := _NO_CATALOG.match(error.message)) is not None and (hint := _without_lake(missing, typed)):
+        return hint
     if typed.words[:2] == ("create", "namespace") and len(path) > 2:
         return f"'{typed.again('--parents')}' creates the missing parents too"
     if (hint := _trash_hint(error, typed)) is not None:
@@ -245,6 +250,21 @@ def _not_found_hint(error: ClientError, typed: TypedCommand) -> str:
         above = path[:-1] if len(path) == 2 or typed.words[0] != "list" else path[:1]
         return f"'{typed.command('list', display.render(above))}' lists the existing objects"
     return f"'{typed.command('list')}' lists the existing objects"
+
+
+def _without_lake(missing: re.Match[str], typed: TypedCommand) -> str | None:
+    """Return the hint for a path whose first part is no catalog: the path without the metalake, if that is the part, or
+    where catalogs are listed; None if no such path was typed.
+    """
+    name = missing[1]
+    at = next((at for at, word in enumerate(typed.tokens) if word.startswith(f"{name}.")), None)
+    if at is None:
+        return None
+    path = typed.tokens[at]
+    if name == missing[2]:
+        again = [*typed.tokens[:at], path.removeprefix(f"{name}."), *typed.tokens[at + 1 :]]
+        return f"'{TypedCommand(again).again()}': paths begin with a catalog, below the metalake"
+    return f"'{typed.command('list')}' lists the catalogs: a path begins with one, as main.{path}"
 
 
 def _trash_hint(error: ClientError, typed: TypedCommand) -> str | None:

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`catalog disable | enable`, with a real server: what a disabled catalog refuses, and what its refusal says."""
+"""`catalog disable | enable`, with a real server: what a disabled catalog refuses, and what its refusal says; answers to
+commands about objects that are not there.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,7 @@ def test_catalog_is_disabled_by_users_with_the_right_only(limnos: Run) -> None:
     assert "'limnos catalog disable main'" in path.err
 
 
-def test_head_of_a_namespace_says_what_a_table_is(limnos: Run) -> None:
+def test_head_of_a_namespace_explains_the_path_of_a_table(limnos: Run) -> None:
     """`head` of a namespace, and of a path with slashes, says how a table's path is written."""
     limnos("create", "namespace", "main.raw")
 
@@ -77,7 +79,7 @@ def test_head_of_a_namespace_says_what_a_table_is(limnos: Run) -> None:
     assert "?table" not in namespace.err + slashes.err
 
 
-def test_export_of_a_table_says_that_a_metalake_is_exported(limnos: Run) -> None:
+def test_export_of_a_table_is_refused_with_the_commands_for_metalakes_and_rows(limnos: Run) -> None:
     """An export of a table's path fails with the commands for metalakes and rows."""
     done = limnos("export", "main.raw.t", "--output", "table")
 
@@ -96,3 +98,37 @@ def test_audit_columns_are_those_of_the_table_in_json_too(limnos: Run) -> None:
     assert rows[0] == {"did": "create", "path": "red", "operation": rows[0]["operation"], "user": "admin"}  # type: ignore[index]
     assert rows[0]["operation"]  # type: ignore[index]
     assert table.splitlines()[1].startswith("create,")
+
+
+def test_search_without_results_names_unknown_filters_and_places(limnos: Run) -> None:
+    """A search that finds nothing says which filter there is not, and where to look for the place of `in`."""
+    colour = limnos("find", "orders", "colour:red", "--output", "table")
+    place = limnos("find", "orders", "in:main.rew", "--output", "table")
+
+    assert "'colour:' is no filter" in colour.err
+    assert "'limnos list main'" in place.err
+
+
+def test_missing_role_is_not_to_be_created_by_its_reader(limnos: Run) -> None:
+    """`show role` of a missing role lists the roles, and does not advise to create it; `grant` does."""
+    shown = limnos("show", "role", "nobody", "--output", "table")
+    granted = limnos("grant", "role", "nobody", "--to", "ana", "--output", "table")
+
+    assert shown.code == 3
+    assert ("create it first" in shown.err, "create it first" in granted.err) == (False, True)
+    assert "'limnos list roles" in shown.err
+
+
+@pytest.mark.parametrize(
+    "statement,hint",
+    [
+        ("select * from main.raw.t;", "leave out main. raw is a reserved word"),
+        ("select * from raw.t;", "write it in back-quotes: `raw`"),
+    ],
+)
+def test_statement_that_is_no_sqlpp_has_the_hints_of_the_worksheet(limnos: Run, statement: str, hint: str) -> None:
+    """A syntax error about the catalog's name or a reserved word says how the name is written."""
+    done = limnos("sql", "-c", statement, "--output", "table")
+
+    assert done.code == 1
+    assert hint in done.err

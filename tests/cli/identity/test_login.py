@@ -186,7 +186,7 @@ def test_logout_ends_no_session_that_commands_do_not_use(
     assert run("profile", "list").result == []
 
 
-def test_whoami_without_a_credential_says_how_to_sign_in(fake: FakeServer, run: Run) -> None:
+def test_whoami_without_a_credential_fails_with_the_commands_to_sign_in(fake: FakeServer, run: Run) -> None:
     """Without a credential `whoami` fails as not signed in, and `console` names the same commands; a name that was
     given is shown.
     """

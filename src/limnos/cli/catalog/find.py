@@ -3,15 +3,22 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Final
 
 import msgspec
 from cyclopts import Parameter
 
 from limnos.cli.common import DEFAULTS, CommonFlags
-from limnos.cli.output import show_rows
+from limnos.cli.output import show_rows, visible
 from limnos.names import display
+
+FILTERS: Final = ("kind", "tag", "owner", "format", "in")
+"""The filters of a search."""
+_FILTER: Final = re.compile(r"([a-z_-]+):(.+)", re.IGNORECASE)
 
 
 def find(
@@ -55,8 +62,27 @@ def find(
         print(remark, file=sys.stderr)
     if common.output_format != "json" and result.meant:
         print(f"did you mean: {', '.join(result.meant)}", file=sys.stderr)
+    if common.output_format != "json" and not rows:
+        for remark in _filter_remarks(words):
+            print(visible(remark), file=sys.stderr)
     if common.output_format != "json" and result.facets:
         print("  ".join(f"{each.key}:{each.value} {each.count}" for each in result.facets), file=sys.stderr)
+
+
+def _filter_remarks(words: Sequence[str]) -> list[str]:
+    """Return sentences about the filters of a search without results: unknown ones, and the place of `in`."""
+    remarks = []
+    for word in words:
+        match = _FILTER.fullmatch(word)
+        if match is not None and match[1] not in FILTERS:
+            remarks.append(
+                f"'{match[1]}:' is no filter, and was searched as text: the filters are {', '.join(FILTERS)}"
+            )
+        elif match is not None and match[1] == "in":
+            above = match[2].rpartition(".")[0]
+            typed = shlex.join(["limnos", "list", *([above] if above else [])])
+            remarks.append(f"is there a '{match[2]}' that you may see? '{typed}' lists what there is")
+    return remarks
 
 
 def _remark(*, more: bool, bounded: bool, behind: int) -> str:

@@ -18,6 +18,7 @@ from uuid import uuid4
 import msgspec
 
 from limnos.cli.failures import CommandFailure, ExitCode, render
+from limnos.cli.hints import TypedCommand, hint_for
 from limnos.cli.output import Format, show_rows, to_json, visible
 from limnos.cli.sqlpp import ResultText
 from limnos.cli.sqlpp.sql_text import active_dataverse, changes_names, error_position, underline_position
@@ -37,6 +38,8 @@ FORMATS: Final[Mapping[ResultText, str]] = {
 }
 """The query service's parameter `format` for each."""
 DEFAULT: Final = ("Default",)
+CATALOG: Final = "main"
+"""The catalog whose namespaces are dataverses, unless a server's setting names another one."""
 WARNINGS_MAX: Final = 20
 """Warnings that the server lists for one request."""
 CANCEL_S: Final = 5.0
@@ -46,11 +49,14 @@ _EXITS: Final = {"denied": ExitCode.DENIED, "unavailable": ExitCode.UNAVAILABLE}
 
 
 class StatementFailure(NamedTuple):
-    """A failed statement: the error code of SQL++ or of the client, the message, and the command's exit code."""
+    """A failed statement: the error code of SQL++ or of the client, the message, the command's exit code, and the hint
+    for an error of the client.
+    """
 
     code: str
     message: str
     exit_code: ExitCode = ExitCode.FAILED
+    hint: str | None = None
 
 
 class SqlSession:
@@ -124,7 +130,7 @@ class SqlSession:
                 answer = self._cancel(sent, own_id)
         except ClientError as error:
             exit_code = ExitCode.INTERRUPTED if interrupted else _EXITS.get(error.kind, ExitCode.FAILED)
-            return None, StatementFailure(error.code, error.message, exit_code)
+            return None, StatementFailure(error.code, error.message, exit_code, hint_for(error, TypedCommand(("sql",))))
         except (KeyboardInterrupt, TimeoutError):
             self._replace_client()
             message = "the client stops waiting; the statement ends on the server, at the latest at its time limit"
@@ -201,11 +207,15 @@ class SqlSession:
 
     def _print_failure(self, statement_failure: StatementFailure, text: str) -> None:
         """Print an error with its position in the text."""
+        from limnos.sqlpp.hints import hint_of_text
+
         place = error_position(statement_failure.message)
+        hint = statement_failure.hint or hint_of_text(statement_failure.message, text, catalog=CATALOG) or None
         failure = CommandFailure(
             exit_code=statement_failure.exit_code,
             code=statement_failure.code,
             message=statement_failure.message,
+            hint=hint,
             details={} if place is None else {"line": place.line, "column": place.column},
         )
         print(render(failure, self.output_format), file=sys.stderr)
