@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`catalog disable | enable`, with a real server: what a disabled catalog refuses, and what its refusal says; answers to
-commands about objects that are not there.
+"""`catalog disable | enable`, with a real server: what a disabled catalog refuses, and what its refusal says; answers
+to commands about objects that are not there.
 """
 
 from __future__ import annotations
