@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
+from contextvars import ContextVar
 from typing import Final
+
+HELPER_PROCESS: Final = "__pipeline-helper__"
+"""The first argument of a helper process of pipelines; the key and the idle time in seconds follow."""
+typed_tokens: ContextVar[tuple[str, ...]] = ContextVar("typed_tokens", default=())
+"""The command line that runs, as the grammar resolved it. `main` sets it before the command starts."""
 
 VARIABLES: Final = frozenset(
     "LIMNOS_" + tail
@@ -22,6 +28,8 @@ VARIABLES: Final = frozenset(
         "SPARK_MASTER",
         "SPARK_CONNECT",
         "JOB_ID",
+        "PIPELINE_HELPER",
+        "PIPELINE_HELPER_IDLE_S",
         "FAULT",
         "FAULT_FILE",
     )

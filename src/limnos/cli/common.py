@@ -165,6 +165,20 @@ class CommonFlags:
         result = self._profile(environ)
         return None if result is None else result[0]
 
+    def access_identity(self, environ: Mapping[str, str]) -> tuple[str, ...]:
+        """Describe the server and the origin of the credential, without a request. Secret: it may have a token."""
+        file = self.token_file or environ.get("LIMNOS_TOKEN_FILE")
+        return (
+            self.server_url,
+            self.metalake,
+            self.token or "",
+            "" if file is None else file_identity(Path(file)),
+            self.user or "",
+            self.as_user or "",
+            self.ca_path or "",
+            self.profile_name(environ) or "",
+        )
+
     @property
     def server_url(self) -> str:
         """The URL of the server: of the flag or environment, else of the current profile, else the default."""
@@ -211,6 +225,15 @@ class CommonFlags:
 
 DEFAULTS = CommonFlags()
 """The default if no flags are given. Cyclopts still reads the environment."""
+
+
+def file_identity(path: Path) -> str:
+    """Return the identity of a file's content without reading it: a replaced or changed file has another one."""
+    try:
+        status = path.stat()
+    except OSError:
+        return f"{path.absolute()} absent"
+    return f"{path.absolute()} {status.st_dev}:{status.st_ino}:{status.st_size}:{status.st_mtime_ns}"
 
 
 def renew_profile(profile: Profile, *, timeout_s: float, ca_file: str | None = None) -> Profile:

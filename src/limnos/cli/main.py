@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, cast
 
 from limnos import __version__
 from limnos.cli import completion, grammar, help_page, output
-from limnos.cli.command_line import misspelt_variables
+from limnos.cli.command_line import HELPER_PROCESS, misspelt_variables, typed_tokens
 from limnos.cli.errors import UsageError
 from limnos.cli.output import Format, format_of
 from limnos.cli.redaction import collect_secrets
@@ -39,9 +39,23 @@ def main(argv: Sequence[str] | None = None) -> int:
     output.escape_unencodable()
     if tokens[:1] == [completion.ASK]:
         return completion.complete(tokens[1:])
+    if tokens[:1] == [HELPER_PROCESS]:
+        from limnos.cli.pipeline.helper import process
+
+        return process.serve(tokens[1:], lambda command: execute(command, raises_unexpected=True))
     output_format = format_of(tokens, os.environ, terminal=sys.stdout.isatty())
     for warning in misspelt_variables(os.environ):
         print(f"warning: {warning}", file=sys.stderr)
+    return execute(tokens, output_format=output_format)
+
+
+def execute(typed: Sequence[str], *, output_format: Format | None = None, raises_unexpected: bool = False) -> int:
+    """Run a command line that is not one of the program's own. Returns its exit code; prints its failure.
+
+    With `raises_unexpected` errors that no rule describes are raised instead.
+    """
+    tokens = list(typed)
+    output_format = output_format or format_of(tokens, os.environ, terminal=sys.stdout.isatty())
     try:
         tokens = grammar.resolve(tokens)
         result = _page(tokens)
@@ -56,11 +70,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except UsageError as error:
         return _fail_usage(error, tokens, output_format=output_format)
-    except Exception as error:  # noqa: BLE001 - unexpected errors are reported below
+    except Exception as error:
         from limnos.cli import failures
         from limnos.cli.hints import TypedCommand
 
         failure = failures.failure_of(error, TypedCommand(tokens))
+        if failure is None and raises_unexpected:
+            raise
         if failure is None:
             return _report(error, tokens, output_format=output_format)
         return _fail(failure, tokens, output_format=output_format)
@@ -93,6 +109,7 @@ def _run(tokens: Sequence[str]) -> int:
     if tokens[0] not in _OWN_COLUMNS:
         rest, options = output.take_options(tokens)
     token = output.table_options.set(options)
+    typed = typed_tokens.set(tuple(tokens))
     tree = build(tokens[0])
     try:
         result = tree(
@@ -102,6 +119,7 @@ def _run(tokens: Sequence[str]) -> int:
         raise slip_of(error, tokens=rest, tree=tree) from error
     finally:
         output.table_options.reset(token)
+        typed_tokens.reset(typed)
         if (acting := sys.modules.get("limnos.cli.acting")) is not None:
             acting.revoke_tokens()
     return result if isinstance(result, int) else 0

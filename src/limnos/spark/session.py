@@ -28,6 +28,7 @@ from limnos.model.errors import BadRequest, UnsupportedOperation
 from limnos.spark.jars import AWS_BUNDLE, cache_directory, ensure_listener, ensure_runtime, ensure_s3, installed_pyspark
 from limnos.spark.java import find_java
 from limnos.spark.lance.server_access import ServerAccess
+from limnos.spark.machine import attach_spark, settings_digest, start_lent_spark
 from limnos.spark.trust_store import java_options as trusting
 
 if TYPE_CHECKING:
@@ -100,6 +101,10 @@ def session(
         with Client(uri, token=token, user=user, metalake=metalake, ca_file=ca_file) as client:
             catalogs = sorted(catalog.name for catalog in client.catalogs.list() if catalog.provider == PROVIDER)
     installed_pyspark()
+    digest = settings_digest(
+        {"master": master, "app": app_name, "lineage": lineage, "s3": s3, "ca": ca_file, **(config or {})}
+    )
+    attach_spark(digest)
     running = _running_session(lineage=lineage, trusts_more=ca_file is not None, s3=s3)
     jars = [] if running is not None else _archives(files, s3=s3, lineage=lineage)
     options = None if ca_file is None or running is not None else trusting(Path(ca_file), cache_directory())
@@ -119,7 +124,9 @@ def session(
         spark = running.newSession()
     else:
         entries = lineage_environment(uri, metalake=metalake, authorization=header) if lineage else {}
-        spark = _start_spark(settings, _launch_environment(master, files) | entries, master=master, app_name=app_name)
+        spark = _start_spark(
+            settings, _launch_environment(master, files) | entries, master=master, app_name=app_name, digest=digest
+        )
     _set_catalogs(spark, settings, names=catalogs)
     trusted = None if ca_file is None else str(ca_file)
     home = ServerAccess(uri=uri, metalake=metalake, token=token, user=user, ca_file=trusted)
@@ -145,7 +152,7 @@ def _archives(files: SparkFiles | None, *, s3: bool, lineage: bool) -> list[Path
 
 
 def _start_spark(
-    settings: Mapping[str, str], environment: Mapping[str, str | None], *, master: str, app_name: str
+    settings: Mapping[str, str], environment: Mapping[str, str | None], *, master: str, app_name: str, digest: str
 ) -> SparkSession:
     """Start Spark with all settings except catalog settings, which are set on each session."""
     from pyspark.sql import SparkSession  # noqa: PLC0415 - heavy, and only in the extra
@@ -157,6 +164,7 @@ def _start_spark(
     for key, value in own.items():
         builder = builder.config(key, value)
     with _environment(environment):
+        start_lent_spark(own, digest)
         if LISTENER in own.get("spark.extraListeners", ""):
             _quiet_listener(own)
         return builder.getOrCreate()

@@ -18,6 +18,7 @@ from limnos.cli.common import DEFAULTS, RUN_S, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.output import Format, to_json, visible
+from limnos.cli.pipeline.helper.client import HelperFlag, HelperWish, answer
 from limnos.cli.pipeline.pipeline_runs import LOCAL, ConnectFlag, EnvironmentFlag, ExcludeFlag, MasterFlag, SelectFlag
 from limnos.client.errors import UnavailableError
 from limnos.names import display
@@ -32,7 +33,13 @@ OfflineFlag = Annotated[bool, Parameter(negative="", help="Without a server: che
 
 
 def check(
-    file: Path, /, *, env: EnvironmentFlag = None, offline: OfflineFlag = False, common: CommonFlags = DEFAULTS
+    file: Path,
+    /,
+    *,
+    env: EnvironmentFlag = None,
+    offline: OfflineFlag = False,
+    helper: HelperFlag = None,
+    common: CommonFlags = DEFAULTS,
 ) -> int:
     """Check a pipeline's file: keys, queries with Spark's grammar, order of steps; with a server tables and rights.
 
@@ -43,6 +50,9 @@ def check(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
+    exit_code = answer(HelperWish(flag=helper), common=common)
+    if exit_code is not None:
+        return exit_code
     pipeline = check_file(file, environment=env, offline=offline, common=common)
     return _show_check(file, pipeline, planned=False, output_format=common.output_format)
 
@@ -59,6 +69,7 @@ def plan(
     exclude: ExcludeFlag = None,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
+    helper: HelperFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
     """Show what a run of a pipeline would do: the order, inputs with reasons, missing rights, and changes of tables.
@@ -71,6 +82,9 @@ def plan(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
+    exit_code = answer(HelperWish(flag=helper), common=common, master=connect or master)
+    if exit_code is not None:
+        return exit_code
     pipeline = check_file(file, environment=env, offline=False, common=common)
     selected = _selected(pipeline, select=select, exclude=exclude, common=common)
     previews: Mapping[str, StepPreview] = {}

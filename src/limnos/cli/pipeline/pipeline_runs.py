@@ -17,6 +17,7 @@ from limnos.cli.common import DEFAULTS, RUN_S, CommonFlags, YesFlag, confirm
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import UsageError
 from limnos.cli.output import show_done, show_rows, visible
+from limnos.cli.pipeline.helper.client import HelperFlag, HelperWish, answer
 from limnos.cli.pipeline.short_ids import is_short, whole_run_id
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ def run(
     at_once: AtOnceFlag = 4,
     master: MasterFlag = LOCAL,
     connect: ConnectFlag = None,
+    helper: HelperFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
     """Run a pipeline: each step on a branch of its table, then publish all tables by one atomic commit.
@@ -92,6 +94,10 @@ def run(
     """
     if backfill is not None and (hold or dry_run):
         raise UsageError("--backfill publishes one run before the next begins", hint="leave --hold and --dry-run out")
+    wish = HelperWish(flag=helper, default="never", is_live=True)
+    exit_code = answer(wish, common=common, master=connect or master)
+    if exit_code is not None:
+        return exit_code
     options = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         only=tuple(only or ()),
         since=tuple(since or ()),

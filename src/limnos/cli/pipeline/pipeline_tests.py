@@ -13,6 +13,7 @@ from limnos.cli.common import DEFAULTS, CommonFlags
 from limnos.cli.extras import import_extra
 from limnos.cli.failures import ExitCode, UsageError
 from limnos.cli.output import show_rows, to_json, visible
+from limnos.cli.pipeline.helper.client import HelperFlag, HelperWish, answer
 from limnos.cli.pipeline.pipeline_runs import ExcludeFlag, MasterFlag, SelectFlag
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def unit_test(
     test: Annotated[str | None, Parameter(help="Only tests of this name; `*` stands for any characters.")] = None,
     junit: Annotated[Path | None, Parameter(help="Also write the results to this file, as JUnit's XML.")] = None,
     master: MasterFlag = "local[2]",
+    helper: HelperFlag = None,
     common: CommonFlags = DEFAULTS,
 ) -> int:
     """Run the unit tests of a pipeline's steps in one Spark session, and show rows that differ.
@@ -42,6 +44,9 @@ def unit_test(
     file
         The pipeline, a file that ends in .yaml or .py.
     """
+    exit_code = answer(HelperWish(flag=helper, default="never"), common=common, master=master)
+    if exit_code is not None:
+        return exit_code
     runs = import_extra("limnos.pipeline.run.unit_tests", extra="spark")
     options = import_extra("limnos.pipeline.run.options", extra="spark").RunOptions(
         select=tuple(select or ()), exclude=tuple(exclude or ())

@@ -210,6 +210,7 @@ for _module, _names in {
 }.items():
     for _name, _help in _names.items():
         app.command(f"{_module}:{_name}", name=_name, help=_help)
+app.command("limnos.cli.pipeline.pipeline_watch:watch", name="watch", help="Check a pipeline's file at every save.")
 app.command(
     "limnos.cli.pipeline.pipeline_tests:unit_test", name="test", help="Run the unit tests of a pipeline's steps."
 )

@@ -22,6 +22,7 @@ from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.stop import StopSignal
 from limnos.spark.connect import connect_session
 from limnos.spark.lance.server_access import ServerAccess
+from limnos.spark.machine import end_session
 from limnos.spark.session import PROVIDER, session
 
 if TYPE_CHECKING:
@@ -103,7 +104,9 @@ def spark_for(
         if connect is not None:  # do not retry for ten minutes to close a session whose server is gone
             connected: Any = spark
             connected.client.set_retry_policies([])
-        spark.stop()
+            spark.stop()
+        else:
+            end_session(spark)
 
 
 @contextmanager
@@ -116,7 +119,7 @@ def local_spark(master: str = "local[2]") -> Iterator[SparkSession]:
     try:
         yield spark
     finally:
-        spark.stop()
+        end_session(spark)
 
 
 def _start_session(

@@ -7,6 +7,7 @@ started, with Spark's JAR files on its class path and without Spark itself.
 
 from __future__ import annotations
 
+import os
 import re
 import threading
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from limnos.pipeline.problems import InvalidQuery
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from limnos.spark.machine import MachineAddress, MachineLoan
+
 Java = Any
 """An object of the Java virtual machine. Python has no types for its members."""
 
@@ -28,6 +31,7 @@ _CATALYST = "org.apache.spark.sql.catalyst.parser"
 _LOCK = threading.Lock()
 _BARE: list[SparkGrammar] = []
 """The parser of the JVM without Spark; empty until it is started."""
+_OPTIONS = ["-Xmx512m", "-XX:+UseSerialGC"]
 _POSITION = re.compile(r"\s*(SQLSTATE: \w+)?\s*(\(line \d+, pos \d+\))?\s*$")
 _CONDITION = re.compile(r"^\[[A-Z_.]+\]\s*")
 
@@ -122,23 +126,59 @@ def archives() -> Path:
 
 def _start_machine() -> SparkGrammar:
     jars = archives()
-    from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway  # noqa: PLC0415
+    from py4j.java_gateway import GatewayParameters, JavaGateway  # noqa: PLC0415
 
-    from limnos.spark.jars import cache_directory  # noqa: PLC0415
-    from limnos.spark.java import find_java  # noqa: PLC0415
+    from limnos.spark.machine import drop_foreign_objects, loan  # noqa: PLC0415
 
-    java = find_java(cache=cache_directory())
+    lent = loan("parser")
+    address = _launch(jars) if lent is None else _borrow(lent, jars)
+    parameters = GatewayParameters(port=address.port, auth_token=address.secret, auto_convert=True)
+    gateway = JavaGateway(gateway_parameters=parameters)
+    if lent is not None:
+        drop_foreign_objects(gateway)
+    jvm = gateway.jvm
+    return SparkGrammar(jvm=jvm, sql_parser=jvm.org.apache.spark.sql.execution.SparkSqlParser())
+
+
+def _launch(jars: Path) -> MachineAddress:
+    """Start a machine that ends with this process."""
+    from py4j.java_gateway import launch_gateway  # noqa: PLC0415
+
+    from limnos.spark.machine import MachineAddress  # noqa: PLC0415
+
     port, secret = launch_gateway(
         classpath=f"{jars}/*",
-        jarpath=str(next(jars.glob("py4j-*.jar"))),
-        java_path=str(java.home / "bin" / "java"),
-        javaopts=["-Xmx512m", "-XX:+UseSerialGC"],
+        jarpath=_archive_of_py4j(jars),
+        java_path=_java(),
+        javaopts=_OPTIONS,
         die_on_exit=True,
         enable_auth=True,
     )
-    gateway = JavaGateway(gateway_parameters=GatewayParameters(port=port, auth_token=secret, auto_convert=True))
-    jvm = gateway.jvm
-    return SparkGrammar(jvm=jvm, sql_parser=jvm.org.apache.spark.sql.execution.SparkSqlParser())
+    return MachineAddress(port, secret)
+
+
+def _borrow(lent: MachineLoan, jars: Path) -> MachineAddress:
+    """Return the address of the lent machine, which is started for its lender if it does not run."""
+    from limnos.spark.machine import END_ON_EXHAUSTION  # noqa: PLC0415
+
+    lent.is_used = True
+    if lent.address is not None:
+        return lent.address
+    class_path = f"{_archive_of_py4j(jars)}:{jars}/*"
+    server = ["py4j.GatewayServer", "--die-on-broken-pipe", "--enable-auth", "0"]
+    command = [_java(), "-classpath", class_path, *_OPTIONS, END_ON_EXHAUSTION, *server]
+    return lent.start(command, environment=os.environ, settings="")
+
+
+def _archive_of_py4j(jars: Path) -> str:
+    return str(next(jars.glob("py4j-*.jar")))
+
+
+def _java() -> str:
+    from limnos.spark.jars import cache_directory  # noqa: PLC0415
+    from limnos.spark.java import find_java  # noqa: PLC0415
+
+    return str(find_java(cache=cache_directory()).home / "bin" / "java")
 
 
 def _refusal(error: Exception) -> Exception:

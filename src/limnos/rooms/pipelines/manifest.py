@@ -76,6 +76,7 @@ MANIFEST: Final = Manifest(
             code="limnos.cli.pipeline.pipelines:app",
             group=(
                 "check",
+                "watch",
                 "plan",
                 "test",
                 "schema",
