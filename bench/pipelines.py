@@ -5,14 +5,19 @@ Three comparisons, each on one warm Spark and its own server: ten steps (`--step
 many `INSERT OVERWRITE`; a merge of `--rows` rows into `--into` rows, compared with `MERGE INTO`; and two incremental
 steps after a day that adds 1 % to `--facts` rows, compared with a full run. The median of `--rounds` rounds counts.
 Printed are seconds, CPU of Python, Java and server together, requests by operation, the ratio of the first side to the
-second, and rows per second. It judges nothing. `python -m bench.tpch` compares TPC-H.
+second, and rows per second. Then `limnos pipeline check` and `plan` of the same steps, asked again of the helper
+process (`--again` times): seconds, and CPU of the command and of the helper's forks. It judges nothing. `python -m
+bench.tpch` compares TPC-H.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import socket
 import statistics
+import struct
+import subprocess
 import sys
 import tempfile
 import time
@@ -24,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from bench.cpu import processes_s
 from bench.request_counts import count_requests
-from bench.workers import served
+from bench.workers import LIMNOS, served
 from limnos.client import Client
 from limnos.pipeline import pipeline, step
 from limnos.pipeline.project import Project
@@ -59,18 +64,18 @@ class Bench:
     def __init__(self, spark: SparkSession, *, uri: str, token: str, pid: int) -> None:
         self.spark = spark
         self.client = Client(uri, token=token)
-        self._uri, self._token = uri, token
+        self.uri, self.token = uri, token
         self._processes = (pid, os.getpid())
 
     def cost(self, work: Callable[[], object]) -> Cost:
         """Run the work and return its cost."""
-        requests, cpu, began = count_requests(self._uri, self._token), processes_s(self._processes), time.perf_counter()
+        requests, cpu, began = count_requests(self.uri, self.token), processes_s(self._processes), time.perf_counter()
         work()
         seconds = time.perf_counter() - began
         return Cost(
             seconds=seconds,
             cpu_s=processes_s(self._processes) - cpu,
-            requests=dict(count_requests(self._uri, self._token) - requests),
+            requests=dict(count_requests(self.uri, self.token) - requests),
         )
 
     def run(self, project: Project, *, full: bool = False) -> None:
@@ -172,6 +177,43 @@ def day(bench: Bench, *, facts: int) -> tuple[Callable[[], object], Callable[[],
     return lambda: bench.run(project), lambda: bench.run(project, full=True), come
 
 
+def again(bench: Bench, *, steps: int, rounds: int) -> None:
+    """Print what a check and a plan of steps of one row cost when the helper process is asked again."""
+    with tempfile.TemporaryDirectory(prefix="limnos-bench-") as place:
+        own = [f"  bench.t{number}: {{sql: SELECT 't{number}' AS x}}" for number in range(steps)]
+        (Path(place) / "p.yaml").write_text("\n".join(["pipeline: again", "catalog: main", "steps:", *own]) + "\n")
+        environment = {**os.environ, "XDG_RUNTIME_DIR": place, "LIMNOS_TOKEN": bench.token, "LIMNOS_URI": bench.uri}
+        for command in ("check", "plan"):
+            costs = [_command_cost(command, place=place, environment=environment) for _ in range(rounds + 1)]
+            first, *others = costs
+            seconds, cpu_s = (statistics.median(each) for each in zip(*others, strict=True))
+            print(f"{command} again: {seconds:.2f} s, {cpu_s:.2f} s of CPU; first: {first[0]:.2f} s", flush=True)
+
+
+def _command_cost(command: str, *, place: str, environment: Mapping[str, str]) -> tuple[float, float]:
+    """Run a command with the helper of a directory. Returns its seconds, and CPU seconds of it and of new forks."""
+    before, began = _helper_cpu_s(place), time.perf_counter()
+    words = [*LIMNOS, "pipeline", command, "p.yaml", "--helper", "--output", "json"]
+    with subprocess.Popen(words, cwd=place, env=environment, stdout=subprocess.DEVNULL) as process:
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    seconds = time.perf_counter() - began
+    if process.returncode:
+        raise RuntimeError(f"pipeline {command} ended with {process.returncode}")
+    return seconds, usage.ru_utime + usage.ru_stime + _helper_cpu_s(place) - before
+
+
+def _helper_cpu_s(place: str) -> float:
+    """Return the CPU seconds of a directory's helper process and of its ended forks; 0 without one."""
+    for path in Path(place).glob("limnos-pipeline-helper/*.sock"):
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(str(path))
+            pid, _, _ = struct.unpack("3i", peer.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    return 0.0
+
+
 def compared(
     bench: Bench,
     name: str,
@@ -219,6 +261,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         "--facts", type=int, default=200_000, help="rows of the table that days are added to; 0 leaves it out"
     )
     parser.add_argument("--rounds", type=int, default=3, help="of which the middle one stands, after one to warm up")
+    parser.add_argument("--again", type=int, default=5, help="rounds of check and plan again; 0 leaves them out")
     parser.add_argument("--memory", default="2g", help="of Spark's Java machine")
     parsed_arguments = parser.parse_args(arguments)
     if (
@@ -252,6 +295,8 @@ def main() -> int:
             partial, full, come = day(bench, facts=arguments.facts)
             name = f"1 % day of {arguments.facts:,}"
             compared(bench, name, (partial, full), rounds=arguments.rounds, words=("day", "full"), before=come)
+        if arguments.again:
+            again(bench, steps=max(1, arguments.steps), rounds=arguments.again)
         bench.client.close()
     return 0
 

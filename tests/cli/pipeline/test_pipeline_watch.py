@@ -51,7 +51,7 @@ def test_check_has_the_flags_of_watch_and_answers_in_json() -> None:
     ],
 )
 def test_result_is_a_few_words(document: dict[str, object], words: str) -> None:
-    """A check's result is told in a few words, also a check that failed."""
+    """A check's result is a few words, also a check that failed."""
     assert summary(document) == words
 
 

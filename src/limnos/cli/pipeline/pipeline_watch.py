@@ -120,8 +120,8 @@ def _show(file: Path, answer: Answer, *, seconds: float, output_format: str) -> 
         document = {"file": str(file), "error": _failure(answer.errors)}
     at = time.strftime("%H:%M:%S")
     if output_format == "json":
-        kept = {key: document[key] for key in ("file", "holds", "problems", "missing", "error") if key in document}
-        print(msgspec.json.encode({"at": at, **kept}).decode(), flush=True)
+        fields = {key: document[key] for key in ("file", "holds", "problems", "missing", "error") if key in document}
+        print(msgspec.json.encode({"at": at, **fields}).decode(), flush=True)
         return
     clear = _CLEAR if sys.stdout.isatty() else ""
     lines = [f"{at}  {file}: {summary(document)} ({seconds:.1f} s)", *problem_lines(document)]

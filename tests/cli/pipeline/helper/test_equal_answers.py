@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.spark, pytest.mark.filterwarn
 
 FUNCTIONS = """
 steps:
-  raw.first: {sql: SELECT 1 AS id, 'ana' AS customer}
+  raw.first: {sql: "SELECT 1 AS id, 'ana' AS customer"}
   marts.second:
     python: customers:ranked
     inputs: {first: raw.first}
@@ -81,7 +81,7 @@ def test_checks_of_all_slips_are_equal(run: Run, tmp_path: Path, monkeypatch: py
     differing = {}
     for name, text in _texts().items():
         (tmp_path / f"{name}.yaml").write_text(text)
-        for output in ("table", "json"):
+        for output in ("table", "json") if name == "all" else ("table",):
             words = ("pipeline", "check", f"{name}.yaml", "--offline", "--output", output)
             with_helper, without = _both(run, *words)
             if with_helper != without:
@@ -103,7 +103,7 @@ def test_plans_and_unit_tests_are_equal_and_see_edited_functions(
     (tmp_path / "p.yaml").write_text(f"pipeline: helped\ncatalog: main\n{FUNCTIONS}")
     flags = ("--uri", server.uri, "--user", "admin", "--output", "table")
     plans, tests = [], []
-    for module in (MODULE % "1", MODULE % "2", "def ranked(first):\n    return first.nope\n", "import absent\n"):
+    for module in (MODULE % "1", MODULE % "22", "import absent\n"):
         (tmp_path / "customers.py").write_text(module)
         plans.append(_both(run, "pipeline", "plan", "p.yaml", *flags))
         tests.append(_both(run, "pipeline", "test", "p.yaml", *flags))

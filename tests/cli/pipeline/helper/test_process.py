@@ -99,6 +99,33 @@ def test_killed_helper_gives_no_answer(helper: Helper, tmp_path: Path) -> None:
     _require_ended(int(started.read_text()))
 
 
+def test_new_helper_follows_a_killed_one(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a kill its socket remains, and the next command starts a new helper, which answers."""
+    program = Path(__file__).with_name("program.py")
+    run = f"import runpy, sys; del sys.argv[1]; runpy.run_path({str(program)!r}, run_name='__main__')"
+    monkeypatch.setattr(client, "ENTRY", run)
+    helper.process.kill()
+    helper.process.wait()
+    answer = helper.ask("say", "new")
+    open_directory(os.environ).remove_socket(helper.key)
+
+    assert answer is not None
+    assert answer.exit_code == 7
+    assert client._STARTED[-1].wait(30) == 0
+
+
+def test_stopped_helper_gives_no_answer(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A helper that is alive and silent is given up after a time."""
+    monkeypatch.setattr(client, "_SILENCE_S", 1.0)
+    helper.process.send_signal(signal.SIGSTOP)
+    answer = helper.ask("say", "now")
+    helper.process.send_signal(signal.SIGCONT)
+    monkeypatch.setattr(client, "_SILENCE_S", 60.0)
+
+    assert answer is None
+    assert helper.ask("say", "later") is not None
+
+
 def test_helper_of_other_code_never_answers(helper: Helper, monkeypatch: pytest.MonkeyPatch) -> None:
     """A request with another fingerprint is refused, and the helper ends."""
     monkeypatch.setattr(client, "fingerprint", lambda: "of newer files")
@@ -108,8 +135,8 @@ def test_helper_of_other_code_never_answers(helper: Helper, monkeypatch: pytest.
     assert helper.process.wait(30) == 0
 
 
-def test_second_command_is_told_to_wait(helper: Helper, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A command that comes during another one is told so, and is answered after it."""
+def test_second_command_waits_for_the_first(helper: Helper, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A command that comes during another one says so, and is answered after it."""
     started = tmp_path / "started"
     first = threading.Thread(target=lambda: helper.ask("sleep", str(started)))
     first.start()
@@ -136,7 +163,7 @@ def test_closed_connection_ends_the_command(helper: Helper, tmp_path: Path) -> N
     directory = open_directory(os.environ)
     peer = socket.socket(socket.AF_UNIX)
     peer.connect(directory.address(helper.key))
-    send(peer, Kind.REQUEST, client._request(("sleep", str(started)), is_live=False))
+    send(peer, Kind.REQUEST, document=client._request(("sleep", str(started)), is_live=False))
     wait_for(started)
     peer.close()
     answer = helper.ask("say", "next")
@@ -153,7 +180,7 @@ def test_live_command_writes_to_the_streams_at_once(helper: Helper, tmp_path: Pa
         peer.connect(directory.address(helper.key))
         files = [file.fileno()] * 3
         request = client._request(("sleep", str(started)), is_live=True)
-        send(peer, Kind.REQUEST, request, descriptors=files)
+        send(peer, Kind.REQUEST, document=request, descriptors=files)
         wait_for(started)
         send(peer, Kind.INTERRUPT)
         kinds = []
@@ -211,7 +238,7 @@ def test_idle_helper_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_command_without_a_helper_does_its_work_itself(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Where no helper can start, or its directory is refused, there is no answer; the reason is told if asked for."""
+    """Where no helper can start, or its directory is refused, there is no answer; on request the reason is printed."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     without = ask(("say",), wish=ASKED, common=COMMON)
     (tmp_path / "limnos-pipeline-helper").chmod(0o755)

@@ -37,23 +37,23 @@ REQUEST = Request(
 
 def _received(data: bytes) -> tuple[Kind, bytes, list[int]]:
     """Receive a message from a peer that sends these bytes and closes."""
-    here, there = socket.socketpair()
-    with here, there:
-        here.settimeout(5)
-        there.sendall(data)
-        there.close()
-        return receive(here)
+    own, peer = socket.socketpair()
+    with own, peer:
+        own.settimeout(5)
+        peer.sendall(data)
+        peer.close()
+        return receive(own)
 
 
 def test_messages_arrive_with_documents_and_files() -> None:
     """A request arrives as it was sent, with open files; an answer's bytes may be anything."""
-    here, there = socket.socketpair()
-    with here, there:
-        send(there, Kind.REQUEST, REQUEST, descriptors=[0, 1, 2])
-        kind, body, descriptors = receive(here)
-        send(here, Kind.DONE, Answer(exit_code=3, output=b"\xff\x00"))
-        answer = decode_answer(receive(there)[1])
-        user = peer_user(here)
+    own, peer = socket.socketpair()
+    with own, peer:
+        send(peer, Kind.REQUEST, document=REQUEST, descriptors=[0, 1, 2])
+        kind, body, descriptors = receive(own)
+        send(own, Kind.DONE, document=Answer(exit_code=3, output=b"\xff\x00"))
+        answer = decode_answer(receive(peer)[1])
+        user = peer_user(own)
     close_all(descriptors)
 
     assert (kind, decode_request(body), len(descriptors)) == (Kind.REQUEST, REQUEST, 3)
@@ -93,10 +93,10 @@ def test_arbitrary_bytes_raise_protocol_errors_only(data: bytes) -> None:
 
 def test_too_long_request_is_not_sent() -> None:
     """A request beyond the limit raises before anything is sent."""
-    here, there = socket.socketpair()
-    with here, there:
+    own, peer = socket.socketpair()
+    with own, peer:
         with pytest.raises(ProtocolError, match="too long"):
-            send(there, Kind.REQUEST, "x" * (5 << 20))
-        there.close()
+            send(peer, Kind.REQUEST, document="x" * (5 << 20))
+        peer.close()
         with pytest.raises(ProtocolError, match="ended"):
-            receive(here)
+            receive(own)

@@ -15,12 +15,14 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import msgspec
 
 from limnos.cli.pipeline.helper.protocol import Request, decoded
-from limnos.spark import machine
+
+if TYPE_CHECKING:
+    from limnos.spark.machine import MachineAddress, MachineLoan
 
 Execute = Callable[[Sequence[str]], int]
 """Runs a command line. Raises unexpected errors."""
@@ -62,13 +64,15 @@ def run_request(
     *,
     helper: int,
     files: ChildFiles,
-    addresses: Mapping[str, machine.MachineAddress],
+    addresses: Mapping[str, MachineAddress],
     execute: Execute,
 ) -> NoReturn:
     """Run the command of a request, report, and end this process. Exit code 0 means that it came to its end.
 
     `helper` is the id of the process that forked this one.
     """
+    from limnos.spark import machine
+
     try:
         _die_with(helper, signal.SIGTERM if request.is_live else signal.SIGKILL)
         _take_over(request, files)
@@ -97,12 +101,14 @@ def _report(descriptor: int, report: Report) -> None:
     os.write(descriptor, msgspec.json.encode(report) + b"\n")
 
 
-def _loan(name: str, files: ChildFiles, *, address: machine.MachineAddress | None) -> machine.MachineLoan:
-    def on_start(started: machine.MachineAddress) -> None:
+def _loan(name: str, files: ChildFiles, *, address: MachineAddress | None) -> MachineLoan:
+    from limnos.spark.machine import MachineLoan
+
+    def on_start(started: MachineAddress) -> None:
         report = Report(machine=name, port=started.port, secret=started.secret, settings=started.settings)
         _report(files.report, report)
 
-    return machine.MachineLoan(address, files.machine_inputs[name], on_start)
+    return MachineLoan(address, files.machine_inputs[name], on_start)
 
 
 def _take_over(request: Request, files: ChildFiles) -> None:

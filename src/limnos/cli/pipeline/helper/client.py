@@ -62,7 +62,7 @@ class _Retry(Exception):
     """Raised if the helper has ended, or is of other code: a new one may answer."""
 
 
-class _Unanswered(Exception):
+class _NoAnswer(Exception):
     """Raised if the helper does not answer, with the reason."""
 
 
@@ -117,7 +117,7 @@ def ask(tokens: Sequence[str], *, wish: HelperWish, common: CommonFlags, master:
     """
     try:
         return _ask(tokens, wish=wish, common=common, master=master)
-    except (_Unanswered, _Retry, DirectoryRefused, ProtocolError, OSError) as error:
+    except (_NoAnswer, _Retry, DirectoryRefused, ProtocolError, OSError) as error:
         if wish.flag:
             reason = str(error) or type(error).__name__
             print(f"note: without the helper process: {reason}", file=sys.stderr)
@@ -126,15 +126,15 @@ def ask(tokens: Sequence[str], *, wish: HelperWish, common: CommonFlags, master:
 
 def _ask(tokens: Sequence[str], *, wish: HelperWish, common: CommonFlags, master: str | None) -> Answer:
     if find_spec("pyspark") is None:
-        raise _Unanswered("PySpark is not installed")
+        raise _NoAnswer("PySpark is not installed")
     if master is not None and not master.startswith("local"):
-        raise _Unanswered(f"it has no Spark for {master}")
+        raise _NoAnswer(f"it has no Spark for {master}")
     if master is not None and (name := next((each for each in _SPARK_OF_USER if each in os.environ), None)):
-        raise _Unanswered(f"{name} is set")
+        raise _NoAnswer(f"{name} is set")
     try:
         access = common.access_identity(os.environ)
     except (UsageError, StoppedError):
-        raise _Unanswered("the credential is not clear") from None
+        raise _NoAnswer("the credential is not clear") from None
     request = _request(tokens, is_live=wish.is_live)
     with closing(open_directory(os.environ)) as directory:
         key = helper_key(directory.secret(), environ=os.environ, access=access)
@@ -166,15 +166,16 @@ def _request(tokens: Sequence[str], *, is_live: bool) -> Request:
 
 
 def _connect(directory: HelperDirectory, key: str) -> socket.socket:
-    """Connect to the helper, and start it if there is none. Raises _Unanswered."""
+    """Connect to the helper, and start it if there is none. Raises _NoAnswer."""
     deadline = time.monotonic() + _START_S
     process: subprocess.Popen[bytes] | None = None
     while time.monotonic() < deadline:
         peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        peer.settimeout(_SILENCE_S if process is None else _START_S)  # a full queue is refused at once
         try:
             peer.connect(directory.address(key))
             if peer_user(peer) != os.geteuid():
-                raise _Unanswered("its process is of another user")
+                raise _NoAnswer("its process is of another user")
         except (FileNotFoundError, ConnectionRefusedError):
             peer.close()
         except BaseException:
@@ -186,10 +187,10 @@ def _connect(directory: HelperDirectory, key: str) -> socket.socket:
             process = _start(key)
         elif (code := process.poll()) is not None:
             if code != _LOCKED:
-                raise _Unanswered("it did not start" if code != _LOCKED + 1 else "four helpers run already")
+                raise _NoAnswer("it did not start" if code != _LOCKED + 1 else "four helpers run already")
             deadline = min(deadline, time.monotonic() + _LOCKED_S)
         time.sleep(_POLL_S)
-    raise _Unanswered("it did not start in time")
+    raise _NoAnswer("it did not start in time")
 
 
 def _start(key: str) -> subprocess.Popen[bytes]:
@@ -210,13 +211,12 @@ def _start(key: str) -> subprocess.Popen[bytes]:
 
 
 def _converse(peer: socket.socket, request: Request, *, wish: HelperWish) -> Answer:
-    """Send the request and wait for its answer. Raises _Retry before the helper has accepted it, else _Unanswered."""
+    """Send the request and wait for its answer. Raises _Retry before the helper has accepted it, else _NoAnswer."""
     is_accepted = False
     with closing(peer):
-        peer.settimeout(_START_S)
         streams = _standard_streams() if request.is_live else []
         try:
-            send(peer, Kind.REQUEST, request, descriptors=streams)
+            send(peer, Kind.REQUEST, document=request, descriptors=streams)
             while True:
                 kind, body = _next_message(peer, is_live=request.is_live and is_accepted)
                 if kind is Kind.DONE:
@@ -224,26 +224,26 @@ def _converse(peer: socket.socket, request: Request, *, wish: HelperWish) -> Ans
                 if kind is Kind.STALE:
                     raise _Retry("its code is not that of the installed files")
                 if kind is Kind.FAILED:
-                    raise _Unanswered("it could not run the command")
+                    raise _NoAnswer("it could not run the command")
                 if kind is Kind.WAITING and (wish.flag or sys.stderr.isatty()):
                     print("waiting: the helper process answers another command", file=sys.stderr)
                 is_accepted = True
                 peer.settimeout(_SILENCE_S)
-        except (ProtocolError, OSError, _Unanswered) as error:
-            if not is_accepted:
+        except (ProtocolError, OSError, _NoAnswer) as error:
+            if not is_accepted and not isinstance(error, TimeoutError):
                 raise _Retry(str(error)) from error
-            if request.is_live:
+            if request.is_live and is_accepted:
                 hint = "look at 'limnos list runs', then resume the run with 'limnos pipeline resume RUN'"
                 raise StoppedError("the helper process ended before the command did", hint=hint) from error
-            raise _Unanswered(str(error) or "it did not answer") from error
+            raise _NoAnswer(str(error) or "it did not answer") from error
 
 
 def _standard_streams() -> list[int]:
-    """Return the descriptors of the standard streams. Raises _Unanswered if one is closed or replaced."""
+    """Return the descriptors of the standard streams. Raises _NoAnswer if one is closed or replaced."""
     try:
         return [each.fileno() for each in (sys.stdin, sys.stdout, sys.stderr)]
     except (AttributeError, OSError, ValueError):
-        raise _Unanswered("a standard stream is closed") from None
+        raise _NoAnswer("a standard stream is closed") from None
 
 
 def _next_message(peer: socket.socket, *, is_live: bool) -> tuple[Kind, bytes]:

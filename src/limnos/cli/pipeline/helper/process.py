@@ -18,6 +18,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from limnos.cli.pipeline.helper.child import ChildFiles, Execute, read_reports, run_request
 from limnos.cli.pipeline.helper.directory import DirectoryRefused, HelperDirectory, open_directory
@@ -34,7 +35,9 @@ from limnos.cli.pipeline.helper.protocol import (
     receive,
     send,
 )
-from limnos.spark.machine import MachineAddress
+
+if TYPE_CHECKING:
+    from limnos.spark.machine import MachineAddress
 
 LOCKED = 3
 """The exit code if another helper has this key."""
@@ -265,16 +268,18 @@ class HelperProcess:
                 if each.kill_at is None:
                     self._tell(each, Kind.ALIVE)
 
-    def _tell(self, task: _Task, kind: Kind, document: object = None) -> None:
+    def _tell(self, task: _Task, kind: Kind, *, document: object = None) -> None:
         """Send a message; a process that has gone, or does not read, is noticed by its connection's end."""
         try:
-            send(task.peer, kind, document)
+            send(task.peer, kind, document=document)
         except (OSError, ProtocolError):
             with suppress(OSError):
                 task.peer.shutdown(socket.SHUT_RDWR)
 
     def _reap(self, task: _Task) -> None:
         """Take the result of a fork that has ended, answer, and begin with the next request."""
+        from limnos.spark.machine import MachineAddress
+
         self._selector.unregister(task.pidfd)
         os.close(task.pidfd)
         if not task.request.is_live:
@@ -300,7 +305,7 @@ class HelperProcess:
             self._selector.unregister(task.peer)
         self._active = None
         self._last_use = time.monotonic()
-        self._finish(task, Kind.FAILED if answer is None else Kind.DONE, answer)
+        self._finish(task, Kind.FAILED if answer is None else Kind.DONE, document=answer)
         self._start_next()
 
     def _drop_machine(self, name: str) -> None:
@@ -308,8 +313,8 @@ class HelperProcess:
         if known is not None:
             os.close(known.standard_input)
 
-    def _finish(self, task: _Task, kind: Kind, document: object = None) -> None:
-        self._tell(task, kind, document)
+    def _finish(self, task: _Task, kind: Kind, *, document: object = None) -> None:
+        self._tell(task, kind, document=document)
         close_all(task.descriptors)
         task.peer.close()
 

@@ -87,7 +87,7 @@ def decoded(words: Iterable[bytes]) -> list[str]:
     return list(map(os.fsdecode, words))
 
 
-def send(peer: socket.socket, kind: Kind, document: object = None, *, descriptors: Sequence[int] = ()) -> None:
+def send(peer: socket.socket, kind: Kind, *, document: object = None, descriptors: Sequence[int] = ()) -> None:
     """Send a message, with open files. Raises ProtocolError if it is too long, and OSError."""
     body = b"" if document is None else msgspec.msgpack.encode(document)
     if len(body) > (_REQUEST_MAX if kind is Kind.REQUEST else LENGTH_MAX):
