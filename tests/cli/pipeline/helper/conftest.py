@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 import time
@@ -43,6 +44,19 @@ def own_key() -> str:
         directory.close()
 
 
+def _listens(key: str) -> bool:
+    """Return whether a helper of this key takes connections. It closes one without a request."""
+    directory = open_directory(os.environ)
+    try:
+        with socket.socket(socket.AF_UNIX) as peer:
+            peer.connect(directory.address(key))
+    except OSError:
+        return False
+    finally:
+        directory.close()
+    return True
+
+
 def wait_for(path: Path) -> None:
     """Wait until a file has content."""
     deadline = time.monotonic() + 60
@@ -63,7 +77,7 @@ def helper(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Helper]:
     with (tmp_path / "errors").open("wb") as errors, subprocess.Popen(program, stderr=errors) as process:
         try:
             deadline = time.monotonic() + 60
-            while not (run / "limnos-pipeline-helper" / f"{key}.sock").exists():
+            while not _listens(key):
                 assert process.poll() is None, (tmp_path / "errors").read_text()
                 assert time.monotonic() < deadline
                 time.sleep(0.02)
