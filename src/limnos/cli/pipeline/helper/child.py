@@ -77,7 +77,7 @@ def run_request(
         _die_with(helper, signal.SIGTERM if request.is_live else signal.SIGKILL)
         _take_over(request, files)
         machine.lend(**{name: _loan(name, files, address=addresses.get(name)) for name in ("parser", "spark")})
-        exit_code = execute(decoded(request.tokens))
+        exit_code = _exit_code(decoded(request.tokens), execute)
         sys.stdout.flush()
         sys.stderr.flush()
         if request.is_live or machine.lent_machines_run():
@@ -95,6 +95,14 @@ def read_reports(data: bytes) -> list[Report]:
         with suppress(msgspec.DecodeError):
             reports.append(msgspec.json.decode(line, type=Report))
     return reports
+
+
+def _exit_code(tokens: Sequence[str], execute: Execute) -> int:
+    """Run a command line. An interrupted command has come to its end: the parser of arguments exits then."""
+    try:
+        return execute(tokens)
+    except SystemExit as error:
+        return error.code if isinstance(error.code, int) else 1
 
 
 def _report(descriptor: int, report: Report) -> None:
