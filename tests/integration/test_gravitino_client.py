@@ -315,7 +315,12 @@ def test_creator_owns_all_created_schema_levels(seen: Seen) -> None:
 def test_lance_guide_gravitino_example_runs(server: LiveServer, seen: Seen) -> None:
     """The Gravitino example of docs/guides/lance.md prints the table's location and columns."""
     page = (ROOT / "docs" / "guides" / "lance.md").read_text(encoding="utf-8").partition("\n## Gravitino\n")[2]
-    block = page.partition("```python\n")[2].partition("```")[0].replace("ml:text", "grav:text")
+    block = (
+        page.partition("```python\n")[2]
+        .partition("```")[0]
+        .replace("ml:text", "grav:text")
+        .replace('"pages"', '"docs"')
+    )
     script = f"import sys\nuri, token = sys.argv[1:]\n{block}"
     done = subprocess.run(
         [str(interpreter()), "-c", script, server.uri, server.token],
