@@ -138,11 +138,12 @@ class Stream:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SystemTableSource:
     """A system table of the metalake, with the rows that the run's user may see; `where` are values that columns must
-    have.
+    have. `last_days` is the parameter with the number of whole days before the run's day, of which rows are read.
     """
 
     table: str
     where: Mapping[str, str] = field(default_factory=dict)
+    last_days: str | None = None
 
     @property
     def schema(self) -> str:

@@ -19,20 +19,28 @@ from limnos.pipeline.keys import FILE
 from limnos.pipeline.node_schemas import InvalidNode, ProblemNotes, Schema
 from limnos.pipeline.problems import InvalidPipeline, Problem
 from limnos.pipeline.readable_file import ReadableFile, read_readable
+from limnos.pipeline.shipped import shipped_declaration, shipped_reference
 from limnos.pipeline.yaml import BYTES_MAX, parse
 
 SCHEMA_URL = "https://json-schema.org/draft/2020-12/schema"
 
 
 def load(path: str | Path) -> Pipeline:
-    """Read a pipeline from its file. Raises InvalidPipeline with all problems of the file."""
+    """Read a pipeline from its file, or one that comes with the product, as `shipped:NAME`. Raises InvalidPipeline
+    with all problems of the file, BadRequest for an unknown name.
+    """
+    shipped = shipped_reference(str(path))
+    if shipped is not None:
+        return read(shipped_declaration(*shipped), file=str(path), directory=Path())
     path = Path(path)
     if path.suffix in {".yaml", ".yml"}:
         return read(_text(path), file=str(path), directory=path.parent)
     if path.suffix == ".py":
         _text(path)
         return python.load(path)
-    raise InvalidPipeline([Problem(f"'{path}' is not a pipeline: name a file that ends in .yaml or .py")])
+    raise InvalidPipeline(
+        [Problem(f"'{path}' is not a pipeline: name a file that ends in .yaml or .py, or shipped:NAME")]
+    )
 
 
 def read(text: str, *, file: str, directory: Path) -> Pipeline:

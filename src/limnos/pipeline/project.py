@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from limnos.pipeline.declaration import Pipeline
+from limnos.pipeline.shipped import located
 
 if TYPE_CHECKING:
     from limnos.client import Client
@@ -173,4 +174,4 @@ def load(path: str | Path) -> Project:
     from limnos.pipeline.file import load as load_file  # noqa: PLC0415  (only this function needs PyYAML)
 
     path = Path(path)
-    return Project(load_file(path), path.parent.absolute(), path.absolute())
+    return Project(load_file(path), path.parent.absolute(), located(path))

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from limnos.client import Client
+from limnos.model.errors import BadRequest
 from limnos.pipeline.project import load
-from limnos.pipeline.shipped import shipped_declaration, shipped_pipelines
+from limnos.pipeline.shipped import shipped_pipelines
 from tests.integration.live import LiveServer
 
 pytestmark = [
@@ -30,10 +31,8 @@ class Lake:
         self.spark, self.client, self._folder = spark, client, folder
 
     def run(self, name: str, **parameters: object) -> None:
-        """Run a shipped pipeline as its file, and publish its tables."""
-        file = self._folder / f"{name}.yaml"
-        file.write_text(shipped_declaration(name, catalog="main"))
-        load(file).run(self.spark, parameters=parameters, client=self.client).require()
+        """Run a shipped pipeline by its name, and publish its tables."""
+        load(f"shipped:{name}").run(self.spark, parameters=parameters, client=self.client).require()
 
     def rows(self, query: str) -> list[Row]:
         """Query the published tables."""
@@ -139,3 +138,65 @@ def test_every_shipped_pipeline_is_tested_and_has_a_comment() -> None:
     assert all(shipped_pipelines().values())
     text = Path(__file__).read_text()
     assert [name for name in shipped_pipelines() if f'"{name}"' not in text] == []
+
+
+def test_rollup_of_the_audit_counts_days_again(lake: Lake) -> None:
+    """The roll-up has the counts of the audit by day, also after a second run; later records are added."""
+    lake.client.users.add("rollup_absent")
+    query = (
+        "SELECT sum(count) AS total, count(*) AS rows, max(action) AS action FROM main.lake_history.audit_daily"
+        " WHERE path = 'rollup_absent' AND user_name = 'admin' AND outcome = 'done'"
+    )
+    lake.run("audit-rollup")
+    first = lake.rows(query)
+    lake.client.users.disable("rollup_absent")
+    lake.run("audit-rollup")
+
+    assert [(row.total, row.rows, row.action) for row in first] == [(1, 1, "user_manage")]
+    assert [(row.total, row.rows) for row in lake.rows(query)] == [(2, 1)]
+    assert lake.rows("SELECT * FROM main.lake_history.audit_anomalies") == []
+
+
+def test_days_that_differ_are_anomalies(lake: Lake) -> None:
+    """A user whose actions or refusals rise far above the days before, and who uses an object for the first time."""
+    lake.run("audit-rollup")
+    days = [
+        *((day, "eve", 1, "done", 4) for day in range(1, 9)),
+        (9, "eve", 1, "done", 90),
+        (9, "eve", 1, "refused", 30),
+    ]
+    days += [(day, "sam", 2, "done", 40) for day in range(1, 10)]
+    days += [(9, "eve", 2, "done", 1), (10, "new", 2, "done", 500), (9, "eve", 3, "done", 1)]
+    for day, user, number, outcome, count in days:
+        lake.spark.sql(
+            f"INSERT INTO main.lake_history.audit_daily VALUES (DATE '2026-01-{day:02}', '{user}', {number}, 'table', 'load',"
+            f" '{outcome}', 'main.t{number}', {count}, TIMESTAMP '2026-01-01', TIMESTAMP '2026-01-01')"
+        )
+    lake.run("audit-rollup")
+    rows = lake.rows(
+        "SELECT day, user_name, reason, path, count, usual FROM main.lake_history.audit_anomalies"
+        " WHERE year(day) = 2026 AND month(day) = 1"
+    )
+
+    assert {(row.day.day, row.user_name, row.reason, row.path, row["count"], row.usual) for row in rows} == {
+        (9, "eve", "many actions", "", 122, 4.0),
+        (9, "eve", "many refusals", "", 30, 0.0),
+        (9, "eve", "first access", "main.t2", 1, 0.0),
+    }
+
+
+@pytest.mark.parametrize("reference,message", [("nothing", "No pipeline nothing"), ("", "No pipeline")])
+def test_unknown_name_is_refused(reference: str, message: str) -> None:
+    """A name that no shipped pipeline has is refused with the names that there are."""
+    with pytest.raises(BadRequest, match=message):
+        load(f"shipped:{reference}")
+
+
+def test_name_may_have_a_catalog() -> None:
+    """The tables are in the catalog after `@`, by default in main; every shipped pipeline can be loaded."""
+    for name in shipped_pipelines():
+        assert load(f"shipped:{name}").declaration.catalog == "main"
+    project = load("shipped:audit-rollup@other_one")
+
+    assert project.declaration.catalog == "other_one"
+    assert str(project.file) == "shipped:audit-rollup@other_one"

@@ -90,7 +90,7 @@ def run(
     Parameters
     ----------
     file
-        The pipeline's file, YAML or Python.
+        The pipeline's file, YAML or Python, or shipped:NAME.
     """
     if backfill is not None and (hold or dry_run):
         raise UsageError("--backfill publishes one run before the next begins", hint="leave --hold and --dry-run out")

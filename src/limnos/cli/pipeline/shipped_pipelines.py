@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`pipeline shipped`: pipelines that come with the product, as files to copy."""
+"""`pipeline shipped`: pipelines that come with the product, to run by name, or as files to copy."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ def shipped(
     catalog: Annotated[str, Parameter(help="The catalog of the pipeline's tables.")] = "main",
     common: CommonFlags = DEFAULTS,
 ) -> None:
-    """List the pipelines that come with Limnos, or print the file of one: copy it, change it, and run it.
+    """List the pipelines that come with Limnos, or print the file of one, to copy and to change.
 
-    They read system tables: who may do what and since when, what tables cost, which are unused.
+    `limnos pipeline run shipped:NAME` runs one as it is. They read system tables: who may do what and since when, who
+    did what, what tables cost, which are unused.
 
     Parameters
     ----------

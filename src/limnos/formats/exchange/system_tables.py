@@ -23,6 +23,8 @@ ColumnType = Literal["int", "text", "bool", "time", "texts", "map"]
 Cells = tuple[object, ...]
 """The values of a row, in the order of the table's columns."""
 CONDITIONS_MAX: Final = 20
+OCCURRED_AT: Final = "occurred_at"
+"""The column with the time of a change or an audit record."""
 _NUMBER_MAX: Final = 2**63
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from limnos.formats.exchange.system_tables import SYSTEM_TABLES
+from limnos.formats.exchange.system_tables import OCCURRED_AT, SYSTEM_TABLES
 from limnos.pipeline.compound_schemas import Cases, Record, RecordKey
 from limnos.pipeline.declaration import (
     Files,
@@ -114,7 +114,10 @@ def _system_table(values: Values, site: NodeSite) -> SystemTableSource:
         if name not in texts:
             words = f"'where' has texts that columns must have: '{name}' is not one of the columns {', '.join(texts)}"
             site.notes.add(words, at)
-    return SystemTableSource(table=table.name, where=dict(pairs(values.get("where", ()))))
+    last_days = values.get("last_days")
+    if last_days is not None and all(each.name != OCCURRED_AT for each in table.columns):
+        raise site.bad(f"'last_days' needs a table with the column {OCCURRED_AT}: changes or audit")
+    return SystemTableSource(table=table.name, where=dict(pairs(values.get("where", ()))), last_days=last_days)
 
 
 _COMMENT = RecordKey(
@@ -253,6 +256,11 @@ SOURCE_CASES: Mapping[str, Record] = {
                 value_schema=OPTIONS,
                 description="Texts that columns must have; the server sends no other rows.",
                 example="where: {kind: table}",
+            ),
+            "last_days": RecordKey(
+                value_schema=TEXT,
+                description="Of changes and audit: a parameter with the number of days before the run's day (UTC) to read.",
+                example="last_days: days",
             ),
             "comment": _COMMENT,
         },

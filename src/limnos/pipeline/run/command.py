@@ -31,6 +31,7 @@ from limnos.pipeline.run.resume import resume
 from limnos.pipeline.run.retries import RetryPolicy
 from limnos.pipeline.run.start import RunMeans, StepIntent, intents, start
 from limnos.pipeline.run.stop import StopSignal
+from limnos.pipeline.shipped import located
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +65,7 @@ def run_file(
             pipeline,
             means,
             directory=project.directory,
-            file=str(file.absolute()),
+            file=str(located(file)),
             parameters=parameters,
             options=options,
         )
@@ -93,7 +94,7 @@ def backfill(
                 pipeline,
                 means,
                 directory=project.directory,
-                file=str(file.absolute()),
+                file=str(located(file)),
                 parameters={**parameters, values.name: value},
                 options=options,
             ),

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Pipelines that come with the product: declarations over system tables, to copy and to change.
+"""Pipelines that come with the product: declarations over system tables, to run by name, or to copy and to change.
 
 Must not know commands. Each is a file of this package, in which `CATALOG` stands for the catalog of its tables.
 """
@@ -9,10 +9,13 @@ from __future__ import annotations
 import json
 import re
 from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
 from limnos.model.errors import BadRequest
 
+_PREFIX: Final = "shipped:"
+_CATALOG: Final = "main"
 _PLACEHOLDER: Final = "CATALOG"
 _PLAIN: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
@@ -23,7 +26,22 @@ def shipped_pipelines() -> dict[str, str]:
     return {name: _comment_of(_template(name)) for name in names}
 
 
-def shipped_declaration(name: str, *, catalog: str) -> str:
+def shipped_reference(path: str) -> tuple[str, str] | None:
+    """Return the name and catalog that `shipped:NAME` (catalog main) or `shipped:NAME@CATALOG` means; None for the path
+    of a file.
+    """
+    if not path.startswith(_PREFIX):
+        return None
+    name, _, catalog = path.removeprefix(_PREFIX).partition("@")
+    return name, catalog or _CATALOG
+
+
+def located(path: Path) -> Path:
+    """Return the absolute path of a pipeline's file; the name of a shipped pipeline stays as it is."""
+    return path if shipped_reference(str(path)) is not None else path.absolute()
+
+
+def shipped_declaration(name: str, catalog: str) -> str:
     """Return the text of a pipeline's file, with its tables in a catalog. Raises BadRequest for an unknown name."""
     names = shipped_pipelines()
     if name not in names:

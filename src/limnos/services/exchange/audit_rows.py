@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Sequence
 from functools import partial
 from typing import Final
 
-from limnos.formats.exchange.system_tables import Cells, RowRequest
+from limnos.formats.exchange.system_tables import OCCURRED_AT, Cells, RowRequest
 from limnos.model.audit import AuditRecord
 from limnos.services.exchange.part_reads import ROWS_AT_ONCE, IdRange
 from limnos.services.exchange.table_access import TableAccess
@@ -57,7 +57,7 @@ async def _read(
 
 def _filter_of(access: TableAccess, request: RowRequest, *, part: IdRange) -> AuditFilter | None:
     """Return a filter that finds all requested records of a part; None if there can be none."""
-    first, last = request.range_of("occurred_at", first=part.first, last=part.last)
+    first, last = request.range_of(OCCURRED_AT, first=part.first, last=part.last)
     texts = {name: _text(request, name) for name in ("user_name", "path", "outcome", "request_id", *_WORDS)}
     numbers = request.equal_to("id")
     number = next(iter(numbers), None) if numbers else None

@@ -14,7 +14,7 @@ from json import dumps
 from typing import Final, NamedTuple
 
 from limnos.access.actions import Action
-from limnos.formats.exchange.system_tables import Cells, RowRequest
+from limnos.formats.exchange.system_tables import OCCURRED_AT, Cells, RowRequest
 from limnos.model.decisions import ChainLink, SecurableChain
 from limnos.model.entities import ChangeRow
 from limnos.model.kinds import Kind
@@ -138,7 +138,7 @@ async def _entries(
 
 def _filters_of(request: RowRequest) -> dict[str, Value] | None:
     """Return the conditions that the database evaluates; None if they exclude each other."""
-    first, last = request.range_of("occurred_at", first=-1, last=2**62)
+    first, last = request.range_of(OCCURRED_AT, first=-1, last=2**62)
     if first > last:
         return None
     filters: dict[str, Value] = {}
