@@ -111,8 +111,8 @@ def test_search_without_results_names_unknown_filters_and_places(limnos: Run) ->
 
 def test_missing_role_is_not_to_be_created_by_its_reader(limnos: Run) -> None:
     """`show role` of a missing role lists the roles, and does not advise to create it; `grant` does."""
-    shown = limnos("show", "role", "nobody", "--output", "table")
-    granted = limnos("grant", "role", "nobody", "--to", "ana", "--output", "table")
+    shown = limnos("show", "role", "absent", "--output", "table")
+    granted = limnos("grant", "role", "absent", "--to", "ana", "--output", "table")
 
     assert shown.code == 3
     assert ("create it first" in shown.err, "create it first" in granted.err) == (False, True)
