@@ -81,6 +81,27 @@ def test_owner_declines_a_request(lake: DriverNode, ana: ConsoleVisitor) -> None
     assert records(lake, "declined the request of user ana for table main.raw.flights")
 
 
+def test_grant_form_takes_users_groups_and_roles_for_presets(lake: DriverNode, ana: ConsoleVisitor) -> None:
+    """The form's field for a role takes `user:`, `group:` or `role:` and a name for a preset; a grant to a user who
+    asked for it ends the request.
+    """
+    admin = ConsoleVisitor(lake).sign_in()
+    lake.done("POST", f"{API}/lake/groups", {"name": "ops"})
+    ana.post(ASK, {"preset": "reader"})
+
+    page = admin.read(f"{GRANT}?change=grant&role=user:ana&privileges=reader")
+    assert "to the user ana" in page.text
+    fields = {"change": "grant", "privileges": "reader"}
+    assert admin.post(GRANT, {**fields, "role": "user:ana"}).status == 303
+    assert admin.post(GRANT, {**fields, "role": "group:ops"}).status == 303
+    assert admin.post(GRANT, {**fields, "role": "role:group:ops"}).status == 303
+    assert admin.post(GRANT, {**fields, "role": "user:nobody"}).status == 404
+
+    assert may_read(lake, "ana")
+    assert "No user asks for access" in admin.read(LIST).text
+    assert lake.done("GET", f"{API}/lake/groups/ops")["group"]["roles"] == ["group:ops"]
+
+
 @pytest.fixture
 def dora(lake: DriverNode, ana: ConsoleVisitor) -> ConsoleVisitor:
     """The owner of the namespace of the table, who manages no grants of the metalake, and whom ana asked."""

@@ -45,6 +45,7 @@ from limnos.services.request.request_scope import RequestScope
 
 _GRANT_FIELDS = ("change", "role", "user", "privileges", "condition")
 _PEOPLE = {"user": Kind.USER, "group": Kind.GROUP}
+_HOLDERS = {**_PEOPLE, "role": Kind.ROLE}
 
 
 class ChangePage(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,7 +96,10 @@ async def grant_page(page_request: PageRequest) -> Response:
 
 
 def _holder_text(fields: Mapping[str, str]) -> str:
-    return f"the user {fields['user']}" if fields.get("user") else f"the role {fields['role']}"
+    if fields.get("user"):
+        return f"the user {fields['user']}"
+    kind, name = _holder_of(fields["role"]) if fields["privileges"] in PRESETS else (Kind.ROLE, fields["role"])
+    return f"the {kind.word} {name}"
 
 
 async def access_ask(page_request: PageRequest, preset: PresetName) -> AccessAsk | None:
@@ -218,6 +222,13 @@ async def _privileges_change(
     return RulesQuestion(address.metalake, fields["role"], privilege_request, fields["change"] == "grant")
 
 
+def _holder_of(text: str) -> tuple[Kind, str]:
+    """Parse who gets a preset: `user:ana`, `group:ops`, `role:analyst`, or the name of a role."""
+    word, mark, name = text.partition(":")
+    kind = _HOLDERS.get(word) if mark else None
+    return (Kind.ROLE, text) if kind is None else (kind, name)
+
+
 async def _preset_change(
     page_request: PageRequest, address: ObjectAddress, *, fields: Mapping[str, str]
 ) -> PresetRequest:
@@ -226,7 +237,7 @@ async def _preset_change(
     Raises BadRequest for an invalid field, or a denial.
     """
     change, preset, user = fields.get("change"), parse_preset(fields["privileges"]), fields.get("user")
-    holder = user or fields.get("role")
+    kind, holder = (Kind.USER, user) if user else _holder_of(fields.get("role") or "")
     if (
         change not in ("grant", "revoke")
         or not holder
@@ -236,12 +247,11 @@ async def _preset_change(
         raise BadRequest("Choose a role on the object's access page; a preset is allowed, never denied")
     on = question_of(address)
     answer = None
-    if user and change == "grant":
-        answer = await answer_of(page_request.ctx, question=on, user=user, preset=preset)
+    if kind is Kind.USER and change == "grant":
+        answer = await answer_of(page_request.ctx, question=on, user=holder, preset=preset)
     if answer is not None:
         return answer
     privilege_request = await privilege_request_at(page_request.ctx, on, privileges=())
-    kind = Kind.USER if user else Kind.ROLE
     return PresetRequest(
         metalake=address.metalake,
         preset=preset,
